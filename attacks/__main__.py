@@ -1,4 +1,6 @@
-"""`python -m attacks`: attack real processes in all known ways, and report what held."""
+"""`python -m attacks`: attack real processes in all known ways, and report what
+held.
+"""
 
 from __future__ import annotations
 
@@ -69,13 +71,17 @@ KINDS = (*SERVED, "endings", "hosts", *BUILT)
 @click.command()
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS))
 @click.option("--seconds", type=float, default=SECONDS, help="Approximate duration.")
-@click.option("--file", type=click.Path(path_type=Path, exists=True), help="Database to serve.")
+@click.option(
+    "--file", type=click.Path(path_type=Path, exists=True), help="Database to serve."
+)
 @click.option(
     "--plain",
     is_flag=True,
     help="Attack Datasette without this program's defences, and list harmless attempts.",
 )
-def main(kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool) -> None:
+def main(
+    kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool
+) -> None:
     """Run these KINDS of attacks on a server and the builder, or all kinds."""
     chosen = kinds or (tuple(SERVED) if plain else KINDS)
     if plain and not {*chosen} <= SERVED.keys():
@@ -89,7 +95,8 @@ def main(kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool)
         if file is None:
             run("build", write_pages(Path(folder, "pages")), "-o", served)
         else:
-            # The folder is empty, so that any other file in it was written by an attack.
+            # The folder is empty, so that any other file in it was written by an
+            # attack.
             served.symlink_to(file.resolve())
         outcomes = _attack(served, chosen, seconds / len(chosen), plain=plain)
     if plain:
@@ -101,7 +108,9 @@ def main(kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool)
         raise SystemExit(1)
 
 
-def _attack(file: Path, chosen: tuple[str, ...], seconds: float, *, plain: bool) -> list[Outcome]:
+def _attack(
+    file: Path, chosen: tuple[str, ...], seconds: float, *, plain: bool
+) -> list[Outcome]:
     outcomes = []
     for name in chosen:
         click.echo(f"{name} …", err=True)
@@ -111,7 +120,9 @@ def _attack(file: Path, chosen: tuple[str, ...], seconds: float, *, plain: bool)
 
 
 def _served(file: Path, name: str, seconds: float, *, plain: bool) -> Outcome:
-    """Attack a server that was started for this kind, so that kinds do not affect each other."""
+    """Attack a server that was started for this kind, so that kinds do not affect each
+    other.
+    """
     if name == "endings":
         return endings(file)
     if name == "hosts":

@@ -1,4 +1,6 @@
-"""Other spellings of addresses, which a server may read in another way than a proxy does."""
+"""Other spellings of addresses, which a server may read in another way than a proxy
+does.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from attacks.requests import SECONDS
 from attacks.target import PATIENCE, Target
 
 DOWNLOAD = "/spack-cache.db"
-CLOSED = ("/-/metrics", "/-/threads", "/-/databases.json", "/-/actor.json", "/-/permissions")
+CLOSED = (
+    "/-/metrics",
+    "/-/threads",
+    "/-/databases.json",
+    "/-/actor.json",
+    "/-/permissions",
+)
 """Addresses that only their own spelling may open, if any."""
 NAMES = {
     "too long": "a" * 201,
@@ -101,7 +109,9 @@ TARGETS = (
 
 
 def addresses(target: Target, seconds: float) -> Outcome:
-    """Ask for other spellings of the download and of closed pages, and for odd names."""
+    """Ask for other spellings of the download and of closed pages, and for odd
+    names.
+    """
     outcome = Outcome("addresses")
     began = time.monotonic()
     whole = target.ask(DOWNLOAD).body
@@ -146,14 +156,29 @@ def _spellings(path: str) -> Iterator[str]:
             yield path[:position] + escape + path[position + 1 :]
         yield f"{path[:position]}%{ord(character):02x}{path[position + 1 :]}"
         yield f"{path[:position]}%7E{ord(character):02X}{path[position + 1 :]}"
-    yield from (f"{path}/", f"{path};a", f"{path}%20", f"{path}.", f"{path}%00", f"{path}%2e")
-    yield from (f"/.{path}", f"/a/..{path}", f"/{path}", f"/%2e{path}", f"/a/%2e%2e{path}")
+    yield from (
+        f"{path}/",
+        f"{path};a",
+        f"{path}%20",
+        f"{path}.",
+        f"{path}%00",
+        f"{path}%2e",
+    )
+    yield from (
+        f"/.{path}",
+        f"/a/..{path}",
+        f"/{path}",
+        f"/%2e{path}",
+        f"/a/%2e%2e{path}",
+    )
     yield from (path.upper(), path.replace("/", "/./"), f"{path}~", f"{path}.json")
 
 
 def _target_faults(target: Target, text: str, whole: bytes) -> list[str]:
     lines = [f"GET {text} HTTP/1.1", "Host: localhost", "Connection: close", "", ""]
-    with socket.create_connection(("127.0.0.1", target.port), timeout=PATIENCE) as visitor:
+    with socket.create_connection(
+        ("127.0.0.1", target.port), timeout=PATIENCE
+    ) as visitor:
         visitor.sendall("\r\n".join(lines).encode("latin-1"))
         parts = []
         while part := visitor.recv(65_536):

@@ -29,7 +29,9 @@ GOOD = page()
 
 
 def archives(seconds: float) -> Outcome:
-    """Build from each bomb, and between them from a folder of slightly damaged archives."""
+    """Build from each bomb, and between them from a folder of slightly damaged
+    archives.
+    """
     outcome, chosen = Outcome("archives"), random.Random(3)
     began, largest = time.monotonic(), 0.0
     for name, data in chain(_escapes(), _bombs()):
@@ -50,11 +52,23 @@ def archives(seconds: float) -> Outcome:
 
 
 def _bombs() -> Iterator[tuple[str, bytes]]:
-    """Yield small archives with large content; the last word of a name is the file name."""
+    """Yield small archives with large content; the last word of a name is the file
+    name.
+    """
     for name, text in (
-        ("lists", GOOD.replace(b"spec_details: [", b"spec_details: [" + b"[]," * 20 * MEGABYTE)),
+        (
+            "lists",
+            GOOD.replace(
+                b"spec_details: [", b"spec_details: [" + b"[]," * 20 * MEGABYTE
+            ),
+        ),
         ("YAML", GOOD.replace(b"[package", b"[" + b"a," * 20 * MEGABYTE + b"package")),
-        ("wide text", GOOD.replace(b'"zlib"', b'"' + "\U0001f600".encode() * 10 * MEGABYTE + b'"')),
+        (
+            "wide text",
+            GOOD.replace(
+                b'"zlib"', b'"' + "\U0001f600".encode() * 10 * MEGABYTE + b'"'
+            ),
+        ),
         ("a long version", GOOD.replace(b'"1.0"', b'"' + b"1." * 20_000 + b'0"')),
     ):
         yield f"{name} a.tar.zst", _zst(_tar(("a.md", text)))
@@ -70,12 +84,18 @@ def _bombs() -> Iterator[tuple[str, bytes]]:
     claimed.size, claimed.type = 4000 * MEGABYTE, tarfile.GNUTYPE_LONGNAME
     yield "a long name a.tar.zst", _zst(claimed.tobuf() + b"a" * 200 * MEGABYTE)
     claimed.type = tarfile.XHDTYPE
-    yield "PAX records a.tar.zst", _zst(claimed.tobuf() + b"12 a=bbbbbb\n" * 15 * MEGABYTE)
+    yield (
+        "PAX records a.tar.zst",
+        _zst(claimed.tobuf() + b"12 a=bbbbbb\n" * 15 * MEGABYTE),
+    )
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         packed = bytearray(_zip(("a.md", bytes(100 * MEGABYTE)), method=method))
         struct.pack_into("<I", packed, packed.rfind(b"PK\1\2") + 24, 1000)
         yield f"a size that lies ({method}) a.zip", bytes(packed)
-    yield "many members a.zip", _zip(*((f"{number}.md", b"") for number in range(50_000)))
+    yield (
+        "many members a.zip",
+        _zip(*((f"{number}.md", b"") for number in range(50_000))),
+    )
 
 
 def _escapes() -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,6 @@
-"""The builder under attack: a real process with limited memory, and the checks of its results."""
+"""The builder under attack: a real process with limited memory, and the checks of its
+results.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Run:
     megabytes: float
     cpu_seconds: float
 
-    def faults(self, statuses: Collection[int] = (0, 1), seconds: float = SECONDS) -> list[str]:
+    def faults(
+        self, statuses: Collection[int] = (0, 1), seconds: float = SECONDS
+    ) -> list[str]:
         """Return the faults of a run with any input.
 
         Args:
@@ -52,10 +56,15 @@ def run(*arguments: object) -> Run:
 def run_command(*arguments: object) -> Run:
     """Run `spack-cache-db` with these arguments."""
     command = [sys.executable, "-m", "spack_cache_db", *map(str, arguments)]
-    # The peak memory of a process begins with that of its parent: reset it (proc(5), "clear_refs").
+    # The peak memory of a process begins with that of its parent: reset it (proc(5),
+    # "clear_refs").
     _PEAK.write_text("5", encoding="ascii")
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     ) as process:
         assert process.stdout
         output = process.stdout.read()
@@ -76,7 +85,10 @@ def judged_build(source: Path, folder: Path) -> tuple[Run, list[str]]:
         faults.append("a build that failed has replaced the older file")
     if not built.status and output.read_bytes()[:6] != b"SQLite":
         faults.append("a build that succeeded has written no file")
-    litter = {path.name for path in folder.iterdir()} - {"built.db", "built.inspect.json"}
+    litter = {path.name for path in folder.iterdir()} - {
+        "built.db",
+        "built.inspect.json",
+    }
     faults += [f"left {name}" for name in sorted(litter - {source.name})]
     return built, faults
 

@@ -1,4 +1,6 @@
-"""Odd values of Datasette's own fields, two at a time, and results that are dear to show."""
+"""Odd values of Datasette's own fields, two at a time, and results that are dear to
+show.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,97 @@ from spack_cache_db.site.http.middleware import LONGEST_ADDRESS
 
 SITE_HEADERS = ("content-security-policy", "x-content-type-options", "cache-control")
 """Headers that every response of the site has."""
-TABLES = ("builds", "specs", "packages", "listings", "build_listings", "spec_stacks", "modules")
+TABLES = (
+    "builds",
+    "specs",
+    "packages",
+    "listings",
+    "build_listings",
+    "spec_stacks",
+    "modules",
+)
 FORMS = ("", ".json", ".csv")
-INTEGERS = ("9" * 20, "-1", "1e400", "0x10", "1_000", "\u0663", "\u00b2", " 1", "1.0", "nan", "+1")
+INTEGERS = (
+    "9" * 20,
+    "-1",
+    "1e400",
+    "0x10",
+    "1_000",
+    "\u0663",
+    "\u00b2",
+    " 1",
+    "1.0",
+    "nan",
+    "+1",
+)
 JSON_VALUES = (
-    *("{}", "[]", "null", "1", "true", '""', '"id"', "[[]]", "[[[1]]]", '["id"]', '[""]', "[null]"),
-    *('{"column": "id"}', '{"column": 1}', '{"column": null}', '{"column": ["id"]}', '{"a": 1}'),
-    *('{"simple": "id"}', '{"simple": {"column": "id"}}', '{"type": "date", "column": "id"}'),
-    *('{"table": "specs"}', '{"table": null, "column": "id", "value": 1}', "[" * 900, "NaN"),
-    *('{"table": "specs", "column": "id", "value": {}}', '{"table": ["specs"], "column": {}}'),
-    *('{"table": "specs", "column": "id", "value": 99999999999999999999}', '"\\ud800"', "1e999"),
+    *(
+        "{}",
+        "[]",
+        "null",
+        "1",
+        "true",
+        '""',
+        '"id"',
+        "[[]]",
+        "[[[1]]]",
+        '["id"]',
+        '[""]',
+        "[null]",
+    ),
+    *(
+        '{"column": "id"}',
+        '{"column": 1}',
+        '{"column": null}',
+        '{"column": ["id"]}',
+        '{"a": 1}',
+    ),
+    *(
+        '{"simple": "id"}',
+        '{"simple": {"column": "id"}}',
+        '{"type": "date", "column": "id"}',
+    ),
+    *(
+        '{"table": "specs"}',
+        '{"table": null, "column": "id", "value": 1}',
+        "[" * 900,
+        "NaN",
+    ),
+    *(
+        '{"table": "specs", "column": "id", "value": {}}',
+        '{"table": ["specs"], "column": {}}',
+    ),
+    *(
+        '{"table": "specs", "column": "id", "value": 99999999999999999999}',
+        '"\\ud800"',
+        "1e999",
+    ),
 )
 ODD_VALUES: dict[str, tuple[str, ...]] = {
-    "_next": (*INTEGERS, "1,2", ",", "a,b", "~00", "$null,1", "None", "-9223372036854775809", "é"),
+    "_next": (
+        *INTEGERS,
+        "1,2",
+        ",",
+        "a,b",
+        "~00",
+        "$null,1",
+        "None",
+        "-9223372036854775809",
+        "é",
+    ),
     "_facet": (*JSON_VALUES, "nope", "rowid", "id'", 'id"', "[id]", "*", "id,hash"),
     "_facet_array": (*JSON_VALUES, "id", "hash", "stacks", "nope"),
     "_facet_date": (*JSON_VALUES, "id", "first_seen", "nope"),
     "_facet_size": (*INTEGERS, "max", "", "0"),
-    "_fts_table": ("", "nope", "specs", "packages_fts", "sqlite_master", '"', "packages_fts_data"),
+    "_fts_table": (
+        "",
+        "nope",
+        "specs",
+        "packages_fts",
+        "sqlite_master",
+        '"',
+        "packages_fts_data",
+    ),
     "_fts_pk": ("", "nope", "id", '"', "rowid"),
     "_search": ('"', "AND", "NEAR(", "a*", "*", "^", "hash:", "-", "\u202e"),
     "_search_hash": ("a", '"', "*"),
@@ -42,7 +117,16 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
     "_sort_by_desc": ("on", ""),
     "_size": (*INTEGERS, "max", "", "0"),
     "_through": JSON_VALUES,
-    "_where": ("0)", "1;", "id = 1 --", "abs(-9223372036854775808)", "json('[')", "?", ":a", ""),
+    "_where": (
+        "0)",
+        "1;",
+        "id = 1 --",
+        "abs(-9223372036854775808)",
+        "json('[')",
+        "?",
+        ":a",
+        "",
+    ),
     "_json": ("id", "hash", "stacks", "nope", ""),
     "_json_infinity": ("on", "1"),
     "_shape": ("objects", "arrays", "array", "arrayfirst", "object", "nope", ""),
@@ -57,7 +141,15 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
     "_dl": ("1", "\r\nX: 1"),
     "_header": ("off", "nope"),
     "_stream": ("on", "1", ""),
-    "_extra": ("count", "nope", "facets", "foreign_key_tables,count", "_all", "debug", "request"),
+    "_extra": (
+        "count",
+        "nope",
+        "facets",
+        "foreign_key_tables,count",
+        "_all",
+        "debug",
+        "request",
+    ),
     "_extras": ("foreign_key_tables", "nope"),
     "_nofacet": ("1",),
     "_nosuggest": ("1",),
@@ -88,7 +180,9 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
 """Values of each field that Datasette or SQLite may stumble over."""
 
 DIGITS = "9" * 5_000
-MANY = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000) SELECT "
+MANY = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000) SELECT "
+)
 CELLS: dict[str, str] = {
     "nested lists": "SELECT printf('%.*c', 900, '[') || printf('%.*c', 900, ']') AS a",
     "deep lists": "SELECT printf('%.*c', 40000, '[') || printf('%.*c', 40000, ']') AS a",
@@ -129,9 +223,27 @@ CELLS: dict[str, str] = {
 }
 """Statements whose results are dear or hard to show."""
 SHOWN = (
-    *("", "&_json=a", "&_json=a&_json=a&_json=b", "&_shape=array&_json=a", "&_shape=object"),
-    *("&_shape=arrayfirst", "&_shape=arrays&_json=b", "&_json_infinity=on", "&_shape=array&_nl=on"),
-    *("&_labels=on", "&_size=max", "&_dl=1", "&_header=off", "&_stream=on", "&_blob_column=a"),
+    *(
+        "",
+        "&_json=a",
+        "&_json=a&_json=a&_json=b",
+        "&_shape=array&_json=a",
+        "&_shape=object",
+    ),
+    *(
+        "&_shape=arrayfirst",
+        "&_shape=arrays&_json=b",
+        "&_json_infinity=on",
+        "&_shape=array&_nl=on",
+    ),
+    *(
+        "&_labels=on",
+        "&_size=max",
+        "&_dl=1",
+        "&_header=off",
+        "&_stream=on",
+        "&_blob_column=a",
+    ),
     "".join(f"&_json=c{number}" for number in range(90)),
     "".join(f"&p{number}=1" for number in range(90)),
 )
@@ -139,7 +251,9 @@ SHOWN = (
 
 
 def combinations(target: Target, seconds: float) -> Outcome:
-    """Send pairs of odd fields, at random with a fixed seed; half of the time each of results."""
+    """Send pairs of odd fields, at random with a fixed seed; half of the time each of
+    results.
+    """
     outcome = Outcome("combinations")
     slowest = 0.0
     for attempts in (_pairs(random.Random(19)), _results()):
@@ -156,7 +270,9 @@ def combinations(target: Target, seconds: float) -> Outcome:
 
 
 def _pairs(chosen: random.Random) -> Iterator[str]:
-    """Yield addresses with each value alone, as JSON and as a page, and then pairs of them."""
+    """Yield addresses with each value alone, as JSON and as a page, and then pairs of
+    them.
+    """
     fields = [field(name, text) for name, texts in ODD_VALUES.items() for text in texts]
     for number, alone in enumerate(fields):
         table = TABLES[number % len(TABLES)]

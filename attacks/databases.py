@@ -1,4 +1,6 @@
-"""Files that claim to be databases of this program: damaged, cut, or with endless views."""
+"""Files that claim to be databases of this program: damaged, cut, or with endless
+views.
+"""
 
 from __future__ import annotations
 
@@ -130,12 +132,22 @@ def _bytes_for_text(file: Path, chosen: random.Random) -> None:
 
 def _text_for_numbers(file: Path, chosen: random.Random) -> None:
     """Store texts in some columns of numbers."""
-    _rewritten(file, chosen, "INTEGER", chosen.choice(("'x' || {column}", "'12 '", "''", "'0x1'")))
+    _rewritten(
+        file,
+        chosen,
+        "INTEGER",
+        chosen.choice(("'x' || {column}", "'12 '", "''", "'0x1'")),
+    )
 
 
 def _huge_numbers(file: Path, chosen: random.Random) -> None:
     """Store numbers in some columns that fit into no list, or are negative."""
-    numbers = ("9223372036854775807", "-9223372036854775808", "{column} + 1000000", "-{column}")
+    numbers = (
+        "9223372036854775807",
+        "-9223372036854775808",
+        "{column} + 1000000",
+        "-{column}",
+    )
     _rewritten(file, chosen, "INTEGER", chosen.choice(numbers))
 
 
@@ -159,7 +171,14 @@ def _odd_texts(file: Path, chosen: random.Random) -> None:
             "'<script>' || {column}",
             "replace(hex(zeroblob(9000)), '0', 'a')",
         ),
-        *("char(27) || '[2J'", "'NaN'", "'1e999'", "'9999-99-99'", "'{{\"a\": 1}}'", "'null'"),
+        *(
+            "char(27) || '[2J'",
+            "'NaN'",
+            "'1e999'",
+            "'9999-99-99'",
+            "'{{\"a\": 1}}'",
+            "'null'",
+        ),
     )
     _rewritten(file, chosen, "TEXT", chosen.choice(texts))
 
@@ -167,7 +186,8 @@ def _odd_texts(file: Path, chosen: random.Random) -> None:
 def _rewritten(file: Path, chosen: random.Random, kind: str, expression: str) -> None:
     """Write an expression into three columns of a kind, whatever their table allows.
 
-    The tables are changed to allow any value, and get their own statements back afterwards.
+    The tables are changed to allow any value, and get their own statements back
+    afterwards.
     """
     with closing(sqlite3.connect(file)) as db:
         statements = db.execute(
@@ -186,7 +206,9 @@ def _rewritten(file: Path, chosen: random.Random, kind: str, expression: str) ->
         db.commit()
         db.execute("PRAGMA writable_schema = ON")
         for name, statement in statements:
-            db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", [statement, name])
+            db.execute(
+                "UPDATE sqlite_master SET sql = ? WHERE name = ?", [statement, name]
+            )
         db.commit()
 
 
@@ -203,7 +225,9 @@ def _missing_rows(file: Path, chosen: random.Random) -> None:
 
 
 def _header(file: Path, chosen: random.Random) -> None:
-    """Change a field of the header: the journal, the encoding, the version or the size."""
+    """Change a field of the header: the journal, the encoding, the version or the
+    size.
+    """
     data = bytearray(file.read_bytes())
     position, value = chosen.choice(
         (
@@ -229,18 +253,38 @@ def _inspect_file(file: Path, chosen: random.Random) -> None:
     """Write an inspect file that lies or cannot be read."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     count = chosen.choice((-1, 10**30, "x", None, [1], {"count": 1}, 0.5, True))
-    lies: tuple[object, ...] = ({"specs": {"count": count}}, {"specs": count}, [], None, "specs", 1)
+    lies: tuple[object, ...] = (
+        {"specs": {"count": count}},
+        {"specs": count},
+        [],
+        None,
+        "specs",
+        1,
+    )
     tables = chosen.choice(lies)
     entry = {
         "hash": chosen.choice((digest, digest.upper(), "0" * 64, "", None, 1, ["a"])),
         "size": chosen.choice((file.stat().st_size, -1, "1", None)),
         "file": chosen.choice((file.name, "/etc/passwd", "../x.db", None, 5)),
         "tables": tables,
-        "build": chosen.choice((None, [], {"counts": count, "day": count, "looked": count})),
+        "build": chosen.choice(
+            (None, [], {"counts": count, "day": count, "looked": count})
+        ),
     }
     name = chosen.choice((NAME, NAME, "other", ""))
     text = json.dumps({name: chosen.choice((entry, entry, entry, [], None, "x"))})
-    texts = (text, text, text, text, "[" * 9_000, "", "{", "null", '{"a": NaN}', "9" * 9_000)
+    texts = (
+        text,
+        text,
+        text,
+        text,
+        "[" * 9_000,
+        "",
+        "{",
+        "null",
+        '{"a": NaN}',
+        "9" * 9_000,
+    )
     inspect_path(file).write_text(chosen.choice(texts), encoding="utf-8")
 
 

@@ -31,7 +31,9 @@ ENVIRONMENT_FILES = {
 
 
 def folders(seconds: float) -> Outcome:
-    """Put each kind of special file in place of each file that is opened, in random order."""
+    """Put each kind of special file in place of each file that is opened, in random
+    order.
+    """
     outcome, chosen, began = Outcome("folders"), random.Random(13), time.monotonic()
     slowest = 0.0
     with TemporaryDirectory(prefix="attacks-") as folder:
@@ -41,9 +43,14 @@ def folders(seconds: float) -> Outcome:
         environments = [*product(KINDS, ENVIRONMENT_FILES)]
         chosen.shuffle(sources)
         chosen.shuffle(environments)
-        for source, environment in zip(cycle(sources), cycle(environments), strict=False):
+        for source, environment in zip(
+            cycle(sources), cycle(environments), strict=False
+        ):
             for title, (ran, faults) in (
-                (f"build with a {source[0]} as {source[1]}", _built(Path(folder), *source)),
+                (
+                    f"build with a {source[0]} as {source[1]}",
+                    _built(Path(folder), *source),
+                ),
                 (
                     f"cover with a {environment[0]} as {environment[1]}",
                     _covered(Path(folder), database, *environment),
@@ -69,7 +76,9 @@ def _built(folder: Path, kind: str, name: str) -> tuple[Run, list[str]]:
     return ran, [*faults, *ran.faults(seconds=MOST_SECONDS)]
 
 
-def _covered(folder: Path, database: Path, kind: str, replaced: str) -> tuple[Run, list[str]]:
+def _covered(
+    folder: Path, database: Path, kind: str, replaced: str
+) -> tuple[Run, list[str]]:
     environment = folder / "environment"
     shutil.rmtree(environment, ignore_errors=True)
     for name, text in ENVIRONMENT_FILES.items():

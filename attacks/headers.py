@@ -1,4 +1,6 @@
-"""Headers that are long or many, and parts of a request that a cache may keep without a bound."""
+"""Headers that are long or many, and parts of a request that a cache may keep without a
+bound.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from attacks.requests import SECONDS, SQL
 from attacks.target import Reply, Target, field
 
 MOST_GROWTH = 80.0
-"""Megabytes of all processes together that requests which differ in one part may add."""
+"""Megabytes of all processes together that requests which differ in one part may
+add.
+"""
 REQUESTS = 400
 """Requests for each part: 6 MB of headers, and as many pages."""
 LONG = 15_000
@@ -23,7 +27,12 @@ PATHS = (
     "/spack-cache.db",
     f"{SQL}.json?{field('sql', 'select 1')}",
 )
-KEPT = ("/find.json?q=hdf5", "/spack-cache/packages.json?_size=5", "/feed.atom", "/about")
+KEPT = (
+    "/find.json?q=hdf5",
+    "/spack-cache/packages.json?_size=5",
+    "/feed.atom",
+    "/about",
+)
 """Pages whose parts a server might keep."""
 
 Part = Callable[[int], tuple[str, dict[str, str]]]
@@ -41,7 +50,12 @@ def _header(name: str, ending: str = "") -> Part:
 
 def _order(number: int) -> tuple[str, dict[str, str]]:
     """Write the same fields in another order."""
-    fields = [f"release={number % 7}", f"stack={number % 11}", f"os={number % 13}", "sort=name"]
+    fields = [
+        f"release={number % 7}",
+        f"stack={number % 11}",
+        f"os={number % 13}",
+        "sort=name",
+    ]
     start = number % len(fields)
     return "&".join(fields[start:] + fields[:start]), {}
 
@@ -63,7 +77,10 @@ PARTS: dict[str, Part] = {
     "unknown fields": lambda number: (f"_={number}{'a' * LONG}", {}),
     "fields of Datasette": lambda number: (f"_ttl={number}{'0' * LONG}", {}),
     "orders of fields": _order,
-    "encoded fields": lambda number: (f"q=%{97 + number % 26:02x}{'%61' * 200}{number}", {}),
+    "encoded fields": lambda number: (
+        f"q=%{97 + number % 26:02x}{'%61' * 200}{number}",
+        {},
+    ),
 }
 """Parts of a request that visitors choose, by name."""
 
@@ -85,7 +102,9 @@ LONG_HEADERS: dict[str, dict[str, str]] = {
     "a tag of quotes": {"If-None-Match": '"' * LONG},
     "a tag of blanks": {"If-None-Match": "W/" + " " * LONG + "a"},
     "many ranges": {"Range": "bytes=" + ",".join(["0-0"] * 3_500)},
-    "ranges in reverse": {"Range": "bytes=" + ",".join(f"{n}-" for n in range(2_500, 0, -1))},
+    "ranges in reverse": {
+        "Range": "bytes=" + ",".join(f"{n}-" for n in range(2_500, 0, -1))
+    },
     "a range of digits": {"Range": "bytes=0-" + "9" * LONG},
     "a range from the end": {"Range": "bytes=-" + "9" * LONG},
     "a range of other digits": {"Range": "bytes=\xb2-\xb3"},
@@ -104,7 +123,11 @@ LONG_HEADERS: dict[str, dict[str, str]] = {
     "a length with a sign": {"Content-Length": "+1"},
     "a length with a line": {"Content-Length": "1_0"},
     "a long length": {"Content-Length": "9" * 5_000},
-    "an upgrade": {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "a"},
+    "an upgrade": {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Key": "a",
+    },
     "an expectation": {"Expect": "100-continue"},
     "another method": {"X-HTTP-Method-Override": "DELETE"},
     "another address": {"X-Original-URL": "/-/metrics", "X-Rewrite-URL": "/-/metrics"},
@@ -144,7 +167,10 @@ def _faults(target: Target, reply: Reply, fields: dict[str, str]) -> list[str]:
         faults = []
     if reply.cpu_seconds > SECONDS:
         faults.append(f"{reply.cpu_seconds:.1f} s of CPU")
-    if sum(len(name) + len(text) for name, text in fields.items()) > 16_000 and reply.status < 400:
+    if (
+        sum(len(name) + len(text) for name, text in fields.items()) > 16_000
+        and reply.status < 400
+    ):
         faults.append(f"was answered with {reply.status}")
     if b"javascript:" in reply.body:
         faults.append("the answer has a scheme of the visitor")

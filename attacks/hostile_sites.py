@@ -24,12 +24,30 @@ from tests.site.cache import write_pages
 DAMAGED = b"is damaged"
 """Words of the page that visitors of a damaged database see."""
 PATHS = (
-    *("/", "/packages", "/releases", "/stacks", "/about", "/find?q=hdf5", "/find.json?q=*"),
-    *("/package/hdf5", "/package/hdf5.json", "/package/zlib", "/release/develop", "/stack/e4s"),
+    *(
+        "/",
+        "/packages",
+        "/releases",
+        "/stacks",
+        "/about",
+        "/find?q=hdf5",
+        "/find.json?q=*",
+    ),
+    *(
+        "/package/hdf5",
+        "/package/hdf5.json",
+        "/package/zlib",
+        "/release/develop",
+        "/stack/e4s",
+    ),
     *("/diff/develop...v0.23.1", "/coverage/develop", "/feed.atom", "/badge/hdf5.svg"),
     *("/suggest.json?q=h", "/find.csv?q=%2Bmpi", "/cover.json?q=hdf5", "/sitemap.xml"),
     *("/spack-cache/builds.json", "/spack-cache/packages", "/spack-cache/listings.csv"),
-    *("/spack-cache/build_listings?_facet=release", "/spack-cache/specs/1", "/-/health.json"),
+    *(
+        "/spack-cache/build_listings?_facet=release",
+        "/spack-cache/specs/1",
+        "/-/health.json",
+    ),
 )
 LONGEST_LOG = 1_000
 """Characters of a line of log."""
@@ -71,9 +89,19 @@ def hostile_sites(seconds: float) -> Outcome:
 def _serving(file: Path, log: Path) -> Iterator[Target]:
     """Serve a file with one process, and write its log."""
     port = free_port()
-    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "spack_cache_db",
+        "serve",
+        str(file),
+        "--port",
+        str(port),
+    ]
     with log.open("wb") as stream:
-        process = subprocess.Popen([*command, "--workers", "1"], stdout=stream, stderr=stream)
+        process = subprocess.Popen(
+            [*command, "--workers", "1"], stdout=stream, stderr=stream
+        )
     try:
         wait_until_up(port, process)
         yield Target(file, process.pid, port)

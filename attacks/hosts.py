@@ -1,4 +1,6 @@
-"""Names by which a server on loopback must not answer, because a website could own them."""
+"""Names by which a server on loopback must not answer, because a website could own
+them.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,23 @@ STRANGE = (
     "_",
 )
 """Texts of the header `Host` that do not name this machine."""
-OWN = ("localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:80", "[::1]", "[::1]:1", "a.localhost")
+OWN = (
+    "localhost",
+    "LOCALHOST:1",
+    "127.0.0.1",
+    "127.9.9.9:80",
+    "[::1]",
+    "[::1]:1",
+    "a.localhost",
+)
 """Texts that name this machine, in the ways in which browsers write them."""
-PATHS = ("/", "/find.json?q=hdf5", "/spack-cache/packages.json", "/spack-cache.db", "/-/metrics")
+PATHS = (
+    "/",
+    "/find.json?q=hdf5",
+    "/spack-cache/packages.json",
+    "/spack-cache.db",
+    "/-/metrics",
+)
 
 
 def hosts(file: Path, seconds: float) -> Outcome:
@@ -80,7 +96,9 @@ def _faults(target: Target, path: str, *fields: str) -> list[str]:
 def _status(target: Target, path: str, *fields: str) -> int:
     """Return the status of a response; 400 if the server closes the connection."""
     lines = [f"GET {path} HTTP/1.1", *fields, "Connection: close", "", ""]
-    with socket.create_connection(("127.0.0.1", target.port), timeout=PATIENCE) as visitor:
+    with socket.create_connection(
+        ("127.0.0.1", target.port), timeout=PATIENCE
+    ) as visitor:
         visitor.sendall("\r\n".join(lines).encode("latin-1"))
         answer = visitor.recv(65_536)
     return int(answer[9:12]) if answer else 400

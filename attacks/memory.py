@@ -1,4 +1,6 @@
-"""The largest forms that a visitor may send, many at the same time, and what they hold."""
+"""The largest forms that a visitor may send, many at the same time, and what they
+hold.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from spack_cache_db.site.http.middleware import MOST_BODY
 
 UNIT = Path(__file__).parent.parent / "deploy" / "systemd" / "spack-cache.service"
 PROCESS_MEGABYTES = 320.0
-"""Memory of one process of the shipped unit, whose limit is that of eight and their parent."""
+"""Memory of one process of the shipped unit, whose limit is that of eight and their
+parent.
+"""
 AT_ONCE = 10
 FORM = "application/x-www-form-urlencoded"
 
@@ -43,7 +47,9 @@ def _lockfile() -> bytes:
     """Return a form with a lockfile of as many specs as fit."""
     nodes = {}
     for number in range(2_300):
-        spec_hash = f"{number:032d}".replace("0", "a").replace("1", "b").replace("8", "c")
+        spec_hash = (
+            f"{number:032d}".replace("0", "a").replace("1", "b").replace("8", "c")
+        )
         spec_hash = spec_hash.replace("9", "d")
         nodes[spec_hash] = {"name": f"p{number}", "version": "1", "hash": spec_hash}
     document = {
@@ -75,11 +81,15 @@ FORMS = {
     "hashes": _filled("/" + "a" * 25 + "#", "\n"),
     "YAML lists": _filled("[", "", "spack: {specs: ", "]"),
     "YAML flow": _filled("a#", ",", "spack: {specs: [", "]}"),
-    "YAML mappings": _filled("p#: {require: '@#'}", ", ", "spack: {packages: {", "}, specs: [a]}"),
+    "YAML mappings": _filled(
+        "p#: {require: '@#'}", ", ", "spack: {packages: {", "}, specs: [a]}"
+    ),
     "YAML keys": _filled("k#: {}", "\n", "spack:\n  specs: [a]\n"),
     "YAML anchors": _filled("- &a# a", "\n", "spack:\n  specs:\n"),
     "YAML documents": _filled("---\nspack: {specs: [a#]}", "\n"),
-    "a matrix": _filled("a#", ",", "spack: {specs: [{matrix: [[", "], ['@1', '@2', '@3']]}]}"),
+    "a matrix": _filled(
+        "a#", ",", "spack: {specs: [{matrix: [[", "], ['@1', '@2', '@3']]}]}"
+    ),
     "JSON": _filled('{"name": "a#"}', ",", '{"spec": {"nodes": [', "]}}"),
     "JSON documents": _filled('{"a": #}', "\n"),
     "a lockfile": _lockfile(),

@@ -1,4 +1,6 @@
-"""Mirrors that lie to `fetch`, keep it waiting, or try to make it write and delete other files."""
+"""Mirrors that lie to `fetch`, keep it waiting, or try to make it write and delete
+other files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,16 @@ MOST_SECONDS = 15.0
 """Time and processor time of one run."""
 MEGABYTE = 10**6
 INDEX = index("zlib")
-ABROAD = ("../../../x", "/etc/x", "a/../../x", "..", "", "a\0b", "é/\u202e", "x" * 5_000)
+ABROAD = (
+    "../../../x",
+    "/etc/x",
+    "a/../../x",
+    "..",
+    "",
+    "a\0b",
+    "é/\u202e",
+    "x" * 5_000,
+)
 """Names that lead out of a folder, or are invalid."""
 
 
@@ -158,7 +169,10 @@ def _release_names(site: Site, output: Path, chosen: random.Random) -> str:
 
 
 def _many_mirrors(site: Site, output: Path, chosen: random.Random) -> str:
-    names = [{"label": f"s{number}", "url": f"{site.url}/{number}"} for number in range(100_000)]
+    names = [
+        {"label": f"s{number}", "url": f"{site.url}/{number}"}
+        for number in range(100_000)
+    ]
     site.serve({"all.json": json.dumps({"develop": names}).encode()})
     return f"{site.url}/all.json"
 
@@ -193,7 +207,9 @@ ATTACKS: dict[str, Callable[[Site, Path, random.Random], str]] = {
     "redirects in a circle": _circle,
     "redirects elsewhere": _always(status(302, location="file:///etc/passwd")),
     "an hour's pause": _always(status(503, retry_after="3600")),
-    "a pause of ages": _always(status(429, retry_after="Thu, 01 Jan 99999999 00:00:00 GMT")),
+    "a pause of ages": _always(
+        status(429, retry_after="Thu, 01 Jan 99999999 00:00:00 GMT")
+    ),
     "a realm that is not an address": _always(
         status(401, www_authenticate='Bearer realm="https://[",service="x"')
     ),

@@ -1,4 +1,6 @@
-"""The heaviest requests that one visitor may send, and how long another one waits meanwhile."""
+"""The heaviest requests that one visitor may send, and how long another one waits
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ SELECT {", ".join(["x"] * 24)} FROM n
 
 
 def large_environment() -> str:
-    """Return 85 kB of a matrix of 900 specs, 200 excludes and version lists of 97 parts."""
+    """Return 85 kB of a matrix of 900 specs, 200 excludes and version lists of 97
+    parts.
+    """
     versions = ",".join(f"1.{number}:1.{number}.5" for number in range(97))
     names = [f"hdf5@{versions}", *(f"package{number}" for number in range(29))]
     rows = [names, [f"%gcc@{number}" for number in range(30)]]
@@ -61,19 +65,25 @@ def large_environment() -> str:
 def doubling_environment() -> str:
     """Return 350 bytes of definitions, each of which contains the one before twice."""
     names = "abcdefghijklmno"
-    doubled = (f"  - {name}: [${before}, ${before}]" for before, name in pairwise(names))
+    doubled = (
+        f"  - {name}: [${before}, ${before}]" for before, name in pairwise(names)
+    )
     lines = ["spack:", "  definitions:", "  - a: [{matrix: [[]]}, zlib]", *doubled]
     return "\n".join([*lines, "  specs: [$o]"]) + "\n"
 
 
 def multiplied_environment() -> str:
     """Return 500 bytes of requirements whose alternatives multiply."""
-    choices = [f"{{one_of: [{', '.join(f'+a{x}{y}' for y in range(9))}]}}" for x in range(8)]
+    choices = [
+        f"{{one_of: [{', '.join(f'+a{x}{y}' for y in range(9))}]}}" for x in range(8)
+    ]
     return f"spack: {{packages: {{all: {{require: [{', '.join(choices)}]}}}}, specs: [zlib]}}\n"
 
 
 def behind_nginx(target: Target, seconds: float) -> Outcome:
-    """Attack with slow clients through the nginx of `deploy/`, which must keep them away."""
+    """Attack with slow clients through the nginx of `deploy/`, which must keep them
+    away.
+    """
     with _behind(target) as site:
         outcome = _neighbours(site, seconds / 2, "nginx", SLOW_CLIENTS)
         stall(site, seconds / 2, outcome)
@@ -81,7 +91,9 @@ def behind_nginx(target: Target, seconds: float) -> Outcome:
 
 
 def neighbours(target: Target, seconds: float) -> Outcome:
-    """Attack with heavy requests through the nginx of `deploy/`, which gives fair shares."""
+    """Attack with heavy requests through the nginx of `deploy/`, which gives fair
+    shares.
+    """
     with _behind(target) as site:
         return _neighbours(site, seconds, "neighbours", HEAVY)
 
@@ -96,7 +108,9 @@ def _behind(target: Target) -> Iterator[Target]:
 
 
 def _neighbours(target: Target, seconds: float, kind: str, attacks: Attacks) -> Outcome:
-    """Let one visitor repeat each heavy request, and time the requests of other visitors."""
+    """Let one visitor repeat each heavy request, and time the requests of other
+    visitors.
+    """
     outcome = Outcome(kind)
     waited: dict[str, list[float]] = defaultdict(list)
     # First requests are slower and are not timed.
@@ -105,7 +119,9 @@ def _neighbours(target: Target, seconds: float, kind: str, attacks: Attacks) -> 
     for name, heavy in attacks.items():
         with _repeating(target, *heavy):
             times_of, refused = _polite(target, share)
-        faults = [f"{refused} requests of a polite visitor were refused"] if refused else []
+        faults = (
+            [f"{refused} requests of a polite visitor were refused"] if refused else []
+        )
         for address, times in times_of.items():
             if _slowest(times) > POLITE[address]:
                 faults.append(f"{address} takes {_slowest(times):.2f} s")
@@ -128,8 +144,12 @@ def _slowest(times: list[float]) -> float:
 
 
 @contextmanager
-def _repeating(target: Target, ask: Callable[[Target], None], count: int = 4) -> Iterator[None]:
-    """Let one visitor repeat a request on several connections until the context ends."""
+def _repeating(
+    target: Target, ask: Callable[[Target], None], count: int = 4
+) -> Iterator[None]:
+    """Let one visitor repeat a request on several connections until the context
+    ends.
+    """
     ended = threading.Event()
     stranger = target.for_one()
 
@@ -151,7 +171,9 @@ def _repeating(target: Target, ask: Callable[[Target], None], count: int = 4) ->
 
 
 def _polite(target: Target, seconds: float) -> tuple[dict[str, list[float]], int]:
-    """Request pages one after the other; return the times of each, and the number of failures."""
+    """Request pages one after the other; return the times of each, and the number of
+    failures.
+    """
     times_of: dict[str, list[float]] = defaultdict(list)
     refused, end = 0, time.monotonic() + seconds
     while time.monotonic() < end or len(times_of) < len(POLITE):
@@ -216,7 +238,9 @@ def _connected(target: Target, *lines: str, **options: int) -> socket.socket:
 
 def _half_a_form(target: Target) -> None:
     """Send the head of a form and one byte, and wait."""
-    with _connected(target, "POST /cover.json HTTP/1.1", "Content-Length: 1000", "", "q"):
+    with _connected(
+        target, "POST /cover.json HTTP/1.1", "Content-Length: 1000", "", "q"
+    ):
         time.sleep(1)
 
 
@@ -265,7 +289,10 @@ def _unknown_names(target: Target) -> None:
 HEAVY: Attacks = {
     "nothing at all": (lambda _: time.sleep(0.1), 4),
     "endless statements": (_getting(f"{SQL}.json?{field('sql', ENDLESS)}"), 4),
-    "endless statements, for thirty": (_getting(f"{SQL}.json?{field('sql', ENDLESS)}"), 30),
+    "endless statements, for thirty": (
+        _getting(f"{SQL}.json?{field('sql', ENDLESS)}"),
+        30,
+    ),
     "a large environment": (_covering(large_environment()), 4),
     "a large environment, for thirty": (_covering(large_environment()), 30),
     "definitions that double": (_covering(doubling_environment()), 4),
@@ -285,7 +312,10 @@ HEAVY: Attacks = {
         10,
     ),
     "encoded addresses of searches, for ten": (_getting("/%66ind?q=%2Bmpi"), 10),
-    "encoded fields of facets, for ten": (_getting("/spack-cache/builds?_f%61cet=package"), 10),
+    "encoded fields of facets, for ten": (
+        _getting("/spack-cache/builds?_f%61cet=package"),
+        10,
+    ),
     "a long name, for thirty": (_getting(f"/find?q={'a' * 30_000}"), 30),
     "coverage of everything, for ten": (_getting("/coverage/develop"), 10),
     "files of a comparison, for ten": (_getting("/diff/develop...v0.23.1.csv"), 10),

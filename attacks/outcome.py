@@ -14,8 +14,8 @@ MOST_FAULTS = 10
 class Outcome:
     """The attempts of one kind of attack, and the faults that they found.
 
-    `waits` has the time that a polite visitor waited during an attempt; `harmless` has the attempts
-    without faults.
+    `waits` has the time that a polite visitor waited during an attempt; `harmless` has
+    the attempts without faults.
     """
 
     kind: str
@@ -35,7 +35,12 @@ class Outcome:
 def report(outcomes: Sequence[Outcome]) -> str:
     """Return the table of all kinds, and the first faults of each."""
     rows = [
-        [outcome.kind, f"{outcome.tried:,}", "no" if outcome.faults else "yes", outcome.note]
+        [
+            outcome.kind,
+            f"{outcome.tried:,}",
+            "no" if outcome.faults else "yes",
+            outcome.note,
+        ]
         for outcome in outcomes
     ]
     lines = [table(["", "tried", "held", "measured"], rows)]
@@ -45,16 +50,24 @@ def report(outcomes: Sequence[Outcome]) -> str:
         for attempt, wait in outcome.waits.items()
     ]
     if waits:
-        lines.append("\n\n" + table(["", "during", "99 % of a polite visitor's waits"], waits))
+        lines.append(
+            "\n\n" + table(["", "during", "99 % of a polite visitor's waits"], waits)
+        )
     for outcome in outcomes:
-        lines += [f"\n{outcome.kind}: {fault}" for fault in outcome.faults[:MOST_FAULTS]]
+        lines += [
+            f"\n{outcome.kind}: {fault}" for fault in outcome.faults[:MOST_FAULTS]
+        ]
         if len(outcome.faults) > MOST_FAULTS:
-            lines.append(f"\n{outcome.kind}: {len(outcome.faults) - MOST_FAULTS:,} more")
+            lines.append(
+                f"\n{outcome.kind}: {len(outcome.faults) - MOST_FAULTS:,} more"
+            )
     return "".join(lines)
 
 
 def survived(outcomes: Sequence[Outcome]) -> str:
-    """Return the attempts that a server without defences survived: they may test nothing."""
+    """Return the attempts that a server without defences survived: they may test
+    nothing.
+    """
     lines = []
     for outcome in outcomes:
         harmed = f"{outcome.tried - len(outcome.harmless):,} of {outcome.tried:,} attempts did harm"

@@ -32,7 +32,19 @@ TEXTS = [
         " ",
         "\n",
     ),
-    *("a" * 5000, "é", "\U0001f600", "\u202e", "a\0b", "\x1b[2J", "../..", "null", "~", "-", "%s"),
+    *(
+        "a" * 5000,
+        "é",
+        "\U0001f600",
+        "\u202e",
+        "a\0b",
+        "\x1b[2J",
+        "../..",
+        "null",
+        "~",
+        "-",
+        "%s",
+    ),
     *(
         "1.0",
         "+mpi",
@@ -47,12 +59,27 @@ TEXTS = [
         "[a, b]",
     ),
 ]
-VALUES: list[Any] = [*TEXTS, 0, -1, 1.5, 2**70, True, None, [], {}, [[]], ["a", "a"], {"a": "b"}]
+VALUES: list[Any] = [
+    *TEXTS,
+    0,
+    -1,
+    1.5,
+    2**70,
+    True,
+    None,
+    [],
+    {},
+    [[]],
+    ["a", "a"],
+    {"a": "b"},
+]
 LINK = re.compile(r'href="(/(?:package|spec|release|stack)/[^"#?]*)')
 
 
 def pages(seconds: float) -> Outcome:
-    """Change pages at random with a fixed seed, and check that none is lost or does harm."""
+    """Change pages at random with a fixed seed, and check that none is lost or does
+    harm.
+    """
     outcome, chosen = Outcome("pages"), random.Random(4)
     began, good = time.monotonic(), 0
     while True:
@@ -72,7 +99,9 @@ def _round(chosen: random.Random, folder: Path, outcome: Outcome) -> int:
     checked = run("check", "--json", source)
     outcome.faults += checked.faults()
     faults = json.loads(checked.output)["faults"] if checked.status in (0, 1) else []
-    paths = [re.match(rf"{re.escape(str(source))}/(\d+\.md)", fault) for fault in faults]
+    paths = [
+        re.match(rf"{re.escape(str(source))}/(\d+\.md)", fault) for fault in faults
+    ]
     if not all(paths):
         outcome.faults.append("check reported a fault without naming its page")
     for name in {path[1] for path in paths if path}:
@@ -86,7 +115,9 @@ def _round(chosen: random.Random, folder: Path, outcome: Outcome) -> int:
     ):
         faults = ended.faults()
         if ended.status:
-            faults.append(f"failed over pages that check accepts: {ended.output[-300:]}")
+            faults.append(
+                f"failed over pages that check accepts: {ended.output[-300:]}"
+            )
         outcome.faults += [f"{name}: {fault}" for fault in faults]
     if file.exists():
         outcome.faults += _walk(file)
@@ -95,14 +126,18 @@ def _round(chosen: random.Random, folder: Path, outcome: Outcome) -> int:
 
 def _page(chosen: random.Random, number: int) -> bytes:
     """Return a page with some values changed; every tenth has damaged bytes as well."""
-    specs = [spec(number * 10 + index, tarball=f"https://x/{index}") for index in range(3)]
+    specs = [
+        spec(number * 10 + index, tarball=f"https://x/{index}") for index in range(3)
+    ]
     meta = meta_of(specs)
     package, release = "zlib", chosen.choice(["r", "lib/odd", MARK, "é"]) + str(number)
     where = chosen.choice(["nothing", "spec", "specs", "meta", "both"])
     if where in ("spec", "both"):
         _change(chosen, specs[0])
     if where == "specs":
-        word = chosen.choice(["compiler", "os", "target", "platform", "size", "tarball"])
+        word = chosen.choice(
+            ["compiler", "os", "target", "platform", "size", "tarball"]
+        )
         text = chosen.choice(TEXTS)
         for record in specs:
             record[word] = text
@@ -143,7 +178,15 @@ def _walk(file: Path) -> list[str]:
 
 
 def _addresses(first: str) -> Iterator[str]:
-    tables = ("configurations", "build_listings", "problems", "tarball_prefixes", "variants")
-    yield from (f"/spack-cache/{table}" for table in ("packages", "releases", "stacks", *tables))
+    tables = (
+        "configurations",
+        "build_listings",
+        "problems",
+        "tarball_prefixes",
+        "variants",
+    )
+    yield from (
+        f"/spack-cache/{table}" for table in ("packages", "releases", "stacks", *tables)
+    )
     yield from sorted(set(LINK.findall(first)))[:60]
     yield from ("/find?q=%25gcc", "/find?q=fuzz")

@@ -1,4 +1,6 @@
-"""Random changes of every kind of input, read without the handler of unexpected errors."""
+"""Random changes of every kind of input, read without the handler of unexpected
+errors.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from fuzz.readers import SLOWEST, inputs, one_input
 
 
 def readers(seconds: float) -> Outcome:
-    """Change indexes, mirrors, spec files, pages and archives with a fixed seed, and read them."""
+    """Change indexes, mirrors, spec files, pages and archives with a fixed seed, and
+    read them.
+    """
     outcome, slowest = Outcome("readers"), 0.0
     ended = time.monotonic() + seconds
     for name, data, reader in inputs(seed=5):

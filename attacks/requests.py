@@ -1,4 +1,6 @@
-"""Attacks by single requests: hostile SQL, odd parameters, raw bytes and repeated fields."""
+"""Attacks by single requests: hostile SQL, odd parameters, raw bytes and repeated
+fields.
+"""
 
 from __future__ import annotations
 
@@ -24,44 +26,274 @@ SQL = "/spack-cache" if hasattr(Datasette, "metadata") else "/spack-cache/-/quer
 
 PATHS = [
     *("/", "/find", "/package/hdf5", "/package/", "/spec/aaaaaaa", "/release/develop"),
-    *("/stack/e4s", "/robots.txt", "/spack-cache.db", "/spack-cache", "/spack-cache.json"),
+    *(
+        "/stack/e4s",
+        "/robots.txt",
+        "/spack-cache.db",
+        "/spack-cache",
+        "/spack-cache.json",
+    ),
     *("/spack-cache.csv", "/spack-cache/listings", "/spack-cache/listings.json"),
     *("/spack-cache/listings.csv", "/spack-cache/builds", "/spack-cache/builds.csv"),
     *("/spack-cache/specs/1", "/spack-cache/specs/1.json", "/spack-cache/specs/1.blob"),
-    *("/spack-cache/listings/1", "/spack-cache/configurations_fts", "/spack-cache/most_hashes"),
-    *("/spack-cache/most_hashes.json", "/spack-cache/most_hashes.csv", "/spack-cache/nope"),
-    *(SQL, f"{SQL}.json", f"{SQL}.csv", f"{SQL}.blob", "/-/versions.json", "/-/jump.json"),
-    *("/-/metadata", "/-/settings", "/-/threads", "/-/static/app.css", "/static/site.css"),
-    *("/packages", "/releases", "/stacks", "/about", "/suggest.json", "/find.json", "/find.csv"),
-    *("/cover", "/cover.json", "/cover.csv", "/package/hdf5/", "/package/hdf5.json", "/diff"),
-    *("/diff/develop...v0.23.1", "/diff/develop:e4s...develop.json", "/diff/develop...a.csv"),
-    *("/feed.atom", "/find.atom", "/badge/hdf5.svg", "/coverage/develop", "/packages.json"),
-    *("/packages.csv", "/releases.json", "/stacks.csv", "/sitemap.xml", "/opensearch.xml"),
-    *("/spack-cache/-/schema", "/spack-cache/-/queries", "/spack-cache/builds/-/definition"),
+    *(
+        "/spack-cache/listings/1",
+        "/spack-cache/configurations_fts",
+        "/spack-cache/most_hashes",
+    ),
+    *(
+        "/spack-cache/most_hashes.json",
+        "/spack-cache/most_hashes.csv",
+        "/spack-cache/nope",
+    ),
+    *(
+        SQL,
+        f"{SQL}.json",
+        f"{SQL}.csv",
+        f"{SQL}.blob",
+        "/-/versions.json",
+        "/-/jump.json",
+    ),
+    *(
+        "/-/metadata",
+        "/-/settings",
+        "/-/threads",
+        "/-/static/app.css",
+        "/static/site.css",
+    ),
+    *(
+        "/packages",
+        "/releases",
+        "/stacks",
+        "/about",
+        "/suggest.json",
+        "/find.json",
+        "/find.csv",
+    ),
+    *(
+        "/cover",
+        "/cover.json",
+        "/cover.csv",
+        "/package/hdf5/",
+        "/package/hdf5.json",
+        "/diff",
+    ),
+    *(
+        "/diff/develop...v0.23.1",
+        "/diff/develop:e4s...develop.json",
+        "/diff/develop...a.csv",
+    ),
+    *(
+        "/feed.atom",
+        "/find.atom",
+        "/badge/hdf5.svg",
+        "/coverage/develop",
+        "/packages.json",
+    ),
+    *(
+        "/packages.csv",
+        "/releases.json",
+        "/stacks.csv",
+        "/sitemap.xml",
+        "/opensearch.xml",
+    ),
+    *(
+        "/spack-cache/-/schema",
+        "/spack-cache/-/queries",
+        "/spack-cache/builds/-/definition",
+    ),
 ]
 NAMES = [
-    *("_next", "_sort", "_sort_desc", "_through", "_where", "_size", "_shape", "_facet", "_extra"),
-    *("_facet_date", "_facet_array", "_facet_size", "_search", "_search_name", "_searchmode"),
-    *("_col", "_nocol", "_json", "_label", "_labels", "_trace", "_nofacet", "_nocount", "_stream"),
-    *("_dl", "_header", "_filter_column", "_filter_op", "_filter_value", "_ttl", "_timelimit"),
-    *("_extras", "_blob_column", "_blob_hash", "_hide_sql", "_sort_by_desc", "sql", "spec", "q"),
-    *("has", "lacks", "sort", "kind", "dependencies", "here", "format", "limit", "offset"),
-    *("page", "release", "stack", "variant", "version", "hide", "versions", "common", "name"),
-    *("behind", "missing", "explicit", "host", "target", "compiler", "os", "open", "spack", "old"),
+    *(
+        "_next",
+        "_sort",
+        "_sort_desc",
+        "_through",
+        "_where",
+        "_size",
+        "_shape",
+        "_facet",
+        "_extra",
+    ),
+    *(
+        "_facet_date",
+        "_facet_array",
+        "_facet_size",
+        "_search",
+        "_search_name",
+        "_searchmode",
+    ),
+    *(
+        "_col",
+        "_nocol",
+        "_json",
+        "_label",
+        "_labels",
+        "_trace",
+        "_nofacet",
+        "_nocount",
+        "_stream",
+    ),
+    *(
+        "_dl",
+        "_header",
+        "_filter_column",
+        "_filter_op",
+        "_filter_value",
+        "_ttl",
+        "_timelimit",
+    ),
+    *(
+        "_extras",
+        "_blob_column",
+        "_blob_hash",
+        "_hide_sql",
+        "_sort_by_desc",
+        "sql",
+        "spec",
+        "q",
+    ),
+    *(
+        "has",
+        "lacks",
+        "sort",
+        "kind",
+        "dependencies",
+        "here",
+        "format",
+        "limit",
+        "offset",
+    ),
+    *(
+        "page",
+        "release",
+        "stack",
+        "variant",
+        "version",
+        "hide",
+        "versions",
+        "common",
+        "name",
+    ),
+    *(
+        "behind",
+        "missing",
+        "explicit",
+        "host",
+        "target",
+        "compiler",
+        "os",
+        "open",
+        "spack",
+        "old",
+    ),
     *("new", "package", "order", "platform"),
-    *("id__gt", "id__in", "id__isnull", "hash__like", "hash__date", "stacks__arraycontains"),
-    *("stacks__arraynotcontains", "id__notin", "name__nope", "__", "_", "rowid", "release__exact"),
+    *(
+        "id__gt",
+        "id__in",
+        "id__isnull",
+        "hash__like",
+        "hash__date",
+        "stacks__arraycontains",
+    ),
+    *(
+        "stacks__arraynotcontains",
+        "id__notin",
+        "name__nope",
+        "__",
+        "_",
+        "rowid",
+        "release__exact",
+    ),
 ]
 VALUES = [
-    *("", "abc", "-1", "0", "1.5", "1e999", "nan", "9" * 5000, "-" + "9" * 5000, "9" * 19, "[1]"),
-    *("{}", "[]", "null", '{"table": 1}', '{"table": "builds"}', "[" * 3000, '{"a":' * 2500),
-    *('{"table": "listings", "column": ["a"], "value": {}}', "\0", "a\0b", "\ud800", "\U0001f600"),
-    *("'", '"', "';--", "a,b,c", ",", "name", "select 1", "select nope", "on", "~", "~00", "~ff"),
-    *("csv", "objects", "array", "max", "\r\nX: 1", "*", "AND", "NEAR(", "\n", "../../etc/passwd"),
-    *("^a" * 5_000, "%a" * 5_000, "@1:2," * 5_000, "+a" * 7_000, "a " * 15_000, "%gcc ^hdf5"),
-    *("hdf5 ^mpi", "^c", "%[deptypes=build] a", "[a, " * 4_000, "- a: [{matrix: [[]]}]\n" * 800),
-    *("spack:\n specs: [a]\n include: [a, b]", "develop...develop", "target=:zen3", "zen4 cuda"),
-    *("<script>", "%s%n", "{{ 7 * 7 }}", "hdf5", "+mpi", "a" * 20_000, "develop", "é" * 3000, " "),
+    *(
+        "",
+        "abc",
+        "-1",
+        "0",
+        "1.5",
+        "1e999",
+        "nan",
+        "9" * 5000,
+        "-" + "9" * 5000,
+        "9" * 19,
+        "[1]",
+    ),
+    *(
+        "{}",
+        "[]",
+        "null",
+        '{"table": 1}',
+        '{"table": "builds"}',
+        "[" * 3000,
+        '{"a":' * 2500,
+    ),
+    *(
+        '{"table": "listings", "column": ["a"], "value": {}}',
+        "\0",
+        "a\0b",
+        "\ud800",
+        "\U0001f600",
+    ),
+    *(
+        "'",
+        '"',
+        "';--",
+        "a,b,c",
+        ",",
+        "name",
+        "select 1",
+        "select nope",
+        "on",
+        "~",
+        "~00",
+        "~ff",
+    ),
+    *(
+        "csv",
+        "objects",
+        "array",
+        "max",
+        "\r\nX: 1",
+        "*",
+        "AND",
+        "NEAR(",
+        "\n",
+        "../../etc/passwd",
+    ),
+    *(
+        "^a" * 5_000,
+        "%a" * 5_000,
+        "@1:2," * 5_000,
+        "+a" * 7_000,
+        "a " * 15_000,
+        "%gcc ^hdf5",
+    ),
+    *(
+        "hdf5 ^mpi",
+        "^c",
+        "%[deptypes=build] a",
+        "[a, " * 4_000,
+        "- a: [{matrix: [[]]}]\n" * 800,
+    ),
+    *(
+        "spack:\n specs: [a]\n include: [a, b]",
+        "develop...develop",
+        "target=:zen3",
+        "zen4 cuda",
+    ),
+    *(
+        "<script>",
+        "%s%n",
+        "{{ 7 * 7 }}",
+        "hdf5",
+        "+mpi",
+        "a" * 20_000,
+        "develop",
+        "é" * 3000,
+        " ",
+    ),
 ]
 ODD_PATHS = [
     *(
@@ -72,22 +304,73 @@ ODD_PATHS = [
         "/%00",
         "/%",
     ),
-    *("/%ff", "/%zz", "/..%2f..%2fetc/passwd", "/static/../../etc/passwd", "/static/%00"),
-    *("/static/%2e%2e/%2e%2e/etc/passwd", "/static//etc/passwd", "/static/" + "a" * 5000),
-    *("/static/" + "a/" * 2500, "/-/static/" + "a" * 5000, "/static/site.css/x", "/static/"),
-    *("/package/" + "a" * 20_000, "/package/%00", "/package/a%2Fb", "/spec/" + "a" * 9000),
+    *(
+        "/%ff",
+        "/%zz",
+        "/..%2f..%2fetc/passwd",
+        "/static/../../etc/passwd",
+        "/static/%00",
+    ),
+    *(
+        "/static/%2e%2e/%2e%2e/etc/passwd",
+        "/static//etc/passwd",
+        "/static/" + "a" * 5000,
+    ),
+    *(
+        "/static/" + "a/" * 2500,
+        "/-/static/" + "a" * 5000,
+        "/static/site.css/x",
+        "/static/",
+    ),
+    *(
+        "/package/" + "a" * 20_000,
+        "/package/%00",
+        "/package/a%2Fb",
+        "/spec/" + "a" * 9000,
+    ),
     *("/spack-cache/~00", "/spack-cache/specs/~00", "/spack-cache/specs/" + "9" * 5000),
-    *("/spack-cache/listings/1,2,3,4", "/spack-cache/specs.nope", "/spack-cache.nope", "/x.db"),
-    *("/..%2fx.db", "/%2fetc%2fpasswd.db", "/" + "a" * 31_000, "/" + "/".join("a" * 9000), "/~~~"),
+    *(
+        "/spack-cache/listings/1,2,3,4",
+        "/spack-cache/specs.nope",
+        "/spack-cache.nope",
+        "/x.db",
+    ),
+    *(
+        "/..%2fx.db",
+        "/%2fetc%2fpasswd.db",
+        "/" + "a" * 31_000,
+        "/" + "/".join("a" * 9000),
+        "/~~~",
+    ),
 ]
 REPEATED = [
-    *("_facet=name", "_facet_date=first_seen", "_facet_array=stacks", "_sort=name", "_col=name"),
-    *("_where=1", "_search=a", "name=a", "_through={}", "name__contains=a", "_nocol=name"),
+    *(
+        "_facet=name",
+        "_facet_date=first_seen",
+        "_facet_array=stacks",
+        "_sort=name",
+        "_col=name",
+    ),
+    *(
+        "_where=1",
+        "_search=a",
+        "name=a",
+        "_through={}",
+        "name__contains=a",
+        "_nocol=name",
+    ),
     *("variant=%2Bmpi", "hide=os", "q=hdf5", "_extra=count", "_label=release", "x"),
 ]
 RAW = [
-    *(b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n"),
-    *(b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"G\0T / HTTP/1.1\r\n\r\n"),
+    *(
+        b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n",
+    ),
+    *(
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"G\0T / HTTP/1.1\r\n\r\n",
+    ),
     *(
         b"GET http://example.org/ HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
@@ -124,11 +407,15 @@ def sql(target: Target, seconds: float) -> Outcome:
 
 
 def parameters(target: Target, seconds: float) -> Outcome:
-    """Send odd values of fields, at random with a fixed seed, then odd paths and raw bytes."""
+    """Send odd values of fields, at random with a fixed seed, then odd paths and raw
+    bytes.
+    """
     outcome, chosen = Outcome("parameters"), random.Random(2)
     for address in _until(seconds * 0.7, _addresses(chosen)):
         reply = target.ask(address)
-        outcome.judge(address, target.betrayals(reply) + _shape(address, reply) + _cost(reply))
+        outcome.judge(
+            address, target.betrayals(reply) + _shape(address, reply) + _cost(reply)
+        )
     for address in _until(seconds * 0.2, ODD_PATHS):
         reply = target.ask(address)
         outcome.judge(address, target.betrayals(reply) + _shape(address, reply))
@@ -144,7 +431,8 @@ def repetition(target: Target, seconds: float) -> Outcome:
     before = target.peak_megabytes()
     tables = ("/spack-cache/stacks", "/spack-cache/listings", "/package/hdf5", "/find")
     several = [
-        f"{path}?" + "&".join([f"{field}{number if vary else ''}" for number in range(600)])
+        f"{path}?"
+        + "&".join([f"{field}{number if vary else ''}" for number in range(600)])
         for vary in (False, True)
         for field in REPEATED
         for path in tables
@@ -171,8 +459,12 @@ def _until(seconds: float, items: Iterable[T]) -> Iterator[T]:
 
 def _addresses(chosen: random.Random) -> Iterator[str]:
     while True:
-        fields = islice(zip(_endless(chosen, NAMES), _endless(chosen, VALUES), strict=False), 3)
-        pairs = [field(name, value) for name, value in fields][: chosen.choice((1, 1, 1, 2, 3))]
+        fields = islice(
+            zip(_endless(chosen, NAMES), _endless(chosen, VALUES), strict=False), 3
+        )
+        pairs = [field(name, value) for name, value in fields][
+            : chosen.choice((1, 1, 1, 2, 3))
+        ]
         path = chosen.choice(PATHS)
         # Several long values would be refused for their length alone.
         while len(address := f"{path}?{'&'.join(pairs)}") > LONGEST_ADDRESS:
@@ -207,7 +499,9 @@ def _shape(address: str, reply: Reply) -> list[str]:
 
 
 def _raw(target: Target, data: bytes) -> list[str]:
-    with socket.create_connection(("127.0.0.1", target.port), timeout=PATIENCE) as visitor:
+    with socket.create_connection(
+        ("127.0.0.1", target.port), timeout=PATIENCE
+    ) as visitor:
         try:
             visitor.sendall(data)
             visitor.shutdown(socket.SHUT_WR)

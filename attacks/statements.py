@@ -1,11 +1,15 @@
-"""Hostile SQL: statements that try to write, crash, read the machine, or use up memory and time."""
+"""Hostile SQL: statements that try to write, crash, read the machine, or use up memory
+and time.
+"""
 
 from __future__ import annotations
 
 N = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
 NO_END, MANY = N.format(""), N.format(" LIMIT 5000")
 LONG = "replace(hex(zeroblob(49500)), '00', 'a')"
-TEXT = f"WITH t(v, p) AS MATERIALIZED (SELECT {LONG} || {LONG}, substr({LONG}, 1, 490)) "
+TEXT = (
+    f"WITH t(v, p) AS MATERIALIZED (SELECT {LONG} || {LONG}, substr({LONG}, 1, 490)) "
+)
 MEMBERS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 13000), "
     "k(j) AS MATERIALIZED (SELECT json_group_object('k' || x, 1) FROM n) "
@@ -196,7 +200,10 @@ _LARGE = [
     + " OR ".join(["h*", "g*", "b*", "l*"] * 900)
     + "'",
     "SELECT replace(hex(zeroblob(99000)), '0', char(1)) AS a",
-    MANY + "SELECT " + ", ".join(["replace(hex(zeroblob(9)), '0', char(1))"] * 190) + " FROM n",
+    MANY
+    + "SELECT "
+    + ", ".join(["replace(hex(zeroblob(9)), '0', char(1))"] * 190)
+    + " FROM n",
 ]
 _SLOW = [
     NO_END + "SELECT count(*) FROM n",

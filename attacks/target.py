@@ -1,4 +1,6 @@
-"""The server under attack: a real `spack-cache-db serve`, and the checks of its responses."""
+"""The server under attack: a real `spack-cache-db serve`, and the checks of its
+responses.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,30 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import quote_plus
 
-from benchmarks.server import becomes_idle, free_port, start, start_datasette, stop, wait_until_up
+from benchmarks.server import (
+    becomes_idle,
+    free_port,
+    start,
+    start_datasette,
+    stop,
+    wait_until_up,
+)
 from spack_cache_db.site.http.middleware import LONGEST_ADDRESS
 
 MOST_MEGABYTES = 512
 SHORT = "(),'*/:=<>|-@[];"
-"""Characters that need no encoding in a query string, so that more fits into an address."""
+"""Characters that need no encoding in a query string, so that more fits into an
+address.
+"""
 PATIENCE = 60
 """Seconds after which a response counts as missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response, and the server's processor time for it; status 0 means no response."""
+    """A response, and the server's processor time for it; status 0 means no
+    response.
+    """
 
     status: int
     headers: dict[str, str]
@@ -63,14 +76,21 @@ class Target:
         return Target(self._file, self.pid, self.port, visitor=any_address())
 
     def ask(
-        self, address: str, method: str = "GET", body: bytes | None = None, **headers: str
+        self,
+        address: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        **headers: str,
     ) -> Reply:
         """Request a URL on a new connection."""
         before = self.cpu_seconds()
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(
-                method, address, body=body, headers={"X-Visitor": self.visitor, **headers}
+                method,
+                address,
+                body=body,
+                headers={"X-Visitor": self.visitor, **headers},
             )
             answer = connection.getresponse()
             fields = {name.lower(): value for name, value in answer.getheaders()}
@@ -86,7 +106,9 @@ class Target:
         ticks = 0
         for pid in self.processes():
             with suppress(OSError):
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                fields = (
+                    Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                )
                 ticks += sum(map(int, fields[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -100,12 +122,16 @@ class Target:
         return max(peaks) / 1024
 
     def resident_megabytes(self) -> float:
-        """Return the memory of all its processes together; shared memory counts once."""
+        """Return the memory of all its processes together; shared memory counts
+        once.
+        """
         kilobytes = 0
         for pid in self.processes():
             with suppress(OSError):
                 rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-                kilobytes += sum(map(int, re.findall(r"^Pss:\s*(\d+)", rollup, re.MULTILINE)))
+                kilobytes += sum(
+                    map(int, re.findall(r"^Pss:\s*(\d+)", rollup, re.MULTILINE))
+                )
         return kilobytes / 1024
 
     def processes(self) -> list[int]:
@@ -126,14 +152,25 @@ class Target:
         # Datasette alone never sends no-store, so every request would count as a fault.
         if reply.status >= 400 and cached and not self._is_plain:
             faults.append(f"a {reply.status} that caches keep")
-        for word in (str(self._file.parent), "site-packages", "Traceback (most", "root:x:0"):
+        for word in (
+            str(self._file.parent),
+            "site-packages",
+            "Traceback (most",
+            "root:x:0",
+        ):
             if word.encode() in reply.body:
                 faults.append(f"the answer tells {word!r}")
         return faults
 
     def standing(self) -> list[str]:
-        """Return the faults of the server: changes of the file or its folder, responses, memory."""
-        faults = [] if self._state() == self._before else ["the file or its folder has changed"]
+        """Return the faults of the server: changes of the file or its folder,
+        responses, memory.
+        """
+        faults = (
+            []
+            if self._state() == self._before
+            else ["the file or its folder has changed"]
+        )
         first = self.ask("/")
         if first.status != 200:
             faults.append(f"the first page is a {first.status}")
@@ -161,23 +198,34 @@ def field(name: str, value: str) -> str:
 
 
 def require_short(address: str) -> str:
-    """Return an address; `ValueError` if the server refuses it because of its length alone."""
+    """Return an address; `ValueError` if the server refuses it because of its length
+    alone.
+    """
     if len(address) > LONGEST_ADDRESS:
-        raise ValueError(f"{address[:80]} has {len(address):,} characters: it would test nothing")
+        raise ValueError(
+            f"{address[:80]} has {len(address):,} characters: it would test nothing"
+        )
     return address
 
 
 @contextmanager
-def serving(file: Path, *, plain: bool = False, is_proxied: bool = True) -> Iterator[Target]:
+def serving(
+    file: Path, *, plain: bool = False, is_proxied: bool = True
+) -> Iterator[Target]:
     """Serve a file while the context lasts.
 
     Args:
         file: the database.
-        plain: whether Datasette serves it without this program's plugin and its defences.
+        plain: whether Datasette serves it without this program's plugin and its
+            defences.
         is_proxied: whether a proxy may be before the server, which then takes any host.
     """
     port = free_port()
-    process = start_datasette(file, port) if plain else start(file, port, is_proxied=is_proxied)
+    process = (
+        start_datasette(file, port)
+        if plain
+        else start(file, port, is_proxied=is_proxied)
+    )
     try:
         wait_until_up(port, process)
         yield Target(file, process.pid, port, plain=plain)

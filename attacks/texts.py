@@ -1,4 +1,6 @@
-"""Texts that go deep, double, repeat or never end: as inputs of commands, and as forms."""
+"""Texts that go deep, double, repeat or never end: as inputs of commands, and as
+forms.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote_from_bytes
 
 from attacks.builder import Run, enough, run, run_command
-from attacks.neighbours import doubling_environment, large_environment, multiplied_environment
+from attacks.neighbours import (
+    doubling_environment,
+    large_environment,
+    multiplied_environment,
+)
 from attacks.outcome import Outcome
 from attacks.requests import PATHS
 from attacks.target import Target
@@ -20,11 +26,29 @@ from tests.site.cache import write_pages
 MOST_SECONDS = 20.0
 """Processor time that no command may take for one of these texts."""
 FORM_SECONDS = 4.0
-"""Processor time that no form may take; a page of the site has two seconds, and then is killed."""
-METHODS = ("HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "get")
+"""Processor time that no form may take; a page of the site has two seconds, and then is
+killed.
+"""
+METHODS = (
+    "HEAD",
+    "OPTIONS",
+    "POST",
+    "PUT",
+    "DELETE",
+    "PATCH",
+    "TRACE",
+    "PROPFIND",
+    "get",
+)
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 HASH = "a" * 32
-NODE = {"name": "p", "version": "1", "hash": HASH, "parameters": {}, "arch": "linux-a-b"}
+NODE = {
+    "name": "p",
+    "version": "1",
+    "hash": HASH,
+    "parameters": {},
+    "arch": "linux-a-b",
+}
 
 
 def _nested(opening: str, closing: str, count: int) -> str:
@@ -46,7 +70,9 @@ def _spack(specs: str, before: str = "") -> str:
 
 def _repeated(spec: str) -> str:
     """Return a thousand specs: `spec` with their number, as long as a spec may be."""
-    return "\n".join(f"{spec.replace('#', str(number))}"[:1_990] for number in range(1_000))
+    return "\n".join(
+        f"{spec.replace('#', str(number))}"[:1_990] for number in range(1_000)
+    )
 
 
 def _when(condition: str) -> str:
@@ -88,7 +114,9 @@ DEEP = {
 ENVIRONMENTS: dict[str, str | bytes] = {
     **{f"specs: {name}": _spack(text) for name, text in DEEP.items()},
     "aliases that double": _spack("*a11", _doubled("[x]", "[{}]", 12)),
-    "merged mappings that double": _spack("[a]", _doubled("{a: 1}", "{{<<: [{}]}}", 12)),
+    "merged mappings that double": _spack(
+        "[a]", _doubled("{a: 1}", "{{<<: [{}]}}", 12)
+    ),
     "a large environment": large_environment(),
     "definitions that double": doubling_environment(),
     "requirements that multiply": multiplied_environment(),
@@ -111,7 +139,9 @@ ENVIRONMENTS: dict[str, str | bytes] = {
     + "]}",
     "a slow regular expression": _when('re.search("(a+)+$", "' + "a" * 2_000 + '!")'),
     "a deep condition": _when(f"{'(' * 50_000}True{')' * 50_000}"),
-    "a condition that grows": _when("platform" + '.replace("i", "iiiiiiiiii")' * 12 + ' == "x"'),
+    "a condition that grows": _when(
+        "platform" + '.replace("i", "iiiiiiiiii")' * 12 + ' == "x"'
+    ),
     "version lists": _repeated(f"hdf5@#:#.1,{_many(200, '#:#.5')}"),
     "many dependencies": _repeated("hdf5 " + _many(300, "^p#", " ")),
     "dependencies of any package": _repeated("* ^cmake@#: ^* ^mpi"),
@@ -134,7 +164,9 @@ ENVIRONMENTS: dict[str, str | bytes] = {
     "a lockfile: no number": _lock({}, "NaN"),
     "a lockfile: endless": _lock({}, "1e999"),
     "a lockfile: long version": _lock({HASH: {**NODE, "version": "1." * 100_000}}),
-    "a lockfile: one key": '{"concrete_specs": {' + _many(50_000, f'"{HASH}": {{}}') + "}}",
+    "a lockfile: one key": '{"concrete_specs": {'
+    + _many(50_000, f'"{HASH}": {{}}')
+    + "}}",
     "UTF-16": _spack("[zlib]").encode("utf-16"),
     "no UTF-8": b"\xff\xfe\xe9" * 100_000,
     "NUL": "hdf5\0zlib\n" * 10_000,
@@ -176,7 +208,11 @@ def texts(seconds: float) -> Outcome:
 
 def _runs(folder: Path) -> Iterator[tuple[str, Run, tuple[int, ...]]]:
     """Yield the result of each command, and its allowed statuses."""
-    database, source, environment = folder / "a.db", folder / "source", folder / "environment"
+    database, source, environment = (
+        folder / "a.db",
+        folder / "source",
+        folder / "environment",
+    )
     good = write_pages(folder / "pages")
     run("build", good, "-o", database)
     source.mkdir()
@@ -190,7 +226,11 @@ def _runs(folder: Path) -> Iterator[tuple[str, Run, tuple[int, ...]]]:
         path.unlink()
         for title, pasted_text in islice(pasted, 2):
             environment.write_bytes(_bytes(pasted_text))
-            yield f"cover {title}", run_command("cover", environment, database), (0, 1, 2)
+            yield (
+                f"cover {title}",
+                run_command("cover", environment, database),
+                (0, 1, 2),
+            )
 
 
 def forms(target: Target, seconds: float) -> Outcome:
@@ -217,9 +257,14 @@ def methods(target: Target, seconds: float) -> Outcome:
     for path in PATHS:
         expected = target.ask(path)
         for method in METHODS:
-            reply = target.ask(path, method, b"q=zlib" if method == "POST" else None, **FORM)
+            reply = target.ask(
+                path, method, b"q=zlib" if method == "POST" else None, **FORM
+            )
             faults = target.betrayals(reply)
-            if method == "HEAD" and (reply.status, reply.body) != (expected.status, b""):
+            if method == "HEAD" and (reply.status, reply.body) != (
+                expected.status,
+                b"",
+            ):
                 faults.append(f"a {reply.status} where GET has {expected.status}")
             if method in METHODS[3:] and reply.status != 405:
                 faults.append(f"was answered with {reply.status}")

@@ -32,7 +32,9 @@ def disconnects(target: Target, seconds: float) -> Outcome:
         for visitor in [_visit(target, address) for _ in range(16)]:
             time.sleep(min(0.05, seconds / 100))
             visitor.close()
-        outcome.judge(address, [] if target.idle() else ["work continues without visitors"])
+        outcome.judge(
+            address, [] if target.idle() else ["work continues without visitors"]
+        )
     return outcome
 
 
@@ -59,14 +61,23 @@ def endings(file: Path) -> Outcome:
     longest = 0.0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         with serving(file) as target:
-            addresses = [STREAM, f"{SQL}.json?{field('sql', ENDLESS)}", "/spack-cache.db"]
-            visitors = [_visit(target, address, buffer=4096) for address in addresses * 6]
+            addresses = [
+                STREAM,
+                f"{SQL}.json?{field('sql', ENDLESS)}",
+                "/spack-cache.db",
+            ]
+            visitors = [
+                _visit(target, address, buffer=4096) for address in addresses * 6
+            ]
             time.sleep(0.5)
             stays = {target.pid} if number == signal.SIGHUP else set[int]()
             processes = [pid for pid in target.processes() if pid not in stays]
             began = time.monotonic()
             os.kill(target.pid, number)
-            while any(map(_runs, processes)) and time.monotonic() - began < 4 * END_SECONDS:
+            while (
+                any(map(_runs, processes))
+                and time.monotonic() - began < 4 * END_SECONDS
+            ):
                 time.sleep(0.05)
             longest = max(longest, time.monotonic() - began)
             survivors = [pid for pid in processes if _runs(pid)]
@@ -78,14 +89,20 @@ def endings(file: Path) -> Outcome:
     return outcome
 
 
-def _visit(target: Target, address: str | None, *, buffer: int | None = None) -> socket.socket:
+def _visit(
+    target: Target, address: str | None, *, buffer: int | None = None
+) -> socket.socket:
     """Request a URL and read nothing; without a URL, send half a request."""
     visitor = socket.socket()
     if buffer is not None:
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     visitor.settimeout(10)
     visitor.connect(("127.0.0.1", target.port))
-    end = f"HTTP/1.1\r\nHost: localhost\r\nX-Visitor: {target.visitor}\r\n\r\n" if address else ""
+    end = (
+        f"HTTP/1.1\r\nHost: localhost\r\nX-Visitor: {target.visitor}\r\n\r\n"
+        if address
+        else ""
+    )
     visitor.sendall(f"GET {address or '/'} {end}".encode())
     return visitor
 

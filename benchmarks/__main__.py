@@ -1,4 +1,6 @@
-"""`python -m benchmarks`: time builds at the size of the site, and compare with the goals."""
+"""`python -m benchmarks`: time builds at the size of the site, and compare with the
+goals.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from tests.corpus import pages as corpus
 
 SCRIPT_SHARE = 0.05
 GOALS = {"usual": (2.5, 15), "high": (3, 17)}
-"""By variety: the build's time ÷ the floor's, and the database in percent of the pages."""
+"""By variety: the build's time ÷ the floor's, and the database in percent of the
+pages.
+"""
 
 
 @click.command()
@@ -41,7 +45,10 @@ GOALS = {"usual": (2.5, 15), "high": (3, 17)}
     help="How much the specs of a package differ.",
 )
 @click.option(
-    "--large", type=corpus.SCALE, multiple=True, help="Also build a corpus of this scale, once."
+    "--large",
+    type=corpus.SCALE,
+    multiple=True,
+    help="Also build a corpus of this scale, once.",
 )
 @click.option(
     "--records",
@@ -50,10 +57,22 @@ GOALS = {"usual": (2.5, 15), "high": (3, 17)}
     type=click.IntRange(0),
     help="Records of the index; 0 leaves it out.",
 )
-@click.option("--runs", default=3, show_default=True, help="Runs of which the median is taken.")
-@click.option("--jobs", type=int, help="Worker processes of the build.  [default: as build]")
-@click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
-@click.option("--write", is_flag=True, help="Write the tables into benchmarks/NOTES.md.")
+@click.option(
+    "--runs", default=3, show_default=True, help="Runs of which the median is taken."
+)
+@click.option(
+    "--jobs", type=int, help="Worker processes of the build.  [default: as build]"
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=FOLDER,
+    show_default=True,
+)
+@click.option(
+    "--write", is_flag=True, help="Write the tables into benchmarks/NOTES.md."
+)
 def main(
     scale: float,
     varieties: tuple[str, ...],
@@ -67,7 +86,9 @@ def main(
     """Compare the build with the floor, the script, and its goals."""
     try:
         texts = {
-            f"build table, {variety} variety": report(folder, scale, variety, runs, jobs)
+            f"build table, {variety} variety": report(
+                folder, scale, variety, runs, jobs
+            )
             for variety in varieties
         }
         if large:
@@ -82,7 +103,9 @@ def main(
             write_section(NOTES, name, text)
 
 
-def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None) -> str:
+def report(
+    folder: Path, scale: float, variety: str, runs: int, jobs: int | None
+) -> str:
     """Measure everything on one corpus and return the tables."""
     pages, totals = inputs.corpus(folder, scale, variety)
     most_time, most_bytes = GOALS[variety]
@@ -90,7 +113,9 @@ def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None
     pairs = [(_floor(pages), build(pages, file, jobs)) for _ in range(runs)]
     floor = median(decoding.seconds for decoding, _ in pairs)
     cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
-    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[runs // 2]
+    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[
+        runs // 2
+    ]
     peak = build(pages, file, jobs, memory=True).peak_bytes
     after_reading = ours.seconds - ours.stages.get("read", 0)
     measures = [
@@ -101,7 +126,9 @@ def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None
         Measure("build ÷ floor", ours.seconds / floor, "x", most_time, digits=2),
         Measure("after reading ÷ floor", after_reading / floor, "x", 1.2, digits=2),
         Measure("peak memory, all processes", peak / 1e6, "MB", 600, digits=0),
-        Measure("file ÷ pages", 100 * ours.file_bytes / totals.page_bytes, "%", most_bytes),
+        Measure(
+            "file ÷ pages", 100 * ours.file_bytes / totals.page_bytes, "%", most_bytes
+        ),
         *(_script(folder, scale, totals, ours) if variety == "usual" else []),
     ]
     stages = stages_table(ours.stages, ours.seconds)
@@ -112,7 +139,9 @@ def larger_report(folder: Path, scales: Sequence[float], jobs: int | None) -> st
     """Build a corpus of each scale once, and return the table that compares them."""
     columns = [_scale_column(folder, scale, jobs) for scale in scales]
     head = ["", *(f"scale {scale:g}" for scale in scales)]
-    return table(head, [[name, *(column[name] for column in columns)] for name in columns[0]])
+    return table(
+        head, [[name, *(column[name] for column in columns)] for name in columns[0]]
+    )
 
 
 def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str]:
@@ -127,21 +156,29 @@ def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str
         "file": f"{ours.file_bytes / 1e6:,.0f} MB",
         "memory, all processes": f"{ours.peak_bytes / 1e9:.2f} GB",
         "processor time": f"{ours.cpu_seconds:,.0f} s",
-        **{f"time: {name}": f"{seconds:,.1f} s" for name, seconds in ours.stages.items()},
+        **{
+            f"time: {name}": f"{seconds:,.1f} s"
+            for name, seconds in ours.stages.items()
+        },
     }
 
 
 def _floor(pages: Path) -> Run:
     """Time the floor with the pages in the cache of the system.
 
-    The floor and the build run in turn, so that other load on the machine slows both down.
+    The floor and the build run in turn, so that other load on the machine slows both
+    down.
     """
     run_module("benchmarks.floor", [str(pages)])
     return run_module("benchmarks.floor", [str(pages)])
 
 
-def _script(folder: Path, scale: float, totals: corpus.Totals, ours: Build) -> list[Measure]:
-    pages, part = inputs.corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0), "usual")
+def _script(
+    folder: Path, scale: float, totals: corpus.Totals, ours: Build
+) -> list[Measure]:
+    pages, part = inputs.corpus(
+        folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0), "usual"
+    )
     file = folder / "script.db"
     file.unlink(missing_ok=True)
     seconds = run_module("benchmarks.script", [str(pages), str(file)]).seconds

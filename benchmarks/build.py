@@ -1,4 +1,6 @@
-"""The build, measured as a user runs it: `spack-cache-db build CORPUS -o FILE --json`."""
+"""The build, measured as a user runs it:
+`spack-cache-db build CORPUS -o FILE --json`.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,17 @@ class Build:
     stages: Mapping[str, float] = field(default_factory=dict)
 
 
-def build(corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = False) -> Build:
+def build(
+    corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = False
+) -> Build:
     """Build `file` from `corpus` in a separate process."""
     options = ["--jobs", str(jobs)] if jobs else []
     run = run_module(
-        "spack_cache_db", ["build", str(corpus), "-o", str(file), "--json", *options], memory=memory
+        "spack_cache_db",
+        ["build", str(corpus), "-o", str(file), "--json", *options],
+        memory=memory,
     )
     stages = json.loads(run.output).get("stages", {})
-    return Build(run.seconds, run.cpu_seconds, run.peak_bytes, file.stat().st_size, stages)
+    return Build(
+        run.seconds, run.cpu_seconds, run.peak_bytes, file.stat().st_size, stages
+    )

@@ -1,4 +1,6 @@
-"""The database that a benchmark reads: its argument, a connection, and SQL for its rows."""
+"""The database that a benchmark reads: its argument, a connection, and SQL for its
+rows.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ from spack_cache_db.database_file import open_database
 from spack_cache_db.schema.views import CONFIGURATION_JOINS
 from spack_cache_db.schema.words import word_of
 
-file_argument = click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+file_argument = click.argument(
+    "file", type=click.Path(path_type=Path), default=FOLDER / "bench.db"
+)
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """Return a connection to a database; `ClickException` if this program did not build it."""
+    """Return a connection to a database; `ClickException` if this program did not build
+    it.
+    """
     try:
         return open_database(file)
     except BuilderError as error:
@@ -25,7 +31,8 @@ def opened(file: Path) -> sqlite3.Connection:
 
 
 def in_words(*columns: str, also: str = "NULL") -> str:
-    """Return the beginning of a statement that selects columns of configurations in words.
+    """Return the beginning of a statement that selects columns of configurations in
+    words.
 
     `also` is an SQL expression, selected after these columns.
     """

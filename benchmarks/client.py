@@ -1,6 +1,7 @@
 """A small HTTP client for bounded loads on loopback.
 
-It uses a tenth of a general client's time per request, because client and server share the machine.
+It uses a tenth of a general client's time per request, because client and server share
+the machine.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ class Load:
     def latency(self) -> tuple[float, float]:
         """Return the median and the 99th percentile, in milliseconds."""
         times = [1000 * reply.seconds for reply in self.replies]
-        worst = quantiles(times, n=100, method="inclusive")[-1] if len(times) > 1 else times[0]
+        worst = (
+            quantiles(times, n=100, method="inclusive")[-1]
+            if len(times) > 1
+            else times[0]
+        )
         return median(times), worst
 
 
@@ -119,7 +124,9 @@ async def load(
     seconds: float = 5.0,
     until: Callable[[], bool] = lambda: False,
 ) -> Load:
-    """Request the targets in turn, until the number of requests or the time is reached."""
+    """Request the targets in turn, until the number of requests or the time is
+    reached.
+    """
     result, started = Load(), time.perf_counter()
     queue = zip(range(requests), cycle(targets), strict=False)
 
@@ -133,7 +140,10 @@ async def load(
 
 
 async def _work(
-    client: Client, queue: Iterator[tuple[int, str]], ended: Callable[[], bool], result: Load
+    client: Client,
+    queue: Iterator[tuple[int, str]],
+    ended: Callable[[], bool],
+    result: Load,
 ) -> None:
     for _, target in queue:
         result.replies.append(await client.get(target))

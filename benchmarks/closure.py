@@ -1,6 +1,7 @@
 """`python -m benchmarks.closure FILE`: time what installing binaries takes, in process.
 
-FILE is a database of indexes, such as that of `python -m benchmarks.indexes`. Goals for an index of
+FILE is a database of indexes, such as that of `python -m benchmarks.indexes`. Goals for
+an index of
 150,000 records: 5 ms for one binary, 2 s of processor time for 1,000.
 """
 
@@ -40,7 +41,9 @@ def main(file: Path) -> None:
 
 
 def one_by_one(file: Path, specs: list[int]) -> None:
-    """Time one binary after the other in a process that has answered a question before."""
+    """Time one binary after the other in a process that has answered a question
+    before.
+    """
     times = []
     sizes = []
     with opened(file) as lookups:

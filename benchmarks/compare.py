@@ -1,7 +1,9 @@
-"""Compare builds of this checkout with those of another commit: `python -m benchmarks.compare REV`.
+"""Compare builds of this checkout with those of another commit:
+`python -m benchmarks.compare REV`.
 
-Both build the same generated inputs, in turn and in fresh processes, on one machine. The smallest
-processor time of some rounds counts, because other load on the machine only adds to it.
+Both build the same generated inputs, in turn and in fresh processes, on one machine.
+The smallest processor time of some rounds counts, because other load on the machine
+only adds to it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,13 @@ print(time.process_time() - start)
 @click.command()
 @click.argument("revision", default="HEAD")
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1))
-@click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=FOLDER,
+    show_default=True,
+)
 def main(revision: str, rounds: int, folder: Path) -> None:
     """Fail if builds take a tenth more time or space than at REVISION."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,12 +55,16 @@ def main(revision: str, rounds: int, folder: Path) -> None:
     }
     with checked_out(revision) as other:
         measures = [
-            ratio for name, path in paths.items() for ratio in ratios(name, path, other, rounds)
+            ratio
+            for name, path in paths.items()
+            for ratio in ratios(name, path, other, rounds)
         ]
     click.echo(goals_table(measures))
     larger = [measure.name for measure in measures if not measure.met]
     if larger:
-        raise click.ClickException(f"more than a tenth above {revision}: {', '.join(larger)}")
+        raise click.ClickException(
+            f"more than a tenth above {revision}: {', '.join(larger)}"
+        )
 
 
 @contextmanager
@@ -69,20 +81,29 @@ def checked_out(revision: str) -> Iterator[Path]:
 
 
 def ratios(name: str, path: Path, other: Path, rounds: int) -> Iterator[Measure]:
-    """Yield time and size of a build of this checkout, each divided by that of another one."""
+    """Yield time and size of a build of this checkout, each divided by that of another
+    one.
+    """
     runs = [(*built(HERE, path), *built(other, path)) for _ in range(rounds)]
     seconds, size, other_seconds, other_size = map(min, zip(*runs, strict=True))
-    for measured, value in (("time", seconds / other_seconds), ("size", size / other_size)):
+    for measured, value in (
+        ("time", seconds / other_seconds),
+        ("size", size / other_size),
+    ):
         yield Measure(f"{name}: {measured}", value, "x", LARGEST_RATIO, digits=3)
 
 
 def built(tree: Path, path: Path) -> tuple[float, int]:
-    """Return the processor seconds and the bytes of a build with the code of a checkout."""
+    """Return the processor seconds and the bytes of a build with the code of a
+    checkout.
+    """
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder, "out.db")
         command = [sys.executable, "-c", BUILD, str(path), str(database)]
         environment = os.environ | {"PYTHONPATH": str(tree / "builder")}
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=environment
+        )
         return float(done.stdout), database.stat().st_size
 
 

@@ -1,6 +1,7 @@
 """`python -m benchmarks.cover FILE`: time environments of 1,000 specs, in process.
 
-FILE should be a database of an index with 150,000 records; the aim is 2 s of processor time.
+FILE should be a database of an index with 150,000 records; the aim is 2 s of processor
+time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ ORDER BY configurations.id
 """
 
 
-# Settings that keep Spack from taking binaries: then more candidates of a spec are tried.
+# Settings that keep Spack from taking binaries: then more candidates of a spec are
+# tried.
 SETTINGS = {
     "reuse: false": {"reuse": False},
     "reuse: include": {"reuse": {"include": ["no-such-package"]}},
@@ -60,7 +62,9 @@ def main(file: Path) -> None:
         with opened_lookups(file) as lookups:
             answered = cover_environment(lookups, read)
         spent_once = time.process_time() - started
-        click.echo(f"{spent_once:6.2f} s of processor time; {name}: {answered.statuses}")
+        click.echo(
+            f"{spent_once:6.2f} s of processor time; {name}: {answered.statuses}"
+        )
 
 
 def environment(conn: sqlite3.Connection) -> list[str]:

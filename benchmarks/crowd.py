@@ -1,4 +1,5 @@
-"""`python -m benchmarks.crowd FILE`: time the first page while 32 clients send one-second SQL.
+"""`python -m benchmarks.crowd FILE`: time the first page while 32 clients send
+one-second SQL.
 
 Compare the ratio to an idle server: the clients run on the same machine.
 """

@@ -16,7 +16,8 @@ from spack_cache_db.spack.normal_forms import parse_variant
 
 ROUNDS = 15
 FIRST_HASH = "(SELECT min(hash) FROM specs WHERE configuration = configurations.id)"
-# A package with many configurations and versions, so that every condition excludes some of them.
+# A package with many configurations and versions, so that every condition excludes some
+# of them.
 TYPICAL = f"""
 {in_words("package", "version", "variants", "compiler", "target", also=FIRST_HASH)}
 WHERE variant_sets.text LIKE '+%' AND compilers.version IS NOT NULL
@@ -41,8 +42,12 @@ def main(file: Path) -> None:
     conn = opened(file)
     row = conn.execute(TYPICAL).fetchone()
     if row is None:
-        raise click.ClickException(f"{file}: no configuration here has a variant and a compiler")
-    trivial = _milliseconds(lambda: conn.execute("SELECT count(*) FROM releases").fetchone())
+        raise click.ClickException(
+            f"{file}: no configuration here has a variant and a compiler"
+        )
+    trivial = _milliseconds(
+        lambda: conn.execute("SELECT count(*) FROM releases").fetchone()
+    )
     specs = conn.execute("SELECT count(*) FROM specs").fetchone()[0]
     click.echo(
         f"{specs:,} specs; the median of {ROUNDS} rounds; one trivial query: {trivial:.3f} ms"
@@ -51,16 +56,24 @@ def main(file: Path) -> None:
     for query in (*queries(*row), *dependency_queries(row[0], needed)):
         spent = _milliseconds(partial(find, conn, query))
         count = len(find(conn, query))
-        click.echo(f"{spent:8.2f} ms {spent / trivial:8.0f} x trivial {count:7,} rows  {query}")
+        click.echo(
+            f"{spent:8.2f} ms {spent / trivial:8.0f} x trivial {count:7,} rows  {query}"
+        )
     first = _milliseconds(partial(find, file, queries(*row)[0]))
-    click.echo(f"{first:8.2f} ms {first / trivial:8.0f} x trivial  the first, opening the file")
+    click.echo(
+        f"{first:8.2f} ms {first / trivial:8.0f} x trivial  the first, opening the file"
+    )
 
 
 def queries(
     package: str, version: str, variants: str, compiler: str, target: str, dag_hash: str
 ) -> list[str]:
-    """Return the queries, built from one configuration; the first has all its conditions."""
-    variant = next(text for text in variants.split() if parse_variant(text).kind == "bool")
+    """Return the queries, built from one configuration; the first has all its
+    conditions.
+    """
+    variant = next(
+        text for text in variants.split() if parse_variant(text).kind == "bool"
+    )
     name, _, number = compiler.partition("@")
     return [
         f"{package}@{version}: {variant} target=:{target} %{name}@{number.split('.')[0]}",
@@ -74,10 +87,18 @@ def queries(
 
 
 def dependency_queries(package: str, needed: str | None) -> list[str]:
-    """Return the queries about dependencies, or none if the file has no dependency data."""
+    """Return the queries about dependencies, or none if the file has no dependency
+    data.
+    """
     if needed is None:
         return []
-    return [f"{package} ^{needed}", f"^{needed}", f"{package} %c=gcc", f"{package} ^mpi", "++pic"]
+    return [
+        f"{package} ^{needed}",
+        f"^{needed}",
+        f"{package} %c=gcc",
+        f"{package} ^mpi",
+        "++pic",
+    ]
 
 
 def _milliseconds(work: Callable[[], object]) -> float:

@@ -1,6 +1,8 @@
-"""The floor: read every page and decode its two JSON keys, in one process, and nothing else.
+"""The floor: read every page and decode its two JSON keys, in one process, and nothing
+else.
 
-No build that reads the pages in one process can be faster. The table compares with its time.
+No build that reads the pages in one process can be faster. The table compares with its
+time.
 """
 
 from __future__ import annotations

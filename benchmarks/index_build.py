@@ -1,4 +1,6 @@
-"""Time the build of one index at the size of the site, and compare with its floor and goals."""
+"""Time the build of one index at the size of the site, and compare with its floor and
+goals.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _floor(index: Path) -> Run:
 def _tables(index: Path, pairs: list[tuple[Run, Build]], peak: int) -> str:
     floor = median(decoding.seconds for decoding, _ in pairs)
     cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
-    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[len(pairs) // 2]
+    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[
+        len(pairs) // 2
+    ]
     size = index.stat().st_size
     records, edges = map(int, pairs[0][0].output.split())
     measures = [

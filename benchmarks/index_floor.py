@@ -1,7 +1,8 @@
-"""The floor of an index: decode each of its records with msgspec, in one process, and nothing else.
+"""The floor of an index: decode each of its records with msgspec, in one process, and
+nothing else.
 
-The first pass keeps records undecoded over a memory map, the second decodes them one by one.
-Decoding all at once would take ten times the size of the file in memory.
+The first pass keeps records undecoded over a memory map, the second decodes them one by
+one. Decoding all at once would take ten times the size of the file in memory.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
-"""Write Spack indexes at the size of the site: `python -m benchmarks.indexes OUT --records 150000`.
+"""Write Spack indexes at the size of the site:
+`python -m benchmarks.indexes OUT --records 150000`.
 
-A dozen stacks of one release, each an index of database version 8 in `<release>/<stack>/`, and an
-index of all in `<release>/root/`. The same number of records always gives the same bytes.
+A dozen stacks of one release, each an index of database version 8 in
+`<release>/<stack>/`, and an index of all in `<release>/root/`. The same number of
+records always gives the same bytes.
 
-Dependencies follow invented recipes: each package needs a few others, mostly popular ones. A spec
-has 54 run-time dependencies on average, at most 661, over up to 23 steps. In an index of 905
-records that Spack published, it has 7, at most 76, over up to 14. With `--dense`, a record depends
-on any of the last 4,000 and has thousands of dependencies, far more than any real spec.
+Dependencies follow invented recipes: each package needs a few others, mostly popular
+    ones. A spec
+has 54 run-time dependencies on average, at most 661, over up to 23 steps. In an index
+of 905 records that Spack published, it has 7, at most 76, over up to 14. With
+`--dense`, a record depends on any of the last 4,000 and has thousands of dependencies,
+far more than any real spec.
 """
 
 from __future__ import annotations
@@ -34,7 +38,9 @@ SKEW = 3
 DENSE_EDGES = 12
 """Maximum number of dependencies of a record of the dense index."""
 SHARED = 0.2
-"""The fraction of a stack's records that another stack of the same environment also has."""
+"""The fraction of a stack's records that another stack of the same environment also
+has.
+"""
 
 _FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 _BUILD = ["build"]
@@ -53,7 +59,9 @@ class Stack:
 def stacks(records: int, is_dense: bool = False) -> Iterator[Stack]:
     """Yield the stacks; together they have about `records` distinct records."""
     stack_names = [
-        (name, environment) for environment in ENVIRONMENTS for name in environment.stacks[:2]
+        (name, environment)
+        for environment in ENVIRONMENTS
+        for name in environment.stacks[:2]
     ][:12]
     names = package_names(PACKAGES)
     before: dict[Environment, Stack] = {}
@@ -91,7 +99,9 @@ def _write(folder: Path, records: dict[str, str]) -> int:
 
 
 def recipes(names: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """Return the dependencies of each package, without cycles, with the types of each edge."""
+    """Return the dependencies of each package, without cycles, with the types of each
+    edge.
+    """
     chance = Random("recipes")
     found: dict[str, dict[str, list[str]]] = {}
     for index, name in enumerate(names):
@@ -121,7 +131,9 @@ class _Maker:
         self._recipes = None if is_dense else recipes(names)
         self._parameters = {name: _parameters(name) for name in names}
         self._arch = json.dumps(_arch(environment), separators=(",", ":"))
-        compiler, _, version = (environment.renamed or environment.compiler).partition("@")
+        compiler, _, version = (environment.renamed or environment.compiler).partition(
+            "@"
+        )
         self._add(compiler, version, [], in_buildcache=False)
 
     def make(self, name: str) -> None:
@@ -165,14 +177,20 @@ class _Maker:
         }
         if not in_buildcache:
             spec["external"] = {"path": "/usr", "module": None, "extra_attributes": {}}
-        record = {"spec": spec, "ref_count": len(dependencies), "in_buildcache": in_buildcache}
+        record = {
+            "spec": spec,
+            "ref_count": len(dependencies),
+            "in_buildcache": in_buildcache,
+        }
         text = json.dumps(record, separators=(",", ":"))
         self._in_order.append((name, dag_hash))
         self._of_package.setdefault(name, []).append(dag_hash)
         self.made[dag_hash] = text.replace('"arch":null', f'"arch":{self._arch}')
 
 
-def _edge(name: str, dag_hash: str, types: list[str], virtuals: list[str]) -> dict[str, Any]:
+def _edge(
+    name: str, dag_hash: str, types: list[str], virtuals: list[str]
+) -> dict[str, Any]:
     parameters = {"deptypes": types, "virtuals": virtuals}
     return {"name": name, "hash": dag_hash, "parameters": parameters}
 
@@ -180,7 +198,18 @@ def _edge(name: str, dag_hash: str, types: list[str], virtuals: list[str]) -> di
 def _parameters(name: str) -> list[dict[str, Any]]:
     """Return the few configurations in which a package is built."""
     chance = Random(f"parameters {name}")
-    words = ("shared", "pic", "mpi", "cuda", "openmp", "python", "tests", "docs", "ipo", "static")
+    words = (
+        "shared",
+        "pic",
+        "mpi",
+        "cuda",
+        "openmp",
+        "python",
+        "tests",
+        "docs",
+        "ipo",
+        "static",
+    )
     options = chance.sample(words, chance.randrange(2, 9))
     found = []
     for _ in range(chance.randrange(1, 5)):
@@ -225,7 +254,9 @@ def _hash(text: str) -> str:
 def main(out: Path, records: int, dense: bool) -> None:
     """Write a set of indexes into the folder OUT."""
     size = write(out, records, dense)
-    click.echo(f"{out}: {records:,} records in a dozen stacks, all in {size / 1e6:.1f} MB")
+    click.echo(
+        f"{out}: {records:,} records in a dozen stacks, all in {size / 1e6:.1f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Run a command and measure its wall time, its output, and the memory of all its processes."""
+"""Run a command and measure its wall time, its output, and the memory of all its
+processes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Run:
 
 
 def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -> Run:
-    """Run `python -m module` and measure it; sampling its `memory` slows it down a little.
+    """Run `python -m module` and measure it; sampling its `memory` slows it down a
+    little.
 
     Raises:
         CommandFailedError: the command failed; the message holds what it printed.
@@ -46,12 +49,16 @@ def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -
         output, _ = process.communicate()
         seconds = time.perf_counter() - started
     if process.returncode:
-        raise CommandFailedError(f"{' '.join(command)}: status {process.returncode}\n{output}")
+        raise CommandFailedError(
+            f"{' '.join(command)}: status {process.returncode}\n{output}"
+        )
     return Run(seconds, _cpu_of_ended_children() - cpu, output, peak)
 
 
 def memory_of_tree(root: psutil.Process) -> int:
-    """Return the memory of a process and its children, with shared pages counted once (PSS)."""
+    """Return the memory of a process and its children, with shared pages counted once
+    (PSS).
+    """
     total = 0
     for process in [root, *root.children(recursive=True)]:
         with suppress(psutil.Error):

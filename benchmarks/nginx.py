@@ -1,6 +1,7 @@
 """Run the nginx that `deploy/nginx/spack-cache.conf` describes, on a free port.
 
-The file is used unchanged except for ports, folders, and the parts that a caller turns off.
+The file is used unchanged except for ports, folders, and the parts that a caller turns
+off.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def nginx(
         folder: for everything that it writes.
         backend: the server's port.
         cache: whether it caches pages.
-        limits: whether it limits requests per address. Loads from one machine need this off.
+        limits: whether it limits requests per address. Loads from one machine need this
+            off.
         published: the folder that contains `published`; by default `folder`.
 
     Raises:
@@ -72,7 +74,9 @@ def nginx(
     config = write_config(
         folder, port, backend, cache=cache, limits=limits, published=published or folder
     )
-    process = subprocess.Popen([program, "-e", f"{folder}/error.log", "-c", str(config)])
+    process = subprocess.Popen(
+        [program, "-e", f"{folder}/error.log", "-c", str(config)]
+    )
     try:
         wait_until_up(port, process)
         yield port

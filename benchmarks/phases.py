@@ -1,7 +1,7 @@
 """Processor time of reading pages, per page and step, beside the floor's.
 
-`python -m benchmarks.phases CORPUS [EVERY]` reads every EVERYth unit of the corpus in this process,
-each step for a whole unit at a time.
+`python -m benchmarks.phases CORPUS [EVERY]` reads every EVERYth unit of the corpus in
+this process, each step for a whole unit at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Phases:
     def rows(self) -> list[list[str]]:
         """Return microseconds per page by phase, as the cells of a table."""
         return [
-            [name, f"{1e6 * seconds / self.pages:.1f}"] for name, seconds in self.seconds.items()
+            [name, f"{1e6 * seconds / self.pages:.1f}"]
+            for name, seconds in self.seconds.items()
         ]
 
 

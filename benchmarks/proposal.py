@@ -1,4 +1,6 @@
-"""`python -m benchmarks.proposal`: time the choice among 3,000 configurations of a package."""
+"""`python -m benchmarks.proposal`: time the choice among 3,000 configurations of a
+package.
+"""
 
 from __future__ import annotations
 

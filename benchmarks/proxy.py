@@ -1,4 +1,6 @@
-"""`python -m benchmarks.proxy FILE`: requests per second behind nginx, cached and uncached."""
+"""`python -m benchmarks.proxy FILE`: requests per second behind nginx, cached and
+uncached.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,17 @@ MEASURED = ("home", "package, the largest", "spec", "find", "configurations, 3 f
 def main(file: Path) -> None:
     """Measure FILE's site directly, behind nginx, and cached."""
     if not shutil.which("wrk"):
-        raise click.ClickException("this load needs wrk: install Debian's package of that name")
+        raise click.ClickException(
+            "this load needs wrk: install Debian's package of that name"
+        )
     kinds = [kind for kind in page_kinds(file) if kind.name in MEASURED]
     try:
         columns = _columns(file, kinds)
     except ServerError as error:
         raise click.ClickException(str(error)) from error
     rows = [
-        [kind.name, *(column[n] for column in columns.values())] for n, kind in enumerate(kinds)
+        [kind.name, *(column[n] for column in columns.values())]
+        for n, kind in enumerate(kinds)
     ]
     click.echo(table(["req/s", *columns], rows))
 
@@ -53,7 +58,15 @@ def _columns(file: Path, kinds: list[PageKind]) -> dict[str, list[str]]:
 def _rate(port: int, kind: PageKind) -> str:
     """Return the requests per second of one page, as `wrk` measures them."""
     url = f"http://127.0.0.1:{port}{kind.targets[0]}"
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--timeout", "10s", url]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-d{SECONDS}s",
+        "--timeout",
+        "10s",
+        url,
+    ]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"Requests/sec:\s*([\d.]+)", output)
     failed = re.search(r"Non-2xx or 3xx responses: (\d+)", output) or re.search(

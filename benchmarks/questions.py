@@ -1,4 +1,6 @@
-"""`python -m benchmarks.questions FILE`: time the canned queries and the SQL of docs/sql.md."""
+"""`python -m benchmarks.questions FILE`: time the canned queries and the SQL of
+docs/sql.md.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def questions() -> Iterator[tuple[str, str, dict[str, str]]]:
     metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
     for name, query in metadata["databases"]["spack-cache"]["queries"].items():
         yield f"`{name}`", query["sql"], dict.fromkeys(query.get("params", ()), "")
-    for number, sql in enumerate(BLOCK.findall((ROOT / "docs/sql.md").read_text()), start=1):
+    for number, sql in enumerate(
+        BLOCK.findall((ROOT / "docs/sql.md").read_text()), start=1
+    ):
         yield f"docs/sql.md, statement {number}", sql, {}
     for name, sql in WHOLE.items():
         yield name, sql, {}

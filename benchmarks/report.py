@@ -32,7 +32,12 @@ class Measure:
         sign = "≥" if self.at_least else "≤"
         goal = "" if self.goal is None else f"{sign} {self.goal:g} {self.unit}".strip()
         verdict = "" if self.goal is None else "yes" if self.met else "**no**"
-        return [self.name, f"{self.value:,.{self.digits}f} {self.unit}".strip(), goal, verdict]
+        return [
+            self.name,
+            f"{self.value:,.{self.digits}f} {self.unit}".strip(),
+            goal,
+            verdict,
+        ]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -41,16 +46,23 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     def line(cells: Sequence[str]) -> str:
         first = cells[0].ljust(widths[0])
-        numbers = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        numbers = [
+            cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)
+        ]
         return f"| {' | '.join([first, *numbers])} |"
 
-    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    rule = [
+        ":" + "-" * (widths[0] - 1),
+        *("-" * (width - 1) + ":" for width in widths[1:]),
+    ]
     return "\n".join([line(head), f"| {' | '.join(rule)} |", *map(line, rows)])
 
 
 def goals_table(measures: Sequence[Measure]) -> str:
     """Return the table of measurements and goals."""
-    return table(["", "measured", "goal", "met"], [measure.cells() for measure in measures])
+    return table(
+        ["", "measured", "goal", "met"], [measure.cells() for measure in measures]
+    )
 
 
 def stages_table(stages: Mapping[str, float], seconds: float) -> str:
@@ -58,13 +70,16 @@ def stages_table(stages: Mapping[str, float], seconds: float) -> str:
     if not stages:
         return ""
     rows = [
-        [name, f"{time:.2f} s", f"{100 * time / seconds:.0f} %"] for name, time in stages.items()
+        [name, f"{time:.2f} s", f"{100 * time / seconds:.0f} %"]
+        for name, time in stages.items()
     ]
     return "\n\n" + table(["stage", "time", "of the build"], rows)
 
 
 def write_section(file: Path, name: str, text: str) -> None:
-    """Write `text` between the markers of section `name` in `file`; add missing markers."""
+    """Write `text` between the markers of section `name` in `file`; add missing
+    markers.
+    """
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     old = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
     if begin not in old:

@@ -1,6 +1,7 @@
 """The script that one would write in an afternoon instead of using this project.
 
-python-frontmatter reads each page, sqlite-utils inserts a row per listing and indexes the text.
+python-frontmatter reads each page, sqlite-utils inserts a row per listing and indexes
+the text.
 """
 
 from __future__ import annotations

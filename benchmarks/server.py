@@ -20,7 +20,9 @@ STOP_WITHIN = 10.0
 IDLE_SECONDS = 0.1
 """A server that takes less processor time in a second is idle."""
 PLAIN_PAGE = "/-/versions.json"
-"""The cheapest page of Datasette: the unit of the table, and the check that a server is up."""
+"""The cheapest page of Datasette: the unit of the table, and the check that a server is
+up.
+"""
 
 
 class ServerError(Exception):
@@ -37,7 +39,8 @@ class Server:
     @property
     def cpu_seconds(self) -> float:
         """Processor time that the server has used so far."""
-        # cpu_times() includes children that have ended: the server replaces its workers.
+        # cpu_times() includes children that have ended: the server replaces its
+        # workers.
         return float(sum(sum(process.cpu_times()[:4]) for process in self._tree()))
 
     @property
@@ -60,8 +63,11 @@ class Server:
 
 
 @contextmanager
-def serving(file: Path, port: int | None = None, options: Sequence[str] = ()) -> Iterator[Server]:
-    """Serve `file` on loopback, with more `options` of `serve`, while the context lasts.
+def serving(
+    file: Path, port: int | None = None, options: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Serve `file` on loopback, with more `options` of `serve`, while the context
+    lasts.
 
     Raises:
         ServerError: the server ended, or did not answer in time.
@@ -78,8 +84,18 @@ def serving(file: Path, port: int | None = None, options: Sequence[str] = ()) ->
 def start(
     file: Path, port: int, options: Sequence[str] = (), *, is_proxied: bool = True
 ) -> subprocess.Popen[bytes]:
-    """Start a server without waiting for it, and discard its log; a proxy may be before it."""
-    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
+    """Start a server without waiting for it, and discard its log; a proxy may be before
+    it.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "spack_cache_db",
+        "serve",
+        str(file),
+        "--port",
+        str(port),
+    ]
     if is_proxied:
         command += ["--proxy", "127.0.0.1"]
     return subprocess.Popen(
@@ -87,14 +103,27 @@ def start(
     )
 
 
-_ALONE = "import sys; sys._called_from_test = True; from datasette.cli import cli; cli()"
+_ALONE = (
+    "import sys; sys._called_from_test = True; from datasette.cli import cli; cli()"
+)
 """Datasette loads no plugins if this is set."""
 
 
 def start_datasette(file: Path, port: int) -> subprocess.Popen[bytes]:
     """Start Datasette alone, without plugins, and discard its log."""
-    command = [sys.executable, "-c", _ALONE, "serve", "-i", str(file), "--port", str(port)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-c",
+        _ALONE,
+        "serve",
+        "-i",
+        str(file),
+        "--port",
+        str(port),
+    ]
+    return subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
@@ -122,7 +151,9 @@ def wait_until_up(
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise ServerError(f"{process.args!r} ended with status {process.returncode}")
+            raise ServerError(
+                f"{process.args!r} ended with status {process.returncode}"
+            )
         with suppress(OSError):
             connection = HTTPConnection("127.0.0.1", port, timeout=START_WITHIN)
             connection.request("GET", target)
@@ -149,7 +180,9 @@ def becomes_idle(cpu_seconds: Callable[[], float], within: float) -> bool:
 
 
 def free_port() -> int:
-    """Return a free port below the range of client ports, so that no client takes it."""
+    """Return a free port below the range of client ports, so that no client takes
+    it.
+    """
     while True:
         port = random.randrange(10_000, 32_000)
         with suppress(OSError), socket.socket() as listener:

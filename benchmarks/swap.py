@@ -1,4 +1,5 @@
-"""`python -m benchmarks.swap CORPUS`: publish a database under load, and count failed requests.
+"""`python -m benchmarks.swap CORPUS`: publish a database under load, and count failed
+requests.
 
 It runs the real server, nginx with its cache, and `deploy/publish.sh`.
 """
@@ -43,10 +44,14 @@ def main(corpus: Path) -> None:
 
 
 def _build_both(corpus: Path, folder: Path) -> str:
-    """Build the old and the new database; return the release that only the new one has."""
+    """Build the old and the new database; return the release that only the new one
+    has.
+    """
     releases = sorted(path for path in (corpus / "_cache").iterdir() if path.is_dir())
     for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
-        run_module("spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)])
+        run_module(
+            "spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)]
+        )
     published = folder / "published"
     published.mkdir()
     (folder / "old.db").rename(published / "spack-cache.db")
@@ -69,19 +74,31 @@ async def _swap(folder: Path, only_new: str) -> list[Measure]:
         await asyncio.sleep(BEFORE_AND_AFTER)
         ended.set()
         return _measures(
-            await task, seconds, is_new_shown=before.status == 404 and after.status == 200
+            await task,
+            seconds,
+            is_new_shown=before.status == 404 and after.status == 200,
         )
 
 
 async def _load(port: int, targets: list[str], ended: asyncio.Event) -> Load:
     return await load(
-        port, targets, clients=CLIENTS, requests=MOST_REQUESTS, seconds=300, until=ended.is_set
+        port,
+        targets,
+        clients=CLIENTS,
+        requests=MOST_REQUESTS,
+        seconds=300,
+        until=ended.is_set,
     )
 
 
 def _targets(file: Path) -> Iterator[str]:
     """Yield pages of all kinds; half of them can come from the cache."""
-    pages = [page for kind in page_kinds(file) if kind.name in LOADED for page in kind.targets]
+    pages = [
+        page
+        for kind in page_kinds(file)
+        if kind.name in LOADED
+        for page in kind.targets
+    ]
     for number in range(MOST_REQUESTS // 2):
         page = pages[number % len(pages)]
         yield page
@@ -109,13 +126,30 @@ def _measures(done: Load, seconds: float, *, is_new_shown: bool) -> list[Measure
     middle, worst = done.latency()
     return [
         Measure("requests", len(done.replies), digits=0),
-        Measure("of them from nginx's cache", 100 * cached / len(done.replies), "%", digits=0),
+        Measure(
+            "of them from nginx's cache",
+            100 * cached / len(done.replies),
+            "%",
+            digits=0,
+        ),
         Measure("failed requests", done.failed, "", 0, digits=0),
         Measure("publishing took", seconds, "s"),
         Measure("median latency", middle, "ms"),
         Measure("99th percentile", worst, "ms"),
-        Measure("longest", 1000 * max(reply.seconds for reply in done.replies), "ms", digits=0),
-        Measure("new pages shown afterwards", float(is_new_shown), "", 1, at_least=True, digits=0),
+        Measure(
+            "longest",
+            1000 * max(reply.seconds for reply in done.replies),
+            "ms",
+            digits=0,
+        ),
+        Measure(
+            "new pages shown afterwards",
+            float(is_new_shown),
+            "",
+            1,
+            at_least=True,
+            digits=0,
+        ),
     ]
 
 

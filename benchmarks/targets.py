@@ -21,7 +21,16 @@ SELECT hash FROM (
 JOIN specs ON specs.id = (
   SELECT min(id) FROM specs WHERE configuration = most.id AND release_count > 0)
 """
-SEARCHED = ("cuda", "gcc@11.4.0", "py-torch", "x86_64_v3", "+mpi", "hdf5", "~shared", "oneapi")
+SEARCHED = (
+    "cuda",
+    "gcc@11.4.0",
+    "py-torch",
+    "x86_64_v3",
+    "+mpi",
+    "hdf5",
+    "~shared",
+    "oneapi",
+)
 _LISTINGS = "/spack-cache/build_listings?release=develop&_nocount=1"
 FACETS = "_facet=compiler&_facet=os&_facet=target"
 
@@ -33,7 +42,8 @@ class PageKind:
     Attributes:
         targets: its URLs.
         requests: how many requests measure it.
-        goal: its processor time divided by that of the plainest page; None if it is not a page.
+        goal: its processor time divided by that of the plainest page; None if it is not
+            a page.
     """
 
     name: str
@@ -61,8 +71,13 @@ def knows_dependencies(kinds: list[PageKind]) -> bool:
 
 
 def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
-    packages = _column(db, "SELECT name FROM packages ORDER BY configuration_count DESC, name")
-    largest, sample = packages[0], Random(1).sample(packages, min(SAMPLE, len(packages)))
+    packages = _column(
+        db, "SELECT name FROM packages ORDER BY configuration_count DESC, name"
+    )
+    largest, sample = (
+        packages[0],
+        Random(1).sample(packages, min(SAMPLE, len(packages))),
+    )
     hashes = _column(db, "SELECT hash FROM specs ORDER BY hash")
     compilers = _column(db, "SELECT compiler FROM compilers ORDER BY compiler")
     releases = _column(db, "SELECT name FROM releases ORDER BY position")
@@ -86,16 +101,24 @@ def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
         PageKind("cover, 20 specs", (_cover(sample[:20]),)),
         PageKind("suggest", tuple(f"/suggest.json?q={name[:4]}" for name in sample)),
         PageKind("find", tuple(_finds(sample, compilers))),
-        PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED)),
+        PageKind(
+            "search", tuple(_table("_search=" + quote(text)) for text in SEARCHED)
+        ),
         PageKind("list of tables", ("/spack-cache",)),
         PageKind("configurations", (_table(""),)),
         PageKind("configurations, 3 facets", (_table(FACETS),)),
         PageKind("builds of a package", tuple(map(_builds, sample))),
         PageKind("listings of a release", (_LISTINGS,), 10),
-        PageKind("canned query", _all("/spack-cache/variant_values_of_package?package=", sample)),
+        PageKind(
+            "canned query",
+            _all("/spack-cache/variant_values_of_package?package=", sample),
+        ),
         PageKind("JSON, 100 rows", ("/spack-cache/configurations.json?_size=100",)),
         PageKind(
-            "CSV stream", ("/spack-cache/configurations.csv?_stream=on&_size=max",), 2, goal=None
+            "CSV stream",
+            ("/spack-cache/configurations.csv?_stream=on&_size=max",),
+            2,
+            goal=None,
         ),
         PageKind("download", ("/spack-cache.db",), 2, goal=None),
     ]
@@ -109,7 +132,8 @@ def _graph(db: sqlite3.Connection) -> list[PageKind]:
     )
     others_of = _column(db, OTHER_BINARIES)
     packages = _column(
-        db, "SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 20"
+        db,
+        "SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 20",
     )
     queries = tuple("/find?q=" + quote(f"^{name}") for name in packages)
     return [
@@ -117,7 +141,10 @@ def _graph(db: sqlite3.Connection) -> list[PageKind]:
         PageKind("spec, most binaries", _pages("spec", others_of), 20),
         PageKind("find, ^dependency", queries, 20, goal=25),
         PageKind("cover, 20 specs", (_cover(packages),)),
-        PageKind("canned query", _all("/spack-cache/dependencies_of_hash?hash=", _some(hashes))),
+        PageKind(
+            "canned query",
+            _all("/spack-cache/dependencies_of_hash?hash=", _some(hashes)),
+        ),
     ]
 
 
@@ -129,7 +156,9 @@ def _all(start: str, values: list[str]) -> tuple[str, ...]:
     return tuple(start + quote(value) for value in values)
 
 
-def _narrowed(packages: list[str], releases: list[str], hosts: list[str]) -> Iterator[str]:
+def _narrowed(
+    packages: list[str], releases: list[str], hosts: list[str]
+) -> Iterator[str]:
     random = Random(4)
     for name in packages:
         release, host = quote(random.choice(releases[:3])), quote(random.choice(hosts))

@@ -1,7 +1,8 @@
 """MkDocs hook: the generated pages of the documentation, and links between all pages.
 
-The first page is the README. The page of the schema comes from `spack_cache_db.schema` and
-`metadata.yml`, those of the Python API and modules from docstrings, and that of commands from help.
+The first page is the README. The page of the schema comes from `spack_cache_db.schema`
+and `metadata.yml`, those of the Python API and modules from docstrings, and that of
+commands from help.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ AT_ROOT = {
 """Documents at the root of the repository, and the pages that show them."""
 
 GENERATED = {"Schema": "schema.md", "Python API": "api.md"}
-"""Titles of generated pages: a document that names one in italics gets a link on the website."""
+"""Titles of generated pages: a document that names one in italics gets a link on the
+website.
+"""
 
-SCHEMAS = json.loads((ROOT / "docs" / "schemas.json").read_text(encoding="utf-8"))["$defs"]
+SCHEMAS = json.loads((ROOT / "docs" / "schemas.json").read_text(encoding="utf-8"))[
+    "$defs"
+]
 """The JSON that commands print: by the name of the command, or the name of a part."""
 
 SQL_TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
@@ -58,15 +63,26 @@ MAIN_TABLES = (
 """The tables in the diagram."""
 
 BOX_WIDTH, HEAD_HEIGHT, ROW_HEIGHT, GAP_X, GAP_Y = 176, 24, 17, 56, 14
-"""The size of a table in the diagram, of one of its columns, and the space between tables."""
+"""The size of a table in the diagram, of one of its columns, and the space between
+tables.
+"""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    pages = {page: (ROOT / name).read_text(encoding="utf-8") for name, page in AT_ROOT.items()}
-    pages |= {"api.md": api_page(), "schema.md": schema_page(), "modules.md": modules_page()}
+    pages = {
+        page: (ROOT / name).read_text(encoding="utf-8")
+        for name, page in AT_ROOT.items()
+    }
+    pages |= {
+        "api.md": api_page(),
+        "schema.md": schema_page(),
+        "modules.md": modules_page(),
+    }
     pages["commands.md"] = commands_page()
-    pages["index.md"] += f"\nThis is the documentation of version {spack_cache_db.__version__}.\n"
+    pages["index.md"] += (
+        f"\nThis is the documentation of version {spack_cache_db.__version__}.\n"
+    )
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
@@ -77,7 +93,9 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = re.sub(
         r"(?<!\S)`(?:spack-cache-db )?([a-z-]+) --help`",
         lambda found: (
-            f"[`{found[1]} --help`](commands.md#{found[1]})" if found[1] in COMMANDS else found[0]
+            f"[`{found[1]} --help`](commands.md#{found[1]})"
+            if found[1] in COMMANDS
+            else found[0]
         ),
         markdown,
     )
@@ -85,7 +103,9 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = re.sub(r"^```console\n(?!\$ )", "```sh\n", markdown, flags=re.MULTILINE)
     for title, page in GENERATED.items():
         markdown = markdown.replace(f"*{title}*", f"[{title}]({page})")
-    return re.sub(r"(?<!!)\[([^]]+)\]\(([^):#]+)(#[^)]*)?\)|(?<=\]\()docs/", _link, markdown)
+    return re.sub(
+        r"(?<!!)\[([^]]+)\]\(([^):#]+)(#[^)]*)?\)|(?<=\]\()docs/", _link, markdown
+    )
 
 
 def _link(match: re.Match[str]) -> str:
@@ -99,7 +119,9 @@ def _link(match: re.Match[str]) -> str:
 
 
 def schema_page() -> str:
-    """Return the page of the schema: a diagram, then each table and view with its columns."""
+    """Return the page of the schema: a diagram, then each table and view with its
+    columns.
+    """
     parts = [
         # The diagram takes the place of the table of contents.
         "---\nhide: [toc]\n---",
@@ -120,7 +142,10 @@ def schema_page() -> str:
 
 @cache
 def _descriptions() -> dict[str, dict[str | None, str]]:
-    with TemporaryDirectory() as folder, closing(create(Path(folder, "empty.db"))) as db:
+    with (
+        TemporaryDirectory() as folder,
+        closing(create(Path(folder, "empty.db"))) as db,
+    ):
         index_text(db, {index.content: () for index in FULL_TEXT.values()})
         finish(db)
         return descriptions(db)
@@ -141,7 +166,11 @@ def _described(name: str, table: Table | None) -> str:
             target = declared.references
             points = f" → [{target}](#{target})" if target else ""
         rows.append(f"| `{column}` |{sql} {text}{points} |")
-    head = "| column | type | |\n| --- | --- | --- |" if table else "| column | |\n| --- | --- |"
+    head = (
+        "| column | type | |\n| --- | --- | --- |"
+        if table
+        else "| column | |\n| --- | --- |"
+    )
     return "\n".join([f"### {name}", "", str(described[None]), "", head, *rows])
 
 
@@ -150,14 +179,17 @@ def _canned_queries() -> str:
     metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
     rows = []
     for name, query in metadata["databases"]["spack-cache"]["queries"].items():
-        parameters = ", ".join(f"`{parameter}`" for parameter in query.get("params", ()))
+        parameters = ", ".join(
+            f"`{parameter}`" for parameter in query.get("params", ())
+        )
         text = _cell(f"{query['title']}. {query['description']}")
         rows.append(f"| `{name}` | {parameters} | {text} |")
     return "\n".join(["| query | parameters | result |", "| --- | --- | --- |", *rows])
 
 
 def diagram() -> str:
-    """Return the main tables as SVG, with a line from each foreign key to the table it points at.
+    """Return the main tables as SVG, with a line from each foreign key to the table it
+    points at.
 
     A table stands to the right of all tables that it points at.
     """
@@ -166,7 +198,9 @@ def diagram() -> str:
     def references(name: str) -> list[str]:
         columns = tables[name].columns
         return [
-            column.references for column in columns if column.references in tables.keys() - {name}
+            column.references
+            for column in columns
+            if column.references in tables.keys() - {name}
         ]
 
     def depth(name: str) -> int:
@@ -189,7 +223,10 @@ def diagram() -> str:
         for row, column in enumerate(table.columns)
         if column.references in references(name)
     ]
-    boxes = [_box(tables[name], *position, height(name)) for name, position in positions.items()]
+    boxes = [
+        _box(tables[name], *position, height(name))
+        for name, position in positions.items()
+    ]
     style = "width:100%;min-width:44rem;font:12px monospace"
     return "\n".join(
         [
@@ -242,8 +279,13 @@ def commands_page() -> str:
         context = click.Context(command, info_name=f"spack-cache-db {name}")
         usage = command.get_usage(context).removeprefix("Usage: ")
         help_text = inspect.cleandoc(command.help or "").replace("\f", "")
-        help_text = re.sub(r"^Example: (.+)$", r"```\n\1\n```", help_text, flags=re.MULTILINE)
-        records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+        help_text = re.sub(
+            r"^Example: (.+)$", r"```\n\1\n```", help_text, flags=re.MULTILINE
+        )
+        records = [
+            parameter.get_help_record(context)
+            for parameter in command.get_params(context)
+        ]
         rows = []
         for record in records:
             if record and record[1]:
@@ -281,7 +323,8 @@ def _escaped(text: str) -> str:
     """Return Markdown in which `<release>` is text, outside of blocks of code."""
     parts = text.split("```")
     return "```".join(
-        part if number % 2 else escape(part, quote=False) for number, part in enumerate(parts)
+        part if number % 2 else escape(part, quote=False)
+        for number, part in enumerate(parts)
     )
 
 
@@ -290,7 +333,9 @@ def api_page() -> str:
     public = {name: getattr(spack_cache_db, name) for name in api.__all__}
     kinds: dict[str, Callable[[Any], bool]] = {
         "Functions": inspect.isfunction,
-        "Records": lambda item: inspect.isclass(item) and not issubclass(item, Exception),
+        "Records": lambda item: (
+            inspect.isclass(item) and not issubclass(item, Exception)
+        ),
         "Errors": lambda item: inspect.isclass(item) and issubclass(item, Exception),
     }
     parts = [
@@ -310,7 +355,9 @@ def api_page() -> str:
 
 
 def modules_page() -> str:
-    """Return the page of modules: for each package its modules, with their docstrings."""
+    """Return the page of modules: for each package its modules, with their
+    docstrings.
+    """
     parts = [
         "# Modules",
         "The first sentence of each module's docstring. "
@@ -318,7 +365,9 @@ def modules_page() -> str:
     ]
     for folder in sorted({path.parent for path in PACKAGE.rglob("*.py")}):
         head = f"## {folder.relative_to(PACKAGE.parent).as_posix()}"
-        parts.append("\n".join([head, "", "| module | |", "| --- | --- |", *_modules(folder)]))
+        parts.append(
+            "\n".join([head, "", "| module | |", "| --- | --- |", *_modules(folder)])
+        )
     return "\n\n".join(parts) + "\n"
 
 

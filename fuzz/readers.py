@@ -1,8 +1,9 @@
-"""`python -m fuzz.readers --seconds 600`: no bytes make a reader fail in a way that nobody foresaw.
+"""`python -m fuzz.readers --seconds 600`: no bytes make a reader fail in a way that
+nobody foresaw.
 
-Pages, indexes, installed trees, spec files, mirrors, package data, archives, environments and what
-`fetch` reads are changed at random, with the safety net off: anything but a fault in words is a
-finding, and so is more than `SLOWEST` seconds.
+Pages, indexes, installed trees, spec files, mirrors, package data, archives,
+environments and what `fetch` reads are changed at random, with the safety net off:
+anything but a fault in words is a finding, and so is more than `SLOWEST` seconds.
 """
 
 from __future__ import annotations
@@ -91,7 +92,13 @@ TOKENS = (
         b"*a",
         b"!!int ",
     ),
-    *(b"[" * 2000, b"GNU.sparse.map=1", b"GNU.sparse.size=-1", b"PK\x05\x06", b"PK\x01\x02"),
+    *(
+        b"[" * 2000,
+        b"GNU.sparse.map=1",
+        b"GNU.sparse.size=-1",
+        b"PK\x05\x06",
+        b"PK\x01\x02",
+    ),
 )
 """What readers stumble over."""
 
@@ -123,7 +130,10 @@ def changed(data: bytes, rng: random.Random) -> bytes:
     """Return bytes with a few changes."""
     found = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
-        at, length = rng.randrange(len(found) + 1), rng.choice((0, 1, 1, 2, 4, 8, 64, 512))
+        at, length = (
+            rng.randrange(len(found) + 1),
+            rng.choice((0, 1, 1, 2, 4, 8, 64, 512)),
+        )
         kind = rng.randrange(5)
         if kind == 0:
             found[at : at + length] = rng.choice(TOKENS)
@@ -210,12 +220,23 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
     """Return good bytes of each kind, and their reader."""
     nodes = [node("a", edge("b", "link")), node("b")]
     complete = index(*(record(spec_node, ref_count=0) for spec_node in nodes))
-    target = {"name": "zen3", "vendor": "AMD", "features": [], "generation": 0, "parents": []}
+    target = {
+        "name": "zen3",
+        "vendor": "AMD",
+        "features": [],
+        "generation": 0,
+        "parents": [],
+    }
     rich = node("a", external={"path": "/usr", "module": None}, patches=["a" * 64])
     rich["arch"] = {"platform": "linux", "platform_os": "debian12", "target": target}
-    old = {hash_of(name): {"spec": old_node(name, "5"), "ref_count": 1} for name in "ab"}
+    old = {
+        hash_of(name): {"spec": old_node(name, "5"), "ref_count": 1} for name in "ab"
+    }
     files = {"a.md": page(), "b/index.json": complete}
-    spec = {"spec": {"_meta": {"version": 5}, "nodes": nodes}, "buildcache_layout_version": 2}
+    spec = {
+        "spec": {"_meta": {"version": 5}, "nodes": nodes},
+        "buildcache_layout_version": 2,
+    }
     blob = {
         "contentLength": 1,
         "mediaType": "application/vnd.spack.db.v8+json",
@@ -224,7 +245,10 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "checksum": "0" * 64,
     }
     manifest = json.dumps({"version": 3, "data": [blob]})
-    state = {"files": {"index.json": {"url": "u", "size": 1, "sha256": "0"}}, "parts": {}}
+    state = {
+        "files": {"index.json": {"url": "u", "size": 1, "sha256": "0"}},
+        "parts": {},
+    }
     stacks = {"develop": [{"label": "e4s", "url": "https://h/m"}]}
     return {
         "page": (page(), _read("a.md")),
@@ -233,7 +257,10 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             json.dumps(json.loads(complete), indent=1).encode(),
             _read("i.json"),
         ),
-        "rich index": (index(record(rich, installed=True, path="/x")), _read("index.json")),
+        "rich index": (
+            index(record(rich, installed=True, path="/x")),
+            _read("index.json"),
+        ),
         "old index": (
             json.dumps({"database": {"version": "5", "installs": old}}).encode(),
             _read("index.json"),
@@ -244,7 +271,15 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             _package_data,
         ),
         "installed tree": (
-            index(record(rich, installed=True, path="/x", installation_time=1.5, explicit=True)),
+            index(
+                record(
+                    rich,
+                    installed=True,
+                    path="/x",
+                    installation_time=1.5,
+                    explicit=True,
+                )
+            ),
             _read(".spack-db/index.json"),
         ),
         "environment": (ENVIRONMENT.encode(), _environment("spack.yaml")),
@@ -254,9 +289,15 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "zstd index": (zstandard.compress(complete), _read("index.zst")),
         "blob": (complete, _blob),
         "spec file": (json.dumps(spec).encode(), _read("build_cache/a.spec.json")),
-        "signed": (signed(json.dumps(spec)).encode(), _read("build_cache/a.spec.json.sig")),
+        "signed": (
+            signed(json.dumps(spec)).encode(),
+            _read("build_cache/a.spec.json.sig"),
+        ),
         "yaml": (yaml.safe_dump(spec).encode(), _read("build_cache/a.spec.yaml")),
-        "manifest": (manifest.encode(), _read("v3/manifests/index/index.manifest.json")),
+        "manifest": (
+            manifest.encode(),
+            _read("v3/manifests/index/index.manifest.json"),
+        ),
         "spec manifest": (
             manifest.encode(),
             _read(f"v3/manifests/spec/a/a-1-{hash_of('a')}.spec.manifest.json"),
@@ -264,20 +305,34 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "tar": (_tar(files, tarfile.GNU_FORMAT), _read("a.tar")),
         "pax": (_tar(files, tarfile.PAX_FORMAT), _read("a.tar")),
         "tgz": (gzip.compress(_tar(files, tarfile.PAX_FORMAT)), _read("a.tar.gz")),
-        "tar.zst": (zstandard.compress(_tar(files, tarfile.USTAR_FORMAT)), _read("a.tar.zst")),
+        "tar.zst": (
+            zstandard.compress(_tar(files, tarfile.USTAR_FORMAT)),
+            _read("a.tar.zst"),
+        ),
         "zip": (_zip(files), _read("a.zip")),
-        "address": (b'{"url": "https://host/a"}', lambda _, data: _ignored(read_address, data)),
-        "read_manifest": (manifest.encode(), lambda _, data: _ignored(read_manifest, data)),
+        "address": (
+            b'{"url": "https://host/a"}',
+            lambda _, data: _ignored(read_address, data),
+        ),
+        "read_manifest": (
+            manifest.encode(),
+            lambda _, data: _ignored(read_manifest, data),
+        ),
         "image": (
             json.dumps(
-                {"schemaVersion": 2, "layers": [{"digest": f"sha256:{'0' * 64}", "size": 1}]}
+                {
+                    "schemaVersion": 2,
+                    "layers": [{"digest": f"sha256:{'0' * 64}", "size": 1}],
+                }
             ).encode(),
             lambda _, data: _ignored(lambda text: read_layers("oci://h/a", text), data),
         ),
         "state": (json.dumps(state).encode(), _state),
         "releases": (
             json.dumps(stacks).encode(),
-            lambda _, data: _ignored(lambda text: read_release_manifest("https://h", text), data),
+            lambda _, data: _ignored(
+                lambda text: read_release_manifest("https://h", text), data
+            ),
         ),
     }
 
@@ -313,7 +368,10 @@ def inputs(seed: int) -> Iterator[tuple[str, bytes, Callable[[Path, bytes], None
 
 def one_input(data: bytes, reader: Callable[[Path, bytes], None]) -> float:
     """Read bytes and return the seconds; raise unexpected exceptions."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {TRACEBACK: "1"}):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {TRACEBACK: "1"}),
+    ):
         (Path(folder) / "in").mkdir()
         started = time.process_time()
         try:

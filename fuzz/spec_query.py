@@ -1,7 +1,8 @@
-"""`python -m fuzz.spec_query -max_total_time=3600`: look for texts that make the spec parser fail.
+"""`python -m fuzz.spec_query -max_total_time=3600`: look for texts that make the spec
+parser fail.
 
-Needs atheris (`pip install atheris`); the tests fuzz with hypothesis instead. A text must be
-read, or refused with a message, within 100 ms; anything else is a finding.
+Needs atheris (`pip install atheris`); the tests fuzz with hypothesis instead. A text
+must be read, or refused with a message, within 100 ms; anything else is a finding.
 """
 
 from __future__ import annotations

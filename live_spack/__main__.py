@@ -1,4 +1,6 @@
-"""`python -m live_spack SPACK PACKAGES`: compare our answers with a real Spack, in some minutes."""
+"""`python -m live_spack SPACK PACKAGES`: compare our answers with a real Spack, in some
+minutes.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,18 @@ KINDS = ("install", "cover")
 @click.command()
 @click.argument("spack", type=CHECKOUT)
 @click.argument("packages", type=CHECKOUT)
-@click.option("--only", type=click.Choice(KINDS), multiple=True, help="Do only this part.")
-@click.option("--cache", "names", multiple=True, metavar="NAME", help="Install only from these.")
-def main(spack: Path, packages: Path, only: tuple[str, ...], names: tuple[str, ...]) -> None:
-    """Compare our answers with SPACK and PACKAGES, checkouts of spack and spack-packages."""
+@click.option(
+    "--only", type=click.Choice(KINDS), multiple=True, help="Do only this part."
+)
+@click.option(
+    "--cache", "names", multiple=True, metavar="NAME", help="Install only from these."
+)
+def main(
+    spack: Path, packages: Path, only: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    """Compare our answers with SPACK and PACKAGES, checkouts of spack and
+    spack-packages.
+    """
     # A job that is ended deletes its folder, and ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     began = time.monotonic()
@@ -39,19 +49,28 @@ def main(spack: Path, packages: Path, only: tuple[str, ...], names: tuple[str, .
         with TemporaryDirectory(prefix="live-spack-") as folder:
             for check in _checks(spack, packages, Path(folder), only or KINDS, names):
                 verdict = "right" if check.is_right else "WRONG"
-                click.echo(f"{verdict}  {check.question}: {check.answer}; {check.seen}", err=True)
+                click.echo(
+                    f"{verdict}  {check.question}: {check.answer}; {check.seen}",
+                    err=True,
+                )
                 checks.append(check)
     except LiveSpackError as error:
         raise click.ClickException(str(error)) from None
     click.echo(report(checks))
     wrong_count = sum(not check.is_right for check in checks)
-    click.echo(f"\n{len(checks)} answers, {wrong_count} wrong, {time.monotonic() - began:.0f} s")
+    click.echo(
+        f"\n{len(checks)} answers, {wrong_count} wrong, {time.monotonic() - began:.0f} s"
+    )
     if wrong_count:
         raise SystemExit(1)
 
 
 def _checks(
-    spack: Path, packages: Path, folder: Path, kinds: tuple[str, ...], names: tuple[str, ...]
+    spack: Path,
+    packages: Path,
+    folder: Path,
+    kinds: tuple[str, ...],
+    names: tuple[str, ...],
 ) -> Iterator[Check]:
     """Yield the checks of all kinds."""
     python = Path(os.environ.get("SPACK_PYTHON", sys.executable))
@@ -64,7 +83,9 @@ def _checks(
                 if not names or cache.name in names:
                     yield from _installed(maker, builder, cache)
             if certificate is None:
-                click.echo(f"no {PROGRAM} on this machine: mirrors in a registry are left out")
+                click.echo(
+                    f"no {PROGRAM} on this machine: mirrors in a registry are left out"
+                )
             elif not names or "registry" in names:
                 with registry(folder / "registry", certificate) as host:
                     yield from installs.checks(maker, builder, maker.in_registry(host))

@@ -47,7 +47,8 @@ class Cache:
     Attributes:
         name: what is special about them.
         mirrors: at least one.
-        asked: the binaries that are looked for, as hdf5/HASH; their names are unique in the cache.
+        asked: the binaries that are looked for, as hdf5/HASH; their names are unique in
+            the cache.
         lost: the same, for binaries that a mirror had when its history began.
     """
 
@@ -58,13 +59,17 @@ class Cache:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of all its mirrors, <cache>/<release>/<stack>; None in a registry."""
+        """The folder of all its mirrors, <cache>/<release>/<stack>; None in a
+        registry.
+        """
         folder = self.mirrors[0].folder
         return folder.parent.parent if folder else None
 
 
 class Maker:
-    """Fills mirrors from one instance of Spack, in which everything is installed once."""
+    """Fills mirrors from one instance of Spack, in which everything is installed
+    once.
+    """
 
     def __init__(self, clones: Clones, folder: Path, certificate: Path | None) -> None:
         """Install all packages.
@@ -92,7 +97,9 @@ class Maker:
         self.unusual_hdf5 = self._installed(UNUSUAL)["hdf5"]
         scope = folder / "site" / "settings"
         write_yaml(scope / "packages.yaml", {"packages": site_packages(self.site_zlib)})
-        self.external_hdf5 = self._installed("hdf5~mpi", options=("-C", str(scope)))["hdf5"]
+        self.external_hdf5 = self._installed("hdf5~mpi", options=("-C", str(scope)))[
+            "hdf5"
+        ]
         self._specs = usual | {"hdf5": self.hdf5}
 
     def _installed(self, *specs: str, options: Sequence[str] = ()) -> dict[str, str]:
@@ -104,7 +111,9 @@ class Maker:
             if dag_hash not in before:
                 added[name] = f"{name}/{dag_hash}"
         if "hdf5" not in added:
-            raise LiveSpackError(f"Spack took an hdf5 that was installed for {' '.join(specs)}")
+            raise LiveSpackError(
+                f"Spack took an hdf5 that was installed for {' '.join(specs)}"
+            )
         return added
 
     @contextmanager
@@ -142,12 +151,16 @@ class Maker:
         return Cache("signed", (mirror,), (self.hdf5, self._specs["c-blosc"]))
 
     def _unsigned(self) -> Cache:
-        mirror = self._mirror("unsigned", "unsigned", "--unsigned", [*self._specs.values()])
+        mirror = self._mirror(
+            "unsigned", "unsigned", "--unsigned", [*self._specs.values()]
+        )
         return Cache("unsigned", (mirror,), (self.hdf5, self._specs["c-blosc"]))
 
     def _partial(self) -> Cache:
         """A binary without its dependencies."""
-        mirror = self._mirror("partial", "partial", "--unsigned", [self.hdf5], PACKAGE_ONLY)
+        mirror = self._mirror(
+            "partial", "partial", "--unsigned", [self.hdf5], PACKAGE_ONLY
+        )
         return Cache("partial", (mirror,), (self.hdf5,))
 
     def _gap(self) -> Cache:
@@ -159,15 +172,21 @@ class Maker:
 
     def _split(self) -> Cache:
         """A binary in one mirror, and its dependencies in the other."""
-        package = self._mirror("split", "split-a", "--unsigned", [self.hdf5], PACKAGE_ONLY)
-        rest = self._mirror("split", "split-b", "--unsigned", [self.hdf5], DEPENDENCIES_ONLY)
+        package = self._mirror(
+            "split", "split-a", "--unsigned", [self.hdf5], PACKAGE_ONLY
+        )
+        rest = self._mirror(
+            "split", "split-b", "--unsigned", [self.hdf5], DEPENDENCIES_ONLY
+        )
         return Cache("split", (package, rest), (self.hdf5, self._specs["zlib-ng"]))
 
     def _split_and_signed(self) -> Cache:
         """The same, and only one of the two mirrors is signed."""
         name = "half-signed"
         package = self._mirror(name, "half-a", "--signed", [self.hdf5], PACKAGE_ONLY)
-        rest = self._mirror(name, "half-b", "--unsigned", [self.hdf5], DEPENDENCIES_ONLY)
+        rest = self._mirror(
+            name, "half-b", "--unsigned", [self.hdf5], DEPENDENCIES_ONLY
+        )
         return Cache(name, (package, rest), (self.hdf5,))
 
     def _mixed(self) -> Cache:
@@ -179,7 +198,9 @@ class Maker:
 
     def external(self) -> Cache:
         """A binary that was built against an external."""
-        mirror = self._mirror("external", "external", "--unsigned", [self.external_hdf5])
+        mirror = self._mirror(
+            "external", "external", "--unsigned", [self.external_hdf5]
+        )
         return Cache("external", (mirror,), (self.external_hdf5,))
 
     def _pruned(self) -> Cache:
@@ -202,7 +223,9 @@ class Maker:
     def partial_unusual(self) -> Cache:
         """The same binary without its dependencies."""
         name = "unusual-partial"
-        mirror = self._mirror(name, name, "--unsigned", [self.unusual_hdf5], PACKAGE_ONLY)
+        mirror = self._mirror(
+            name, name, "--unsigned", [self.unusual_hdf5], PACKAGE_ONLY
+        )
         return Cache(name, (mirror,), (self.unusual_hdf5,))
 
     def lose(self, cache: Cache) -> None:
@@ -216,11 +239,18 @@ class Maker:
             self._spack.checked("buildcache", "update-index", mirror.url)
 
     def _mirror(
-        self, cache: str, release: str, signing: str, specs: list[str], only: Sequence[str] = ()
+        self,
+        cache: str,
+        release: str,
+        signing: str,
+        specs: list[str],
+        only: Sequence[str] = (),
     ) -> Mirror:
         """Push specs to a new mirror in a folder, and write its URL beside them."""
         folder = self._folder / "mirrors" / cache / release / "all"
-        mirror = Mirror(release, f"file://{folder}", folder, is_signed=signing == "--signed")
+        mirror = Mirror(
+            release, f"file://{folder}", folder, is_signed=signing == "--signed"
+        )
         self._push(mirror, signing, specs, only)
         record = json.dumps({"url": mirror.url})
         (folder / "mirror.json").write_text(record, encoding="utf-8")

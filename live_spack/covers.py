@@ -66,7 +66,9 @@ def _of_reuse(cache: Cache) -> list[Configuration]:
     for name, value in reuse.items():
         sections = {"concretizer": {"reuse": value}}
         is_open = name not in ("true", "exclude other hdf5", "exclude cmake")
-        found.append(Configuration(f"reuse: {name}", cache, sections, may_be_unknown=is_open))
+        found.append(
+            Configuration(f"reuse: {name}", cache, sections, may_be_unknown=is_open)
+        )
     return found
 
 
@@ -130,7 +132,9 @@ def _check(
         f"cover, {configuration.name}",
         status,
         "took the binary" if is_taken else "did not take it",
-        is_right=agrees(status, is_taken=is_taken, may_be_unknown=configuration.may_be_unknown),
+        is_right=agrees(
+            status, is_taken=is_taken, may_be_unknown=configuration.may_be_unknown
+        ),
         evidence=quoted(yaml.safe_dump(environment).splitlines() + spec["reasons"]),
     )
 

@@ -47,7 +47,9 @@ class Builder:
         done = completed(command, env=variables, cwd=self._folder)
         if done.returncode > 1:
             typed = " ".join(map(str, words))
-            raise LiveSpackError(f"spack-cache-db {typed} failed:\n{done.stdout}{done.stderr}")
+            raise LiveSpackError(
+                f"spack-cache-db {typed} failed:\n{done.stdout}{done.stderr}"
+            )
         return Result(status=done.returncode, output=done.stdout)
 
     def databases(self, cache: Cache) -> Iterator[Database]:
@@ -59,9 +61,12 @@ class Builder:
         # Each mirror by its URL.
         fetched = target / "fetched"
         for mirror in cache.mirrors:
-            self._checked("fetch", mirror.url, "-o", fetched, "--release", mirror.release)
+            self._checked(
+                "fetch", mirror.url, "-o", fetched, "--release", mirror.release
+            )
         yield self._built([fetched], target / "fetch.db", "fetch")
-        # All mirrors from Spack's configuration, which has `signed: false` where it is needed.
+        # All mirrors from Spack's configuration, which has `signed: false` where it is
+        # needed.
         mirrors = {}
         for mirror in cache.mirrors:
             settings: dict[str, object] = {"url": mirror.url}
@@ -74,7 +79,9 @@ class Builder:
         yield self._built([configured], target / "mirrors.db", "mirrors.yaml")
 
     def begin_history(self, cache: Cache) -> None:
-        """Build a database with a snapshot of a cache, before the cache loses binaries."""
+        """Build a database with a snapshot of a cache, before the cache loses
+        binaries.
+        """
         target = self._folder / cache.name / "folder.db"
         target.parent.mkdir(exist_ok=True)
         self._checked("build", cache.folder, "-o", target, "--snapshot", FIRST_DAY)
@@ -88,4 +95,6 @@ class Builder:
         result = self.run(*words)
         if result.status != 0:
             typed = " ".join(map(str, words))
-            raise LiveSpackError(f"spack-cache-db {typed} found faults:\n{result.output}")
+            raise LiveSpackError(
+                f"spack-cache-db {typed} found faults:\n{result.output}"
+            )

@@ -1,4 +1,6 @@
-"""Types the commands of `find --install` and of the page /cover in fresh instances of Spack."""
+"""Types the commands of `find --install` and of the page /cover in fresh instances of
+Spack.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ NAME = re.compile(r"[\w-]+")
 
 
 def checks(maker: Maker, builder: Builder, cache: Cache) -> Iterator[Check]:
-    """Compare the answers about a cache with what Spack installs, for each of its databases."""
+    """Compare the answers about a cache with what Spack installs, for each of its
+    databases.
+    """
     for database in builder.databases(cache):
         for spec in (*cache.asked, *cache.lost):
             yield _check(maker, builder, cache, database, spec)
@@ -29,7 +33,9 @@ def checks(maker: Maker, builder: Builder, cache: Cache) -> Iterator[Check]:
     yield from _check_environment(maker, cache, database)
 
 
-def _check(maker: Maker, builder: Builder, cache: Cache, database: Database, spec: str) -> Check:
+def _check(
+    maker: Maker, builder: Builder, cache: Cache, database: Database, spec: str
+) -> Check:
     """Ask for the package of a binary, and try what the answer says."""
     package, _, _ = spec.partition("/")
     question = f"{package} in {cache.name}, by {database.way}"
@@ -41,14 +47,18 @@ def _check(maker: Maker, builder: Builder, cache: Cache, database: Database, spe
         is_installed = _is_installed_from_all(instance, cache, spec)
     if is_installed:
         evidence = quoted(answer.output.splitlines(), "| ")
-        return Check(question, "does not install", "installed", is_right=False, evidence=evidence)
+        return Check(
+            question, "does not install", "installed", is_right=False, evidence=evidence
+        )
     if not commands:
         return Check(question, "does not install", "not installed", is_right=True)
     with maker.fresh() as instance:
         return _builds(instance, question, commands)
 
 
-def _check_environment(maker: Maker, cache: Cache, database: Database) -> Iterator[Check]:
+def _check_environment(
+    maker: Maker, cache: Cache, database: Database
+) -> Iterator[Check]:
     """Paste the commands for an environment of all packages, if all have a binary."""
     packages = [spec.partition("/")[0] for spec in cache.asked]
     answer = cover(database.path, packages)
@@ -60,7 +70,9 @@ def _check_environment(maker: Maker, cache: Cache, database: Database) -> Iterat
     commands = list(install.commands)
     if install.advice:
         commands.insert(0, f"# {install.advice}")
-    question = f"environment of {' and '.join(packages)} in {cache.name}, by {database.way}"
+    question = (
+        f"environment of {' and '.join(packages)} in {cache.name}, by {database.way}"
+    )
     yield _check_installs(maker, question, commands)
 
 
@@ -71,7 +83,8 @@ def _check_installs(maker: Maker, question: str, commands: list[str]) -> Check:
     advised = as_advised(commands)
     if check.is_right or advised is None:
         return check
-    # The database does not know how the mirror is signed, and the answer says what to do.
+    # The database does not know how the mirror is signed, and the answer says what to
+    # do.
     with maker.fresh() as instance:
         return _installs(instance, question, advised, "installs, perhaps unsigned")
 
@@ -89,7 +102,9 @@ def printed_commands(output: str) -> list[str]:
 
 
 def as_advised(commands: list[str]) -> list[str] | None:
-    """Return commands with the advice that a comment among them gives; None if there is none."""
+    """Return commands with the advice that a comment among them gives; None if there is
+    none.
+    """
     is_advised = any(line.startswith("#") and "--unsigned" in line for line in commands)
     if not is_advised:
         return None
@@ -112,27 +127,35 @@ def _installs(
 
 
 def _is_installed_from_all(instance: Instance, cache: Cache, spec: str) -> bool:
-    """Whether Spack installs a binary if it has all mirrors of a cache, and trusts them."""
+    """Whether Spack installs a binary if it has all mirrors of a cache, and trusts
+    them.
+    """
     for mirror in cache.mirrors:
         instance.checked("mirror", "add", "--unsigned", mirror.release, mirror.url)
     return instance.run("install", "--cache-only", spec).status == 0
 
 
 def _builds(instance: Instance, question: str, commands: list[str]) -> Check:
-    """Build exactly the packages that an answer names, and install the rest from binaries.
+    """Build exactly the packages that an answer names, and install the rest from
+    binaries.
 
-    Builds are fake. Spack uses no binary while it fakes, so that it takes several commands.
+    Builds are fake. Spack uses no binary while it fakes, so that it takes several
+    commands.
     """
     *additions, install = commands
     instance.paste(additions)
     # Build all dependencies, and forget those for which the answer promises binaries.
-    instance.paste([install.replace("spack install ", "spack install --fake --only dependencies ")])
+    instance.paste(
+        [install.replace("spack install ", "spack install --fake --only dependencies ")]
+    )
     named = _packages_to_build(commands)
     for dag_hash, name in instance.installed().items():
         if name not in named:
             instance.checked("uninstall", "--yes-to-all", "--force", f"/{dag_hash}")
     # Now the binaries have to be enough.
-    result = instance.paste([install.replace("spack install ", "spack install --cache-only ")])
+    result = instance.paste(
+        [install.replace("spack install ", "spack install --cache-only ")]
+    )
     is_right = result.status == 0 and _has_named(instance, commands) and bool(named)
     return Check(
         question,

@@ -17,7 +17,9 @@ PROGRAM = "docker-registry"
 
 
 def certified(folder: Path) -> Path | None:
-    """Write a certificate for this machine, and its key beside it; None without a registry."""
+    """Write a certificate for this machine, and its key beside it; None without a
+    registry.
+    """
     if shutil.which(PROGRAM) is None:
         return None
     certificate = folder / "certificate.pem"

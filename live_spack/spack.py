@@ -1,4 +1,6 @@
-"""Clones of Spack and its packages, and instances that share nothing but these clones."""
+"""Clones of Spack and its packages, and instances that share nothing but these
+clones.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class Result:
 
     Attributes:
         status: its exit status.
-        output: standard output and standard error, in the order in which they were written.
+        output: standard output and standard error, in the order in which they were
+            written.
     """
 
     status: int
@@ -67,7 +70,9 @@ def cloned(spack: Path, packages: Path, python: Path, folder: Path) -> Clones:
         LiveSpackError: one of them is not what its name says.
     """
     if completed([python, "-c", "import clingo"]).returncode != 0:
-        raise LiveSpackError(f"{python} has no clingo: start this program by `make test-spack`")
+        raise LiveSpackError(
+            f"{python} has no clingo: start this program by `make test-spack`"
+        )
     builtin = Path("repos", "spack_repo", "builtin")
     spack_clone = _cloned(spack, folder / "spack", Path("bin", "spack"))
     packages_clone = _cloned(packages, folder / "packages", builtin / "repo.yaml")
@@ -87,8 +92,8 @@ def _cloned(source: Path, target: Path, member: Path) -> Path:
 class Instance:
     """Spack with its own settings, caches, keys and installations.
 
-    Settings of the user, of the system and of the checkout do not reach it. Of this machine, it
-    knows the tools that `DETECTED` names.
+    Settings of the user, of the system and of the checkout do not reach it. Of this
+    machine, it knows the tools that `DETECTED` names.
     """
 
     def __init__(
@@ -105,9 +110,9 @@ class Instance:
             clones: what it runs.
             folder: a folder that does not exist.
             certificate: a certificate that it accepts for HTTPS.
-            like: an instance from which detected tools and the knowledge of packages are copied,
-                because finding them out again takes a minute. Mirrors, keys and installations are
-                not copied.
+            like: an instance from which detected tools and the knowledge of packages
+                are copied, because finding them out again takes a minute. Mirrors, keys
+                and installations are not copied.
         """
         self.folder = folder
         self._program = clones.spack / "bin"
@@ -131,9 +136,12 @@ class Instance:
 
     def _write_system_settings(self, clones: Clones) -> None:
         """Write settings below those of the user, which the printed commands change."""
-        # Spack's own setting is a mirror of sources on the web. The second colon replaces it.
+        # Spack's own setting is a mirror of sources on the web. The second colon
+        # replaces it.
         write_yaml(self._system / "mirrors.yaml", {"mirrors:": {}})
-        write_yaml(self._system / "repos.yaml", {"repos": {"builtin": str(clones.packages)}})
+        write_yaml(
+            self._system / "repos.yaml", {"repos": {"builtin": str(clones.packages)}}
+        )
         bootstrap = {"enable": True, "root": str(self.folder / "bootstrap")}
         write_yaml(self._system / "bootstrap.yaml", {"bootstrap": bootstrap})
         config = {
@@ -182,7 +190,8 @@ class Instance:
     def paste(self, lines: Iterable[str]) -> Result:
         """Run lines as if they were pasted into a terminal, up to the first that fails.
 
-        A command that asks a question reads the next line as the answer, as it does in a terminal.
+        A command that asks a question reads the next line as the answer, as it does in
+        a terminal.
         """
         typed = "".join(f"{line}\n" for line in lines)
         return self._run(["bash", "-e", "-s"], typed)
@@ -197,7 +206,9 @@ class Instance:
         return names
 
     def close(self) -> None:
-        """End the agent of GnuPG, which outlives the commands, and delete the folder."""
+        """End the agent of GnuPG, which outlives the commands, and delete the
+        folder.
+        """
         completed(["gpgconf", "--homedir", self._keys, "--kill", "all"])
         shutil.rmtree(self.folder)
 

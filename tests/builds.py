@@ -63,7 +63,9 @@ def whole(path: Path) -> bool:
 
 @contextmanager
 def opened(write: Callable[[Path], object]) -> Iterator[sqlite3.Connection]:
-    """Build the sources that are written into a folder, and connect as the site does."""
+    """Build the sources that are written into a folder, and connect as the site
+    does.
+    """
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder, "in"))
         build(Path(folder, "in"), Path(folder, "out.db"))
@@ -73,7 +75,9 @@ def opened(write: Callable[[Path], object]) -> Iterator[sqlite3.Connection]:
 
 
 def signalled_after(moment: str, name: str) -> str:
-    """Return a program that runs the command and sends itself a signal after a function of ours."""
+    """Return a program that runs the command and sends itself a signal after a function
+    of ours.
+    """
     module, _, function = moment.rpartition(".")
     return (
         "import os, signal\n"

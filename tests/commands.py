@@ -1,4 +1,6 @@
-"""The command line as the tests call it, and what it must leave behind when it refuses."""
+"""The command line as the tests call it, and what it must leave behind when it
+refuses.
+"""
 
 import subprocess
 import sys
@@ -25,7 +27,9 @@ def process(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def peak_memory(*arguments: object) -> tuple[int, int, str]:
-    """Run the command; return its status, its peak memory in megabytes, and its output."""
+    """Run the command; return its status, its peak memory in megabytes, and its
+    output.
+    """
     program = (
         "import resource, subprocess, sys\n"
         "run = subprocess.run([sys.executable, '-m', 'spack_cache_db', *sys.argv[1:]],\n"
@@ -35,7 +39,16 @@ def peak_memory(*arguments: object) -> tuple[int, int, str]:
         "sys.stdout.buffer.write(run.stdout)\n"
     )
     # The shell is small: what it becomes was never this process.
-    command = ["/bin/sh", "-c", '"$@"', "sh", sys.executable, "-c", program, *map(str, arguments)]
+    command = [
+        "/bin/sh",
+        "-c",
+        '"$@"',
+        "sh",
+        sys.executable,
+        "-c",
+        program,
+        *map(str, arguments),
+    ]
     done = completed(command, check=True)
     first, _, output = done.stdout.partition("\n")
     status, megabytes = map(int, first.split())

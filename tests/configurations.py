@@ -28,6 +28,12 @@ HDF5 = configuration(
     os="debian12",
     platform="linux",
     target="zen3",
-    variants=("+mpi", "~java", "api=default", "libs=shared,static", "patches=0abcdef,f7d58d3"),
+    variants=(
+        "+mpi",
+        "~java",
+        "api=default",
+        "libs=shared,static",
+        "patches=0abcdef,f7d58d3",
+    ),
 )
 HASH = "abcdefghijklmnopqrstuvwxyz234567"

@@ -1,4 +1,6 @@
-"""What many test modules share: the database of the sample pages, and a quick way to build."""
+"""What many test modules share: the database of the sample pages, and a quick way to
+build.
+"""
 
 import gc
 import os
@@ -23,10 +25,12 @@ from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 from tests.shared import built_once
 
-# No test runs on a terminal, whatever width whoever started the tests says that theirs has.
+# No test runs on a terminal, whatever width whoever started the tests says that theirs
+# has.
 os.environ.pop("COLUMNS", None)
 
-# Whoever started the tests may ignore these (nohup, a shell's &); what they start would as well.
+# Whoever started the tests may ignore these (nohup, a shell's &); what they start would
+# as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -37,7 +41,8 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 settings.register_profile("tests", deadline=None, max_examples=50)
 settings.load_profile("tests")
 
-# Thousands of tests are collected and stay until the end: looking for garbage among them takes
+# Thousands of tests are collected and stay until the end: looking for garbage among
+# them takes
 # time and finds nothing.
 gc.disable()
 
@@ -49,7 +54,9 @@ RESULTS = "SPACK_CACHE_DB_TEST_RESULTS"
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Write the outcome of a test at once: a run that is ended keeps the names of what failed."""
+    """Write the outcome of a test at once: a run that is ended keeps the names of what
+    failed.
+    """
     path = os.environ.get(RESULTS)
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     if path and not is_worker and (report.when == "call" or not report.passed):
@@ -62,7 +69,9 @@ LONGEST = (
     ("test_documents.py",),
     ("test_commands.py", "test_attacks.py"),
 )
-"""Files with tests that take longer than a minute, in groups that take about as long."""
+"""Files with tests that take longer than a minute, in groups that take about as
+long.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,7 +83,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [
         each
         for number in range(processes)
-        for part in (*groups[number::processes], rest[number * size : (number + 1) * size])
+        for part in (
+            *groups[number::processes],
+            rest[number * size : (number + 1) * size],
+        )
         for each in part
     ]
 
@@ -150,7 +162,10 @@ def built(tmp_path: Path) -> Iterator[Build]:
 
         def make(**pages: bytes) -> sqlite3.Connection:
             number = len([*tmp_path.glob("built-*.db")])
-            folder, output = tmp_path / f"pages-{number}", tmp_path / f"built-{number}.db"
+            folder, output = (
+                tmp_path / f"pages-{number}",
+                tmp_path / f"built-{number}.db",
+            )
             build(write(folder, **pages), output)
             return stack.enter_context(closing(sqlite3.connect(output)))
 
@@ -162,7 +177,8 @@ def layout3(tmp_path: Path) -> Path:
     """A mirror of layout 3: its own index, and two views of it."""
     views = {None: ("a", "b", "c"), "e4s": ("a", "b"), "hep": ("b", "c")}
     indexes = {
-        view: index(*(record(node(name)) for name in names)) for view, names in views.items()
+        view: index(*(record(node(name)) for name in names))
+        for view, names in views.items()
     }
     return write_layout3(tmp_path / "layout3", indexes)
 

@@ -1,4 +1,6 @@
-"""Random pages and indexes that contradict each other, and random specs to ask of them."""
+"""Random pages and indexes that contradict each other, and random specs to ask of
+them.
+"""
 
 import sqlite3
 from contextlib import AbstractContextManager
@@ -14,11 +16,20 @@ from tests import builds
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
-RELEASES = ("develop", "v1.10", "v1.9", "develop-2025-02-02", "develop-2025-01-05", "mine")
+RELEASES = (
+    "develop",
+    "v1.10",
+    "v1.9",
+    "develop-2025-02-02",
+    "develop-2025-01-05",
+    "mine",
+)
 """In the file's order."""
 STACKS = ("e4s", "ml")
 OLD = frozenset({"v1.9", "develop-2025-01-05"})
-"""The releases whose pages are of an older era: spelled otherwise, and with tarballs."""
+"""The releases whose pages are of an older era: spelled otherwise, and with
+tarballs.
+"""
 
 CONFIGURATIONS = st.builds(
     Configuration,
@@ -53,7 +64,9 @@ class Listing:
         """Return its address as a page of an older era prints it."""
         if self.index is not None or self.release not in OLD:
             return None
-        package, version, compiler, os, platform, target, _ = self.said or self.configuration
+        package, version, compiler, os, platform, target, _ = (
+            self.said or self.configuration
+        )
         arch, by = f"{platform}-{os}-{target}", compiler.replace("@", "-")
         file = f"{arch}-{by}-{package}-{version}-{self.dag_hash}.spack"
         prefix = f"https://binaries.spack.io/{self.release}/build_cache"
@@ -68,10 +81,16 @@ def listings(
     few = draw(st.lists(configurations, min_size=2, max_size=4))
     usual = draw(st.lists(st.sampled_from(few), min_size=5, max_size=5))
     # Some hashes begin alike.
-    hashes = [spec_hash(32**25 * (number // 2) + number) for number in range(len(usual))]
-    releases = draw(st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True))
+    hashes = [
+        spec_hash(32**25 * (number // 2) + number) for number in range(len(usual))
+    ]
+    releases = draw(
+        st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True)
+    )
     places = st.tuples(st.sampled_from(releases) | st.sampled_from(RELEASES), _INDEXED)
-    indexes = draw(st.lists(places, max_size=3, unique=True)) if draw(st.booleans()) else []
+    indexes = (
+        draw(st.lists(places, max_size=3, unique=True)) if draw(st.booleans()) else []
+    )
     found = []
     for dag_hash, configuration in zip(hashes, usual, strict=True):
         shown = (
@@ -81,30 +100,43 @@ def listings(
         )
         for release in releases:
             if draw(st.booleans()):
-                stacks, size = draw(_STACKS), draw(st.sampled_from(["-", "1 MB", "2 MB"]))
+                stacks, size = (
+                    draw(_STACKS),
+                    draw(st.sampled_from(["-", "1 MB", "2 MB"])),
+                )
                 found.append(Listing(release, dag_hash, draw(shown), stacks, size))
         for release, stack in indexes:
             if draw(st.booleans()):
                 is_binary = draw(st.sampled_from([True, True, False]))
-                said = Listing(release, dag_hash, draw(shown), (stack,), "-", stack, is_binary)
+                said = Listing(
+                    release, dag_hash, draw(shown), (stack,), "-", stack, is_binary
+                )
                 found.append(said)
     for release, stack in indexes:
         known = draw(st.sampled_from(usual))
-        found.append(Listing(release, _NOT_PUSHED, known, (stack,), "-", stack, is_binary=False))
+        found.append(
+            Listing(release, _NOT_PUSHED, known, (stack,), "-", stack, is_binary=False)
+        )
     is_listed = any(each.is_binary for each in found)
     return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 
 
 _NOT_PUSHED = spec_hash(7)
 """A dependency that indexes know, and that looks like a binary."""
-_ONE = Configuration("aa", "1.10", "gcc@12.1.0", "rhel8", "linux", "zen2", ("+x", "k=a,b"))
+_ONE = Configuration(
+    "aa", "1.10", "gcc@12.1.0", "rhel8", "linux", "zen2", ("+x", "k=a,b")
+)
 _OLDER = _ONE._replace(version="1.10-rc1", target="aarch64")
-_OTHER = Configuration("bb", "2.0", "clang@15.0.7", "rhel8", "linux", "x86_64_v3", ("k=a", "~x"))
+_OTHER = Configuration(
+    "bb", "2.0", "clang@15.0.7", "rhel8", "linux", "x86_64_v3", ("k=a", "~x")
+)
 EXAMPLE = [
     Listing("develop", spec_hash(0), _ONE, ("e4s", "root"), "1 MB"),
     Listing("develop", spec_hash(1), _ONE, ("ml",)),
     Listing("develop", spec_hash(2), _OLDER, ("e4s",), "-", "e4s"),
-    Listing("v1.10", spec_hash(1), _ONE._replace(os="ubuntu22.04"), ("e4s", "ml", "root")),
+    Listing(
+        "v1.10", spec_hash(1), _ONE._replace(os="ubuntu22.04"), ("e4s", "ml", "root")
+    ),
     Listing("v1.9", spec_hash(2), _OLDER, ("root",), "2 MB"),
     Listing("develop-2025-02-02", spec_hash(0), _ONE, ("e4s",)),
     Listing("develop-2025-02-02", spec_hash(3), _OTHER, ("e4s", "root")),
@@ -115,12 +147,16 @@ EXAMPLE = [
 ]
 """One hash in two configurations, in pages and indexes, of every kind of release."""
 _INDEXED = st.sampled_from([*STACKS, "root"])
-_STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()])
+_STACKS = st.sampled_from(
+    [("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()]
+)
 
 
 @st.composite
 def _changed(
-    draw: st.DrawFn, configuration: Configuration, others: st.SearchStrategy[Configuration]
+    draw: st.DrawFn,
+    configuration: Configuration,
+    others: st.SearchStrategy[Configuration],
 ) -> Configuration:
     """Draw a configuration that differs in one part."""
     field = draw(st.sampled_from(Configuration._fields))
@@ -132,18 +168,57 @@ def _one_of(*texts: str) -> st.SearchStrategy[str]:
     return st.just("") | st.sampled_from(texts)
 
 
-_VERSIONS = ("@1", "@1.10", "@1.10:", "@=1.0", "@:1.10", "@1.0,2:", "@=1.0,=2.0", "@1.0:1.10", "@3")
-_VARIANTS = ("+x", "~x", " -x", " x=True", " x=*", " k=a", " k=b,a", " k:=a", " k:=b,a", " s=one")
+_VERSIONS = (
+    "@1",
+    "@1.10",
+    "@1.10:",
+    "@=1.0",
+    "@:1.10",
+    "@1.0,2:",
+    "@=1.0,=2.0",
+    "@1.0:1.10",
+    "@3",
+)
+_VARIANTS = (
+    "+x",
+    "~x",
+    " -x",
+    " x=True",
+    " x=*",
+    " k=a",
+    " k=b,a",
+    " k:=a",
+    " k:=b,a",
+    " s=one",
+)
 _SYSTEMS = (" os=rhel8", " os=rhel8", " operating_system=rhel8", " os=nothing", " os=*")
-_TARGETS = (" target=:zen3", " target=zen2", " target=zen2:", " target=aarch64,:zen2", " target=*")
-_ARCHS = (" arch=linux-rhel8-zen2", " arch=linux-*-zen3", " arch=*-*-*", " architecture=zen2")
+_TARGETS = (
+    " target=:zen3",
+    " target=zen2",
+    " target=zen2:",
+    " target=aarch64,:zen2",
+    " target=*",
+)
+_ARCHS = (
+    " arch=linux-rhel8-zen2",
+    " arch=linux-*-zen3",
+    " arch=*-*-*",
+    " architecture=zen2",
+)
 _HASHES = (
     f" /{spec_hash(2)[:3]}",
     f" /{spec_hash(32**25 + 2)}",
     f" /{spec_hash(0)[:26]}",
     f" /{_NOT_PUSHED}",
 )
-_COMPILERS = (" %gcc", " %gcc@12", " %gcc@=13.2.0", " %clang", " %llvm@:15", " %c,cxx=gcc@12.5:")
+_COMPILERS = (
+    " %gcc",
+    " %gcc@12",
+    " %gcc@=13.2.0",
+    " %clang",
+    " %llvm@:15",
+    " %c,cxx=gcc@12.5:",
+)
 
 _PLACE = st.builds(
     "{}{}{}".format,
@@ -174,7 +249,9 @@ def write_sources(folder: Path, drawn: list[Listing]) -> Path:
             records.setdefault((each.release, each.index), []).append(_record(each))
     for (release, package), details in pages.items():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{release}-{package}.md").write_bytes(page(package, release, details))
+        (folder / f"{release}-{package}.md").write_bytes(
+            page(package, release, details)
+        )
     for (release, stack), some in records.items():
         (folder / release / stack).mkdir(parents=True)
         (folder / release / stack / "index.json").write_bytes(index(*some))
@@ -188,7 +265,9 @@ def _detail(each: Listing) -> dict[str, Any]:
     words |= {"hash": each.dag_hash, "stacks": [*each.stacks], "size": each.size}
     if each.tarball is not None:
         words["compiler"] = words["compiler"].replace("@", "@=")
-        words["variants"] = [text.replace("a,b", "b,a") for text in reversed(words["variants"])]
+        words["variants"] = [
+            text.replace("a,b", "b,a") for text in reversed(words["variants"])
+        ]
         words["tarball"] = each.tarball
     else:
         words["variants"] = [text.replace("k=", "k:=") for text in words["variants"]]

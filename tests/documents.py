@@ -9,7 +9,9 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Fence(NamedTuple):
-    """A fenced block of a document; `place` is the line of its first line: `README.md:12`."""
+    """A fenced block of a document; `place` is the line of its first line:
+    `README.md:12`.
+    """
 
     place: str
     language: str
@@ -33,7 +35,9 @@ def fences(document: Path) -> Iterator[Fence]:
 
 
 def typed(fence: Fence) -> list[Typed]:
-    """Return the commands of a block: all lines of `sh`, those after `$` of `console`."""
+    """Return the commands of a block: all lines of `sh`, those after `$` of
+    `console`.
+    """
     if fence.language == "sh":
         lines = re.sub(r"\\\n\s*", "", fence.text).splitlines()
         return [Typed(fence.place, line) for line in lines if line.strip()]

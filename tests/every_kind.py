@@ -17,18 +17,28 @@ SKYLAKE = {
 }
 
 MODULES = ".modules"
-"""The folder with modules of the installation; they are no input unless they are named."""
+"""The folder with modules of the installation; they are no input unless they are
+named.
+"""
 
 
 def write_every_kind(folder: Path) -> Path:
-    """Write pages, indexes, an installation and package data, some of which contradict others."""
+    """Write pages, indexes, an installation and package data, some of which contradict
+    others.
+    """
     write(
         folder / "pages",
-        old=page("zlib", "develop-2025-01-05", [spec(1, tarball="http://m", os="rhel8")]),
-        new=page(
-            "zlib", "develop", [spec(1, size="7"), spec(2, variants=["+x", "k=a,b"], stacks=["ml"])]
+        old=page(
+            "zlib", "develop-2025-01-05", [spec(1, tarball="http://m", os="rhel8")]
         ),
-        wrong=page("zstd", "develop", [spec(3, compiler="none")], meta={"num_specs": 7}),
+        new=page(
+            "zlib",
+            "develop",
+            [spec(1, size="7"), spec(2, variants=["+x", "k=a,b"], stacks=["ml"])],
+        ),
+        wrong=page(
+            "zstd", "develop", [spec(3, compiler="none")], meta={"num_specs": 7}
+        ),
         other=page("zstd", "v0.22", [spec(3), spec(4, versions=["2.0", "1.0"][:1])]),
         refused=page("zstd", "v0.23", [spec(5, versions=[])]),
     )
@@ -43,17 +53,23 @@ def write_every_kind(folder: Path) -> Path:
         ),
         odd=1,
     )
-    spliced = record(node("spliced", build_spec={"name": "spliced", "hash": hash_of("original")}))
+    spliced = record(
+        node("spliced", build_spec={"name": "spliced", "hash": hash_of("original")})
+    )
     again = record(node("app", edge("glibc", "run"), version="2.0"))
     old = record(old_node("old", "6", "older"))
     for path, data in {
-        "develop/e4s": index(glibc, app, spliced, record(node("zlib", hash=spec_hash(1)))),
+        "develop/e4s": index(
+            glibc, app, spliced, record(node("zlib", hash=spec_hash(1)))
+        ),
         "develop/ml": index(glibc, again),
         "v0.16/root": index(old, version="6"),
     }.items():
         (folder / path).mkdir(parents=True)
         (folder / path / "index.json").write_bytes(data)
-    write_tree(folder / "opt", [installed(node("tool"), explicit=True), installed(node("lib"))])
+    write_tree(
+        folder / "opt", [installed(node("tool"), explicit=True), installed(node("lib"))]
+    )
     (folder / MODULES).mkdir()
     module = f"{hash_of('tool')}:\n    path: /m/tool/1.0\n    use_name: tool/1.0"
     (folder / MODULES / "module-index.yaml").write_text(f"module_index:\n  {module}\n")
@@ -63,7 +79,9 @@ def write_every_kind(folder: Path) -> Path:
         "1.3",
         "1.2",
         versions_deprecated=[{"name": "1.0", "sha256": "x"}],
-        variants=[{"name": "pic", "default": True, "description": "Position-independent code"}],
+        variants=[
+            {"name": "pic", "default": True, "description": "Position-independent code"}
+        ],
         dependencies=[
             *described("gmake"),
             {"name": "zlib-api", "description": "The package zlib."},
@@ -72,7 +90,9 @@ def write_every_kind(folder: Path) -> Path:
     texts = {
         "zlib": json.dumps(zlib),
         "gmake": json.dumps(published("gmake", "4.4", dependent_to=described("zlib"))),
-        "list": json.dumps([listed("zlib", "1.4", "1.3"), listed("zstd", "1.5"), "gdbm"]),
+        "list": json.dumps(
+            [listed("zlib", "1.4", "1.3"), listed("zstd", "1.5"), "gdbm"]
+        ),
     }
     for name, text in texts.items():
         (folder / "packages" / f"{name}.json").write_text(text)

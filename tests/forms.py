@@ -1,4 +1,6 @@
-"""One database with each form of the install box: what a user must do before a binary works."""
+"""One database with each form of the install box: what a user must do before a binary
+works.
+"""
 
 import json
 from pathlib import Path
@@ -40,7 +42,10 @@ def every_form(folder: Path) -> Path:
     # An external below a binary.
     openmpi = node("openmpi", version="5.0.10")
     openmpi["external"] = {"path": "/opt/site/openmpi", "module": ["openmpi/5.0.10"]}
-    on_external = [binary("external", "4.0", ["openmpi"]), record(openmpi, is_binary=False)]
+    on_external = [
+        binary("external", "4.0", ["openmpi"]),
+        record(openmpi, is_binary=False),
+    ]
     write_mirror(sources / "site-mpi", on_external, SIGNED)
     # Two installations with modules of different names.
     installations = []
@@ -48,7 +53,8 @@ def every_form(folder: Path) -> Path:
     for machine in ("casper", "derecho"):
         spec = node("modules", version="6.5")
         tree = write_tree(
-            folder / "opt" / machine, [installed(spec, path=f"/glade/{machine}/modules")]
+            folder / "opt" / machine,
+            [installed(spec, path=f"/glade/{machine}/modules")],
         )
         installations.append((machine, tree))
     modules.append(("derecho", write_modules(folder / "lmod", "modules/6.5-gcc")))

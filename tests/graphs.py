@@ -1,4 +1,6 @@
-"""The graph of the real index, read from its JSON: a second answer to questions about it."""
+"""The graph of the real index, read from its JSON: a second answer to questions about
+it.
+"""
 
 import json
 from functools import cache
@@ -50,11 +52,17 @@ def dependencies(dag_hash: str) -> frozenset[str]:
 
 def used(dag_hash: str) -> frozenset[str]:
     """Return the spec, what it needs directly, and what these link to or run."""
-    return frozenset().union(*(run_time(each) for each in (dag_hash, *edges()[dag_hash])))
+    return frozenset().union(
+        *(run_time(each) for each in (dag_hash, *edges()[dag_hash]))
+    )
 
 
 def kind(dag_hash: str) -> str:
     """Return what there is of a spec."""
     if installs()[dag_hash]["in_buildcache"]:
         return "binary"
-    return "external" if installs()[dag_hash]["spec"].get("external") else "known as a dependency"
+    return (
+        "external"
+        if installs()[dag_hash]["spec"].get("external")
+        else "known as a dependency"
+    )

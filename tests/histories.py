@@ -1,4 +1,6 @@
-"""Histories of a mirror that loses binaries, built day by day as a nightly job builds them."""
+"""Histories of a mirror that loses binaries, built day by day as a nightly job builds
+them.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,8 +15,12 @@ FIRST = "site-2026-11-01"
 """The copy of the first day in `lost_history`."""
 
 
-def binary(name: str, version: str = "1.0", needs: Sequence[str] = (), **more: Any) -> Any:
-    """Return a record; the package of `hdf5_new` is `hdf5`, and `needs` are such names."""
+def binary(
+    name: str, version: str = "1.0", needs: Sequence[str] = (), **more: Any
+) -> Any:
+    """Return a record; the package of `hdf5_new` is `hdf5`, and `needs` are such
+    names.
+    """
     edges = []
     for other in needs:
         link = edge(package_of(other), "link")
@@ -32,7 +38,9 @@ def package_of(name: str) -> str:
 def build_history(
     folder: Path, days: Mapping[str, Sequence[Any]], name: str = "site", url: str = URL
 ) -> Path:
-    """Build the history of a mirror from the records that it lists on each day; return its file."""
+    """Build the history of a mirror from the records that it lists on each day; return
+    its file.
+    """
     file = folder / "history.db"
     for day, records in days.items():
         mirror = folder / day / name
@@ -46,7 +54,8 @@ def build_history(
 
 
 def lost_history(folder: Path) -> Path:
-    """Build two days: the second has lost two of three binaries of hdf5, and all of solo.
+    """Build two days: the second has lost two of three binaries of hdf5, and all of
+    solo.
 
     netcdf needs hdf5_old, which the mirror keeps; app needs hdf5_new, which it loses.
     """

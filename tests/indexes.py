@@ -1,4 +1,6 @@
-"""Indexes for tests: a real one of Spack 1.1, and small ones of each version of the database."""
+"""Indexes for tests: a real one of Spack 1.1, and small ones of each version of the
+database.
+"""
 
 import copy
 import gzip
@@ -18,7 +20,8 @@ VIEWS = DATA / "mirror_with_views"
 """A mirror that Spack 1.2 wrote, with the views `myview` and `sub/view2`."""
 
 FLAGS: dict[str, Any] = {
-    name: [] for name in ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+    name: []
+    for name in ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 }
 
 OTHERS: list[Any] = [
@@ -55,13 +58,17 @@ def node(name: str, *edges: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def edge(name: str, *types: str, virtuals: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def edge(
+    name: str, *types: str, virtuals: tuple[str, ...] = (), **more: Any
+) -> dict[str, Any]:
     """Return an edge as databases 7 and 8 have it."""
     how = {"deptypes": [*types], "virtuals": [*virtuals], **more}
     return {"name": name, "hash": hash_of(name), "parameters": how}
 
 
-def record(spec: dict[str, Any], *, is_binary: bool = True, **more: Any) -> dict[str, Any]:
+def record(
+    spec: dict[str, Any], *, is_binary: bool = True, **more: Any
+) -> dict[str, Any]:
     """Return a record of a build cache."""
     return {"spec": spec, "ref_count": 1, "in_buildcache": is_binary, **more}
 
@@ -79,9 +86,15 @@ def _hash(spec: dict[str, Any]) -> str:
     return str(named["hash"])
 
 
-def old_node(name: str, version: str, *needs: str, types: tuple[str, ...] = ("link",)) -> Any:
+def old_node(
+    name: str, version: str, *needs: str, types: tuple[str, ...] = ("link",)
+) -> Any:
     """Return a node with a compiler, as database 5, 6 or 7 has it."""
-    spec = node(name, compiler={"name": "gcc", "version": "12.2.0"}, full_hash=hash_of(name[::-1]))
+    spec = node(
+        name,
+        compiler={"name": "gcc", "version": "12.2.0"},
+        full_hash=hash_of(name[::-1]),
+    )
     del spec["annotations"]
     if version == "7":
         spec["dependencies"] = [edge(each, *types) for each in needs]
@@ -102,13 +115,17 @@ def old_node(name: str, version: str, *needs: str, types: tuple[str, ...] = ("li
 def write_layout3(
     folder: Path, indexes: Mapping[str | None, bytes], *, is_signed: bool = False
 ) -> Path:
-    """Write a mirror of layout 3 that has these indexes: by the name of the view, None for none."""
+    """Write a mirror of layout 3 that has these indexes: by the name of the view, None
+    for none.
+    """
     for view, data in indexes.items():
         manifests = folder / "v3" / "manifests" / "index" / (view or "")
         manifests.mkdir(parents=True, exist_ok=True)
         blob = write_blob(folder, data, "application/vnd.spack.db.v8+json")
         text = json.dumps({"version": 3, "data": [blob]})
-        (manifests / "index.manifest.json").write_text(signed(text) if is_signed else text)
+        (manifests / "index.manifest.json").write_text(
+            signed(text) if is_signed else text
+        )
     (folder / "v3" / "layout.json").write_text('{"signing": "gpg"}')
     return folder
 
@@ -130,7 +147,9 @@ def write_blob(folder: Path, data: bytes, media_type: str) -> dict[str, Any]:
 
 def signed(text: str) -> str:
     """Return a text in a clear signature, as gpg makes one."""
-    body = "\n".join(f"- {line}" if line.startswith("-") else line for line in text.split("\n"))
+    body = "\n".join(
+        f"- {line}" if line.startswith("-") else line for line in text.split("\n")
+    )
     return (
         f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\n"
         "-----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCgAdFiEE\n-----END PGP SIGNATURE-----\n"

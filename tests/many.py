@@ -12,7 +12,9 @@ ALWAYS = spec_hash(9998)
 
 
 def build_many(folder: Path) -> Path:
-    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one spec."""
+    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one
+    spec.
+    """
     wrong = {"num_specs": 7}
     pages = {
         f"p{number:04}": page(f"p{number:04}", specs=[spec(number)], meta=wrong)
@@ -33,11 +35,18 @@ def build_many(folder: Path) -> Path:
         names = [f"s{number:04}" for number in stacks]
         held = spec(9999 - len(package), target="aarch64", stacks=names)
         pages[package] = page(package, "v1", specs=[held])
-    snapshots = (("again", "2021-01-03"), ("again", "2021-01-10"), ("kept", "2021-01-10"))
+    snapshots = (
+        ("again", "2021-01-03"),
+        ("again", "2021-01-10"),
+        ("kept", "2021-01-10"),
+    )
     for start, (package, day) in enumerate(snapshots, start=1):
         specs = [
             spec(
-                start * 10_000 + number, target="aarch64", variants=[f"k={number}"], stacks=["root"]
+                start * 10_000 + number,
+                target="aarch64",
+                variants=[f"k={number}"],
+                stacks=["root"],
             )
             for number in range(MANY)
         ]

@@ -17,7 +17,9 @@ QUERIES: dict[str, Any] = DATABASE["queries"]
 """The canned queries."""
 
 
-def run(connection: sqlite3.Connection, query: str, **params: str) -> list[dict[str, Any]]:
+def run(
+    connection: sqlite3.Connection, query: str, **params: str
+) -> list[dict[str, Any]]:
     """Return the rows of a canned query; parameters that are not given are empty."""
     declared = dict.fromkeys(QUERIES[query].get("params", ()), "")
     cursor = connection.execute(QUERIES[query]["sql"], declared | params)

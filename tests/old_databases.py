@@ -1,7 +1,8 @@
-"""Databases that older versions of the program built, and the sources that they were built from.
+"""Databases that older versions of the program built, and the sources that they were
+built from.
 
-`python -m tests.old_databases` adds one of the present schema version. Run it before a change of
-the schema raises the version.
+`python -m tests.old_databases` adds one of the present schema version. Run it before a
+change of the schema raises the version.
 """
 
 import lzma
@@ -17,12 +18,16 @@ from tests.paths import DATA
 
 FOLDER = DATA / "old_databases"
 SOURCES = FOLDER / "sources.tar.xz"
-"""Pages, indexes of four versions, mirrors, an installation with modules, and package data."""
+"""Pages, indexes of four versions, mirrors, an installation with modules, and package
+data.
+"""
 
 
 @dataclass(frozen=True)
 class OldDatabase:
-    """A database by the name of its file, and what its program read besides pages and indexes."""
+    """A database by the name of its file, and what its program read besides pages and
+    indexes.
+    """
 
     name: str
     version: int

@@ -7,4 +7,6 @@ if __name__ == "__main__":
     major, minor, patch = sqlite3.sqlite_version_info[:3]
     found = f"{major}{minor:02}{patch:02}00"
     if found != sys.argv[1]:
-        sys.exit(f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, not {sys.argv[1]}")
+        sys.exit(
+            f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, not {sys.argv[1]}"
+        )

@@ -1,4 +1,6 @@
-"""The naive answer to every question, from what the sources list: tests compare answers with it."""
+"""The naive answer to every question, from what the sources list: tests compare answers
+with it.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -63,13 +65,17 @@ def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Answers from what pages and indexes list, one by one: `said` is what each source lists."""
+    """Answers from what pages and indexes list, one by one: `said` is what each source
+    lists.
+    """
 
     said: list[Listing]
 
     @cached_property
     def in_order(self) -> list[Listing]:
-        """The listings in the order in which they count: pages before indexes of a release."""
+        """The listings in the order in which they count: pages before indexes of a
+        release.
+        """
         return sorted(
             self.said,
             key=lambda each: (
@@ -90,7 +96,9 @@ class Oracle:
         found: dict[str, dict[str, Listing]] = {name: {} for name in self.releases}
         for each in self.in_order:
             if each.is_binary:
-                own = replace(each, configuration=self.own[each.dag_hash], said=each.configuration)
+                own = replace(
+                    each, configuration=self.own[each.dag_hash], said=each.configuration
+                )
                 first = found[each.release].setdefault(each.dag_hash, own)
                 stacks = tuple(sorted({*first.stacks, *each.stacks}))
                 found[each.release][each.dag_hash] = replace(first, stacks=stacks)
@@ -104,7 +112,9 @@ class Oracle:
     @cached_property
     def stacks(self) -> list[str]:
         """The stacks of all releases, but for root."""
-        return sorted({stack for each in self.listings for stack in each.stacks} - {"root"})
+        return sorted(
+            {stack for each in self.listings for stack in each.stacks} - {"root"}
+        )
 
     @cached_property
     def own(self) -> dict[str, Configuration]:
@@ -115,9 +125,13 @@ class Oracle:
     @cached_property
     def showing(self) -> dict[Configuration, list[str]]:
         """The releases that list each configuration, in order."""
-        found: dict[Configuration, list[str]] = {each.configuration: [] for each in self.listings}
+        found: dict[Configuration, list[str]] = {
+            each.configuration: [] for each in self.listings
+        }
         for name, listings in self.shown.items():
-            for configuration in dict.fromkeys(each.configuration for each in listings.values()):
+            for configuration in dict.fromkeys(
+                each.configuration for each in listings.values()
+            ):
                 found[configuration].append(name)
         return found
 
@@ -125,7 +139,10 @@ class Oracle:
     def packages(self) -> dict[str, set[str]]:
         """The releases that list a spec of each package, or have a page of it."""
         found: dict[str, set[str]] = {}
-        for each in (*self.listings, *(each for each in self.said if each.index is None)):
+        for each in (
+            *self.listings,
+            *(each for each in self.said if each.index is None),
+        ):
             found.setdefault(each.configuration.package, set()).add(each.release)
         return found
 
@@ -137,7 +154,11 @@ class Oracle:
 
     def of(self, dag_hash: str) -> dict[str, Any]:
         """Return releases, stacks and days of a hash."""
-        mine = {name: some[dag_hash] for name, some in self.shown.items() if dag_hash in some}
+        mine = {
+            name: some[dag_hash]
+            for name, some in self.shown.items()
+            if dag_hash in some
+        }
         first, last = days_of(mine)
         stacks = {stack for each in mine.values() for stack in each.stacks} - {"root"}
         seen = {"first_seen": first, "last_seen": last}
@@ -146,7 +167,9 @@ class Oracle:
     def stacks_of(self, configuration: Configuration) -> tuple[str, ...]:
         """Return the stacks in which some release lists a configuration."""
         shown = (each for each in self.listings if each.configuration == configuration)
-        return tuple(sorted({stack for each in shown for stack in each.stacks} - {"root"}))
+        return tuple(
+            sorted({stack for each in shown for stack in each.stacks} - {"root"})
+        )
 
     def order(self, dag_hash: str) -> tuple[int, str]:
         """Return the key that sorts specs of a configuration, current ones first."""
@@ -214,8 +237,12 @@ class Walk:
 
     @classmethod
     def of(cls, drawn: Sources, conn: sqlite3.Connection) -> Self:
-        """Return a walk over what was drawn; the first of several records of a spec counts."""
-        rows = conn.execute("SELECT hash, configuration, release_count FROM specs").fetchall()
+        """Return a walk over what was drawn; the first of several records of a spec
+        counts.
+        """
+        rows = conn.execute(
+            "SELECT hash, configuration, release_count FROM specs"
+        ).fetchall()
         found = configurations_by_id(read_lookups(conn), [each for _, each, _ in rows])
         own = {row[0]: one.configuration for row, one in zip(rows, found, strict=True)}
         walk = cls(own, {row[0] for row in rows if row[2]})
@@ -225,13 +252,17 @@ class Walk:
                 if one["hash"] not in walk.records and version == "6":
                     walk.mute.add(one["hash"])
                 walk.records.setdefault(one["hash"], one)
-                walk.edges.setdefault(one["hash"], [_edge(each) for each in one["dependencies"]])
+                walk.edges.setdefault(
+                    one["hash"], [_edge(each) for each in one["dependencies"]]
+                )
         return walk
 
     def satisfies(self, dag_hash: str, query: SpecQuery) -> Truth:
         """Return whether a spec satisfies a query."""
         shown = tuple(each for each in query.variants if not each.propagate)
-        plain = replace(query, namespace=None, flags=(), dependencies=(), variants=shown)
+        plain = replace(
+            query, namespace=None, flags=(), dependencies=(), variants=shown
+        )
         if query.name in VIRTUALS or not matches(plain, self.own[dag_hash], dag_hash):
             return False
         parts = [*self._facts(dag_hash, query)]
@@ -247,7 +278,9 @@ class Walk:
         for variant in query.variants:
             if variant.propagate:
                 needed = self._closure(dag_hash, {"build", "link", "run", "test"})
-                agrees = all(self._agrees(each, variant) for each in {dag_hash, *needed})
+                agrees = all(
+                    self._agrees(each, variant) for each in {dag_hash, *needed}
+                )
                 yield None if agrees and one is None else agrees
             elif variant.name == "patches" and one is not None:
                 sums = tuple(one["parameters"].get("patches", ()))
@@ -255,21 +288,29 @@ class Walk:
 
     def _agrees(self, dag_hash: str, asked: VariantConstraint) -> bool:
         variants = map(parse_variant, self.own[dag_hash].variants)
-        return all(each.name != asked.name or variant_matches(asked, each) for each in variants)
+        return all(
+            each.name != asked.name or variant_matches(asked, each) for each in variants
+        )
 
     def _closure(self, dag_hash: str, types: set[str]) -> set[str]:
-        """Return the specs reached over edges of these types; one without types is of any."""
+        """Return the specs reached over edges of these types; one without types is of
+        any.
+        """
         found: set[str] = set()
         waiting = [dag_hash]
         while waiting:
             for each in self.edges.get(waiting.pop(), ()):
-                if (not each["types"] or each["types"] & types) and each["hash"] not in found:
+                if (not each["types"] or each["types"] & types) and each[
+                    "hash"
+                ] not in found:
                     found.add(each["hash"])
                     waiting.append(each["hash"])
         return found
 
     def _edge(self, dag_hash: str, edge: Dependency) -> Truth:
-        """Return whether a spec has an edge that satisfies one of a query, or its condition not."""
+        """Return whether a spec has an edge that satisfies one of a query, or its
+        condition not.
+        """
         met = True if edge.when is None else self.satisfies(dag_hash, edge.when)
         found = True if met is False else self._has_edge(dag_hash, edge)
         return None if met is None and not found else found
@@ -300,7 +341,8 @@ class Walk:
         """Return whether an edge satisfies one of a query."""
         asked = edge.node
         if not (
-            found["types"].issuperset(edge.deptypes) and found["virtuals"].issuperset(edge.virtuals)
+            found["types"].issuperset(edge.deptypes)
+            and found["virtuals"].issuperset(edge.virtuals)
         ):
             return False
         if "compiler" in found:
@@ -326,7 +368,11 @@ class Walk:
 
 def _edge(one: dict[str, Any]) -> dict[str, Any]:
     how = one.get("parameters", {"deptypes": one.get("type", ()), "virtuals": ()})
-    return {"hash": one["hash"], "types": {*how["deptypes"]}, "virtuals": {*how["virtuals"]}}
+    return {
+        "hash": one["hash"],
+        "types": {*how["deptypes"]},
+        "virtuals": {*how["virtuals"]},
+    }
 
 
 def left_out(notes: tuple[str, ...]) -> int:

@@ -17,7 +17,9 @@ def published(name: str, *versions: str, **more: Any) -> dict[str, Any]:
     return {
         "name": name,
         "aliases": [],
-        "versions": [{"name": each, "sha256": f"{each}-of-{name}"} for each in versions],
+        "versions": [
+            {"name": each, "sha256": f"{each}-of-{name}"} for each in versions
+        ],
         "versions_deprecated": [],
         "latest_version": versions[0] if versions else "",
         "build_system": "CMakePackage",
@@ -64,7 +66,11 @@ def write_packages(folder: Path, *packages: dict[str, Any], **files: Any) -> Pat
 
 
 def preferred(versions: Iterable[str]) -> str:
-    """Return the version that Spack prefers: the newest of the first kind that there is."""
+    """Return the version that Spack prefers: the newest of the first kind that there
+    is.
+    """
     versions = [*versions]
     best = min(map(preference_key, versions))
-    return max((each for each in versions if preference_key(each) == best), key=version_key)
+    return max(
+        (each for each in versions if preference_key(each) == best), key=version_key
+    )

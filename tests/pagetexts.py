@@ -50,7 +50,9 @@ def meta_of(specs: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "platforms": sorted({each["platform"] for each in listed}),
         "stacks": sorted(stacks),
         "targets": sorted({each["target"] for each in listed}),
-        "versions": sorted({version for each in listed for version in each["versions"]}),
+        "versions": sorted(
+            {version for each in listed for version in each["versions"]}
+        ),
     }
 
 
@@ -77,7 +79,9 @@ def page_of(package: str, release: str, meta: str, details: str) -> bytes:
 def front_matter(data: bytes) -> dict[str, Any]:
     """Read a page the plain way, without the builder: its five keys as values."""
     lines = dict(
-        line.split(": ", 1) for line in data.decode().splitlines() if line.strip() != "---"
+        line.split(": ", 1)
+        for line in data.decode().splitlines()
+        if line.strip() != "---"
     )
     categories = lines["categories"].strip("[]").split(", ")
     return {
@@ -90,7 +94,9 @@ def front_matter(data: bytes) -> dict[str, Any]:
 
 
 def write(folder: Path, **pages: bytes) -> Path:
-    """Write pages into a folder, each under its keyword's name, and return the folder."""
+    """Write pages into a folder, each under its keyword's name, and return the
+    folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in pages.items():
         (folder / f"{name}.md").write_bytes(data)

@@ -8,7 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 PATIENCE = 240
-"""Seconds after which a program that a test waits for is killed, before pytest ends the test."""
+"""Seconds after which a program that a test waits for is killed, before pytest ends the
+test.
+"""
 
 
 def completed(
@@ -20,10 +22,18 @@ def completed(
     within: float = PATIENCE,
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, at most so many seconds; `check` requires that it succeeds."""
+    """Run a program to its end, at most so many seconds; `check` requires that it
+    succeeds.
+    """
     words = [*map(str, command)]
     done = subprocess.run(  # noqa: TID251
-        words, text=True, timeout=within, check=False, stdout=stdout, stderr=stderr, **options
+        words,
+        text=True,
+        timeout=within,
+        check=False,
+        stdout=stdout,
+        stderr=stderr,
+        **options,
     )
     if check:
         assert done.returncode == 0, (
@@ -33,7 +43,9 @@ def completed(
 
 
 def on_a_terminal(command: Sequence[object], stream: str) -> bytes:
-    """Run a program with its "stdout" or "stderr" on a terminal, and return what it wrote there."""
+    """Run a program with its "stdout" or "stderr" on a terminal, and return what it
+    wrote there.
+    """
     parent, child = pty.openpty()
     with subprocess.Popen([*map(str, command)], **{stream: child}) as running:  # type: ignore[call-overload]
         os.close(child)

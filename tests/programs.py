@@ -15,7 +15,9 @@ from tests.processes import completed
 
 
 def needed(name: str, package: str) -> str:
-    """Return the path of a program; without it the test is skipped, or fails if CI=true."""
+    """Return the path of a program; without it the test is skipped, or fails if
+    CI=true.
+    """
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if path is not None:
         return path
@@ -27,7 +29,9 @@ def needed(name: str, package: str) -> str:
 
 @contextmanager
 def open_files(number: int) -> Iterator[None]:
-    """Allow this process so many files and connections: most systems begin with 1,024."""
+    """Allow this process so many files and connections: most systems begin with
+    1,024.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, number), hard))
     try:
@@ -37,8 +41,18 @@ def open_files(number: int) -> Iterator[None]:
 
 
 def install_plugins(folder: Path, *packages: str) -> None:
-    """Install packages of plugins.lock into a folder, without dependencies; all unless named."""
+    """Install packages of plugins.lock into a folder, without dependencies; all unless
+    named.
+    """
     lock = str(ROOT / "requirements" / "plugins.lock")
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--require-hashes",
+    ]
     wanted = [*packages, "-c", lock] if packages else ["-r", lock]
     completed([*pip, "--target", str(folder), *wanted], check=True)

@@ -1,4 +1,6 @@
-"""Pages, read back from a database by its public views and tables, as values in normal form."""
+"""Pages, read back from a database by its public views and tables, as values in normal
+form.
+"""
 
 import json
 import sqlite3
@@ -35,7 +37,9 @@ JOIN releases ON releases.id = pages.release JOIN packages ON packages.id = page
 
 
 def values_of(path: str, data: bytes) -> Values:
-    """Return the `meta` of a page and its `spec_details` by hash, as its text has them."""
+    """Return the `meta` of a page and its `spec_details` by hash, as its text has
+    them.
+    """
     page = parse_page(RawFile(path, path, data))
     details = {}
     for each in page.details:
@@ -54,13 +58,16 @@ def values_of(path: str, data: bytes) -> Values:
 
 
 def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
-    """Return all pages of a database that was built from pages alone, by their paths."""
+    """Return all pages of a database that was built from pages alone, by their
+    paths.
+    """
     variants = _sets(conn, "variant_set", "variant", "text")
     stacks = _sets(conn, "stack_set", "stack", "name")
     found: dict[str, Values] = {}
     for page, path, release, package in conn.execute(PAGES).fetchall():
         problems = conn.execute(
-            "SELECT code, hash, value FROM problems WHERE page = ? AND value IS NOT NULL", [page]
+            "SELECT code, hash, value FROM problems WHERE page = ? AND value IS NOT NULL",
+            [page],
         ).fetchall()
         deviating = {
             dag_hash: json.loads(value)
@@ -86,22 +93,32 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             configuration = Configuration._make([*words, sets[dag_hash][0]])
             if dag_hash in deviating:
                 said = deviating[dag_hash]
-                configuration = Configuration(**said | {"variants": tuple(said["variants"])})
+                configuration = Configuration(
+                    **said | {"variants": tuple(said["variants"])}
+                )
             if configuration.package != package or dag_hash in elsewhere:
                 continue
             configurations.add(configuration)
             stack_sets.append(sets[dag_hash][1])
-            details[dag_hash] = _detail(dag_hash, configuration, sets[dag_hash][1], size, tarball)
+            details[dag_hash] = _detail(
+                dag_hash, configuration, sets[dag_hash][1], size, tarball
+            )
         meta = computed_meta(configurations, stack_sets)
         meta |= {
-            code: json.loads(value) for code, _, value in problems if code in Meta.__struct_fields__
+            code: json.loads(value)
+            for code, _, value in problems
+            if code in Meta.__struct_fields__
         }
         found[path] = {"meta": meta, "spec_details": details}
     return found
 
 
 def _detail(
-    dag_hash: str, what: Configuration, stacks: tuple[str, ...], size: str, tarball: str | None
+    dag_hash: str,
+    what: Configuration,
+    stacks: tuple[str, ...],
+    size: str,
+    tarball: str | None,
 ) -> Values:
     words = what._asdict()
     del words["package"]

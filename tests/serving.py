@@ -28,10 +28,14 @@ class Server:
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Request a page on a connection of its own."""
-        return httpx.get(self.address + path, headers=headers, timeout=PATIENCE, verify=False)
+        return httpx.get(
+            self.address + path, headers=headers, timeout=PATIENCE, verify=False
+        )
 
     def visit(self, path: str, *, buffer: int | None = None) -> socket.socket:
-        """Request a page without reading it; `buffer` bounds the unread bytes that are accepted."""
+        """Request a page without reading it; `buffer` bounds the unread bytes that are
+        accepted.
+        """
         visitor = socket.socket()
         if buffer is not None:
             visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -45,7 +49,9 @@ class Server:
         return int(visitor.recv(15, socket.MSG_WAITALL).split()[1])
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that all its processes have used, ended ones too."""
+        """Return the processor time that all its processes have used, ended ones
+        too.
+        """
         times = self._of_processes(lambda process: sum(process.cpu_times()[:4]))
         return float(sum(times))
 
@@ -75,13 +81,29 @@ class Server:
 
 @contextmanager
 def serving(
-    file: Path, *options: str, temporary: Path | None = None, terminal: int | None = None
+    file: Path,
+    *options: str,
+    temporary: Path | None = None,
+    terminal: int | None = None,
 ) -> Iterator[Server]:
-    """Serve a database on a free port, with temporary files beside it and an empty input."""
+    """Serve a database on a free port, with temporary files beside it and an empty
+    input.
+    """
     folder = temporary or file.parent
-    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".log", delete=False) as stream:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=folder, suffix=".log", delete=False
+    ) as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0", *options],
+            [
+                sys.executable,
+                "-m",
+                "spack_cache_db",
+                "serve",
+                str(file),
+                "--port",
+                "0",
+                *options,
+            ],
             text=True,
             stdin=subprocess.DEVNULL if terminal is None else terminal,
             stdout=stream,
@@ -92,7 +114,9 @@ def serving(
     try:
         eventually(lambda: process.poll() is not None or "http://" in log.read_text())
         assert process.poll() is None, log.read_text()
-        server = Server(process, int(re.findall(r"http://[^/]*:(\d+)/", log.read_text())[0]), log)
+        server = Server(
+            process, int(re.findall(r"http://[^/]*:(\d+)/", log.read_text())[0]), log
+        )
         eventually(lambda: answers(server.address))
         yield server
     finally:
@@ -106,11 +130,19 @@ def serving(
 
 @contextmanager
 def running(
-    command: Sequence[str], port: int, cwd: Path | None = None, env: dict[str, str] | None = None
+    command: Sequence[str],
+    port: int,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
 ) -> Iterator[Server]:
     """Run a server from when it listens on a port until the context ends."""
     process = subprocess.Popen(
-        command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
 
     def is_up() -> bool:

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 
-def built_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder of the run; the first process that needs it fills it with `make`."""
+def built_once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Path:
+    """Return a folder of the run; the first process that needs it fills it with
+    `make`.
+    """
     base = factory.getbasetemp()
     # The folder of a worker of xdist is in that of the run.
     run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

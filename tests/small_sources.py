@@ -1,4 +1,6 @@
-"""Small sources that contradict each other, at random or made up, and the files of them."""
+"""Small sources that contradict each other, at random or made up, and the files of
+them.
+"""
 
 import sqlite3
 from contextlib import AbstractContextManager
@@ -28,9 +30,15 @@ class Sources:
 
 
 def _parameters(draw: st.DrawFn) -> dict[str, Any]:
-    found: dict[str, Any] = {"cflags": draw(st.sampled_from([[], [], ["-g"], ["-O2", "-g"]]))}
+    found: dict[str, Any] = {
+        "cflags": draw(st.sampled_from([[], [], ["-g"], ["-O2", "-g"]]))
+    }
     found |= draw(st.sampled_from([{}, {"x": True}, {"x": False}]))
-    found |= draw(st.sampled_from([{}, {}, {"patches": ["ab" * 32]}, {"patches": ["abababa" * 9]}]))
+    found |= draw(
+        st.sampled_from(
+            [{}, {}, {"patches": ["ab" * 32]}, {"patches": ["abababa" * 9]}]
+        )
+    )
     return found
 
 
@@ -38,18 +46,26 @@ def _parameters(draw: st.DrawFn) -> dict[str, Any]:
 def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
     """Draw the nodes of an index; what comes later is needed by what comes before."""
     found = []
-    types = st.lists(st.sampled_from(["build", "link", "run", "test"]), max_size=2, unique=True)
+    types = st.lists(
+        st.sampled_from(["build", "link", "run", "test"]), max_size=2, unique=True
+    )
     virtuals = st.sampled_from([(), (), ("c",), ("mpi",), ("c", "cxx")])
     # What one index calls so, another may call otherwise.
     names = [draw(st.sampled_from([NAMES[at % 6]] * 4 + ["bb"])) for at in range(count)]
     for number in range(count):
         later = [*range(number + 1, count)]
-        needed = draw(st.lists(st.sampled_from(later), max_size=3, unique=True)) if later else []
+        needed = (
+            draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
+            if later
+            else []
+        )
         edges = [
             {**edge(f"s{to}", *draw(types), virtuals=draw(virtuals)), "name": names[to]}
             for to in needed
         ]
-        external = draw(st.sampled_from([{}, {}, {}, {"external": {"path": "/", "module": None}}]))
+        external = draw(
+            st.sampled_from([{}, {}, {}, {"external": {"path": "/", "module": None}}])
+        )
         old = draw(st.booleans()) if version == "8" else True
         compiler = draw(st.sampled_from(["gcc@=12.1.0", "clang@=15.0.7"]))
         name, _, digits = compiler.partition("@=")
@@ -62,7 +78,10 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
             annotations=said | ({"compiler": compiler} if old else {}),
             **external,
         )
-        each |= {"name": names[number], "version": draw(st.sampled_from(["1.0", "2.0"]))}
+        each |= {
+            "name": names[number],
+            "version": draw(st.sampled_from(["1.0", "2.0"])),
+        }
         if version != "8":
             del each["annotations"]
             each["compiler"] = {"name": name, "version": digits}
@@ -70,14 +89,19 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
             for one in each["dependencies"]:
                 one["type"] = one.pop("parameters")["deptypes"]
         found.append(
-            record(each, is_binary=not external and draw(st.sampled_from([True] * 3 + [False])))
+            record(
+                each,
+                is_binary=not external and draw(st.sampled_from([True] * 3 + [False])),
+            )
         )
     return found
 
 
 @st.composite
 def sources(draw: st.DrawFn) -> Sources:
-    """Draw mirrors that tell of the same specs, each in its own way, and pages of a few."""
+    """Draw mirrors that tell of the same specs, each in its own way, and pages of a
+    few.
+    """
     count = draw(st.integers(3, 7))
     mirrors = {}
     for place in draw(st.lists(st.sampled_from(MIRRORS), min_size=1, unique=True)):
@@ -89,7 +113,9 @@ def sources(draw: st.DrawFn) -> Sources:
         variants = draw(st.sampled_from([[], ["+x"], ["~x", "patches=abababa"]]))
         one = spec(hash=hash_of(f"s{number}"), compiler=compiler, variants=variants)
         shown.setdefault(NAMES[number % 6], []).append(one)
-    return Sources(mirrors, {name: page(name, "develop", each) for name, each in shown.items()})
+    return Sources(
+        mirrors, {name: page(name, "develop", each) for name, each in shown.items()}
+    )
 
 
 def _mostly(usual: str, *others: str) -> st.SearchStrategy[str]:
@@ -98,32 +124,53 @@ def _mostly(usual: str, *others: str) -> st.SearchStrategy[str]:
 
 _NODES = st.builds(
     "{}{}{}{}".format,
-    st.sampled_from(["aa", "bb", "gcc", "llvm", "clang", "mpich", "own.aa", "*", "*", "nothing"]),
+    st.sampled_from(
+        ["aa", "bb", "gcc", "llvm", "clang", "mpich", "own.aa", "*", "*", "nothing"]
+    ),
     _mostly("", "@1", "@2:", "@3"),
-    _mostly("", "+x", "~x", "++x", " cflags=-g", " namespace=own", " patches=ababababa"),
+    _mostly(
+        "", "+x", "~x", "++x", " cflags=-g", " namespace=own", " patches=ababababa"
+    ),
     _mostly("", f"/{hash_of('s2')[:1]}", f"/{hash_of('s3')}"),
 )
 _DIRECT = st.builds(
     " {}{}".format,
     _mostly("%", "%[virtuals=c]", "%[virtuals=c,mpi] ", "%[deptypes=build] ", "%% ")
     | st.sampled_from(["%[deptypes=link,build] ", "%[when='+x'] ", "%[when='^bb'] "]),
-    _NODES | st.sampled_from(["gcc", "gcc@12", "clang", "@12", "gcc@=12.1.0", "gcc@:11", "c=gcc"]),
+    _NODES
+    | st.sampled_from(
+        ["gcc", "gcc@12", "clang", "@12", "gcc@=12.1.0", "gcc@:11", "c=gcc"]
+    ),
 )
 _NEEDED = st.builds(
     " {}{}{}".format,
-    _mostly("^", "^[virtuals=mpi] ", "^[virtuals=mpi,c] ", "^[deptypes=run] ", "^[when=~x] "),
+    _mostly(
+        "^", "^[virtuals=mpi] ", "^[virtuals=mpi,c] ", "^[deptypes=run] ", "^[when=~x] "
+    ),
     _NODES | st.sampled_from(["mpi=mpich", "c,cxx=gcc", "c=gcc@1"]),
     _mostly("", " %gcc", " %bb", " %c=clang") | _DIRECT,
 )
 _VIRTUAL = st.sampled_from(
-    [" ^mpi", " ^c", " %mpi", " %c", f" ^mpi/{hash_of('s3')[:1]}", " ^c %gcc", " ^mpi@3"]
+    [
+        " ^mpi",
+        " ^c",
+        " %mpi",
+        " %c",
+        f" ^mpi/{hash_of('s3')[:1]}",
+        " ^c %gcc",
+        " ^mpi@3",
+    ]
 )
 _PARTS = _DIRECT | _NEEDED | _VIRTUAL
-_ROOTS = st.sampled_from(["*", "*", "*", "aa", "bb", "+x", "++x", "~x", "aa@1", "own.aa", "~~x"])
-_MORE = st.sampled_from([" cflags=-g", " patches=" + "ab" * 5, " patches:=" + "ab" * 32])
-QUERIES = st.builds("{}{}".format, _ROOTS, _PARTS | _PARTS | _MORE | st.just("")) | st.builds(
-    "{}{}{}".format, _ROOTS, _PARTS, _PARTS
+_ROOTS = st.sampled_from(
+    ["*", "*", "*", "aa", "bb", "+x", "++x", "~x", "aa@1", "own.aa", "~~x"]
 )
+_MORE = st.sampled_from(
+    [" cflags=-g", " patches=" + "ab" * 5, " patches:=" + "ab" * 32]
+)
+QUERIES = st.builds(
+    "{}{}".format, _ROOTS, _PARTS | _PARTS | _MORE | st.just("")
+) | st.builds("{}{}{}".format, _ROOTS, _PARTS, _PARTS)
 
 
 def write_sources(folder: Path, drawn: Sources) -> Path:
@@ -131,7 +178,9 @@ def write_sources(folder: Path, drawn: Sources) -> Path:
     write(folder / "pages", **drawn.pages)
     for (release, stack), (version, records) in drawn.mirrors.items():
         (folder / release / stack).mkdir(parents=True)
-        (folder / release / stack / "index.json").write_bytes(index(*records, version=version))
+        (folder / release / stack / "index.json").write_bytes(
+            index(*records, version=version)
+        )
     return folder
 
 
@@ -184,5 +233,9 @@ _SHOWN = {
     "app": page("app", "develop", [spec(hash=spec_hash(9), stacks=["hep"])]),
     "tool": page("tool", "develop", [spec(8), spec(7, compiler="llvm@17.0.6")]),
 }
-LOOK_ALIKES = Sources({place: ("8", records) for place, records in _ALIKE.items()}, _SHOWN)
-"""Indexes in which two specs have one configuration and other dependencies; and pages."""
+LOOK_ALIKES = Sources(
+    {place: ("8", records) for place, records in _ALIKE.items()}, _SHOWN
+)
+"""Indexes in which two specs have one configuration and other dependencies; and
+pages.
+"""

@@ -1,4 +1,6 @@
-"""The 905 records of Spack's recorded answers, as pages: one per package and release `cache`."""
+"""The 905 records of Spack's recorded answers, as pages: one per package and release
+`cache`.
+"""
 
 import json
 from functools import cache

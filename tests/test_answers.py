@@ -1,4 +1,6 @@
-"""`find`, SQL, the site and `cover` give the answer of a naive loop over contradictory sources."""
+"""`find`, SQL, the site and `cover` give the answer of a naive loop over contradictory
+sources.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -45,7 +47,9 @@ def test_every_way_to_ask_gives_the_same_answer(
     host: str | None,
     os: str | None,
 ) -> None:
-    """`find`, SQL, the canned query, the search, `cover` and the pages agree with the sources."""
+    """`find`, SQL, the canned query, the search, `cover` and the pages agree with the
+    sources.
+    """
     expected = Oracle(drawn)
     release = [*expected.releases, None][number % (len(expected.releases) + 1)]
     with opened(drawn) as conn:
@@ -62,7 +66,10 @@ def example() -> Iterator[sqlite3.Connection]:
 @pytest.mark.parametrize(
     ("queries", "names"),
     [
-        (["aa", "aa@1.10:", "k=a", f"/{spec_hash(3)}"], ("develop", "e4s", "zen3", "rhel8")),
+        (
+            ["aa", "aa@1.10:", "k=a", f"/{spec_hash(3)}"],
+            ("develop", "e4s", "zen3", "rhel8"),
+        ),
         (["*", "aa %gcc", "bb target=:zen3"], ("v1.10", "ml", None, None)),
         (["~x", "aa@=1.10", f"/{spec_hash(2)[:26]}"], ("v1.9", None, "m1", None)),
         (["aa os=ubuntu22.04", "k:=a,b"], ("mine", "ml", "zen3", None)),
@@ -105,11 +112,15 @@ def every_way_gives_the_same(
 def specs_are_those_of_the_place(
     conn: sqlite3.Connection, expected: Oracle, text: str, place: dict[str, str | None]
 ) -> None:
-    """Specs count as the release says; each row is of one spec alone, what is current first."""
+    """Specs count as the release says; each row is of one spec alone, what is current
+    first.
+    """
     found = find(conn, text, **place, with_hashes=True)  # type: ignore[arg-type]
 
     assert answer_of(found) == expected.answer(text, **place), (text, place)
-    assert [each.spec_count for each in found] == [len(each.specs or ()) for each in found]
+    assert [each.spec_count for each in found] == [
+        len(each.specs or ()) for each in found
+    ]
     days = [(each.first_seen, each.last_seen) for each in found]
     assert days == [days_of(each.releases) for each in found]
     for each in found:
@@ -119,7 +130,9 @@ def specs_are_those_of_the_place(
         ]
         assert specs == sorted(specs, key=lambda spec: expected.order(spec.hash))
         where = {name for spec in specs for name in spec.releases}
-        assert {*each.releases} == (where if is_of_specs(expected, text) else {*each.releases})
+        assert {*each.releases} == (
+            where if is_of_specs(expected, text) else {*each.releases}
+        )
     if not is_of_specs(expected, text):
         assert {each.configuration: (each.releases, each.stacks) for each in found} == {
             key: (tuple(expected.showing[key]), expected.stacks_of(key))
@@ -134,7 +147,10 @@ def is_of_specs(expected: Oracle, text: str) -> bool:
 
 def told(spec: FoundSpec) -> dict[str, Any]:
     """Return where a spec is, in the form of `Oracle.of`."""
-    return {name: getattr(spec, name) for name in ("releases", "stacks", "first_seen", "last_seen")}
+    return {
+        name: getattr(spec, name)
+        for name in ("releases", "stacks", "first_seen", "last_seen")
+    }
 
 
 def answer_of(found: list[Found]) -> Answer:
@@ -142,7 +158,9 @@ def answer_of(found: list[Found]) -> Answer:
     return {each.configuration: set(each.hashes or ()) for each in found}
 
 
-def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: Oracle, text: str) -> None:
+def sql_finds_what_find_finds(
+    conn: sqlite3.Connection, expected: Oracle, text: str
+) -> None:
     """`spec_match` of hashes and of configurations."""
     every = {dag_hash for some in expected.answer(text).values() for dag_hash in some}
     by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
@@ -153,9 +171,14 @@ def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: Oracle, text: 
 
 
 def the_search_finds_what_find_finds(
-    conn: sqlite3.Connection, expected: Oracle, text: str, narrowing: Narrowing = EVERYWHERE
+    conn: sqlite3.Connection,
+    expected: Oracle,
+    text: str,
+    narrowing: Narrowing = EVERYWHERE,
 ) -> None:
-    """All its pages together have the configurations, with as many specs, and hashes of these."""
+    """All its pages together have the configurations, with as many specs, and hashes of
+    these.
+    """
     answer = expected.answer(text, **dict(narrowing.pairs))
     lookups = read_lookups(conn)
     found: dict[Configuration, int] = {}
@@ -166,10 +189,15 @@ def the_search_finds_what_find_finds(
             _, kind, name = f"{page.path}/".split("/")[:3]
             if kind == "package":
                 filters = Filters.parse(page.pairs)
-                the_page_of_a_package_follows_the_rule(conn, expected, unquote(name), filters)
-            # A spec's page shows the spec, whatever its release shows; other pages are of words.
+                the_page_of_a_package_follows_the_rule(
+                    conn, expected, unquote(name), filters
+                )
+            # A spec's page shows the spec, whatever its release shows; other pages are
+            # of words.
             found_hashes = {each for some in answer.values() for each in some}
-            assert kind == "package" or all(name and each.startswith(name) for each in found_hashes)
+            assert kind == "package" or all(
+                name and each.startswith(name) for each in found_hashes
+            )
             return
         if page.answer is None:
             # A text that names no package of the database is read as words.
@@ -194,7 +222,10 @@ def an_environment_has_what_find_finds(
     answer = expected.answer(text, **place)
     (covered,) = cover(conn, [text], **place).specs
     count = sum(map(len, answer.values()))
-    assert (covered.configurations, covered.spec_count) == (len(answer), count), (text, place)
+    assert (covered.configurations, covered.spec_count) == (len(answer), count), (
+        text,
+        place,
+    )
     assert (covered.hash is not None) == bool(answer)
     if covered.configuration is not None and answer:
         assert covered.hash in answer[covered.configuration]
@@ -238,12 +269,18 @@ def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> No
         each_page_of_a_spec_follows_the_rule(conn, Oracle(drawn))
 
 
-def each_page_of_a_spec_follows_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
+def each_page_of_a_spec_follows_the_rule(
+    conn: sqlite3.Connection, expected: Oracle
+) -> None:
     """Compare the page of each spec with the sources."""
     for dag_hash, own in expected.own.items():
         page = load_spec(read_lookups(conn), dag_hash)
         assert page is not None
-        shown = {name: some[dag_hash] for name, some in expected.shown.items() if dag_hash in some}
+        shown = {
+            name: some[dag_hash]
+            for name, some in expected.shown.items()
+            if dag_hash in some
+        }
         assert page.configuration == own
         assert page.other_count == len(expected.answer("*")[own]) - 1
         assert [(each.release, each.size, each.tarball) for each in page.listings] == [
@@ -255,7 +292,8 @@ def each_page_of_a_spec_follows_the_rule(conn: sqlite3.Connection, expected: Ora
                 each.configuration.package
                 for release in expected.releases
                 for each in sorted(expected.said, key=lambda each: each.index or "")
-                if (each.dag_hash, each.release) == (dag_hash, release) and each.index is not None
+                if (each.dag_hash, each.release) == (dag_hash, release)
+                and each.index is not None
             ),
             None,
         )
@@ -267,6 +305,9 @@ def each_page_of_a_spec_follows_the_rule(conn: sqlite3.Connection, expected: Ora
             if each.dag_hash == dag_hash
             and (
                 each.configuration != own
-                or (each.index is not None and each.configuration.package != first_package)
+                or (
+                    each.index is not None
+                    and each.configuration.package != first_package
+                )
             )
         }

@@ -1,4 +1,6 @@
-"""The one opener of files: regular files alone, whole, within bounds, without waiting."""
+"""The one opener of files: regular files alone, whole, within bounds, without
+waiting.
+"""
 
 import os
 import socket
@@ -24,7 +26,9 @@ def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(os.urandom(size))
         assert read_file(tmp_path / "link", size) == (tmp_path / "file").read_bytes()
         if size:
-            with pytest.raises(LargeFileFault, match=f"has {size:,} bytes, expected at most"):
+            with pytest.raises(
+                LargeFileFault, match=f"has {size:,} bytes, expected at most"
+            ):
                 read_file(tmp_path / "file", size - 1)
 
 
@@ -72,7 +76,9 @@ def test_only_regular_files_are_read(kind: str, words: str, tmp_path: Path) -> N
         assert isinstance(caught.value, FileFault) == (not words.startswith("cannot"))
 
 
-def test_a_file_that_changes_while_it_is_read_ends_where_it_ends(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_ends_where_it_ends(
+    tmp_path: Path,
+) -> None:
     """The missing end is not waited for, and added bytes count for the limit."""
     path = tmp_path / "x"
 

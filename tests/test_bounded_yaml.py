@@ -51,11 +51,25 @@ def test_broken_yaml_is_refused_with_its_line(
 @pytest.mark.parametrize(
     "scalar",
     [
-        *('!!int ""', "!!bool x", "!!timestamp x", "!!float x", "!!binary é", "2026-13-45"),
-        *("!!python/object:os.system x", "9" * 5_000, "1" + ":1" * 10_000, "? [a]\n  : b"),
+        *(
+            '!!int ""',
+            "!!bool x",
+            "!!timestamp x",
+            "!!float x",
+            "!!binary é",
+            "2026-13-45",
+        ),
+        *(
+            "!!python/object:os.system x",
+            "9" * 5_000,
+            "1" + ":1" * 10_000,
+            "? [a]\n  : b",
+        ),
     ],
 )
-def test_a_value_that_its_tag_does_not_allow_is_refused_with_its_line(scalar: str) -> None:
+def test_a_value_that_its_tag_does_not_allow_is_refused_with_its_line(
+    scalar: str,
+) -> None:
     """Whatever PyYAML raises for it."""
     with pytest.raises(LineFault, match="broken YAML") as fault:
         load(f"a: 1\nb:\n  {scalar}\n", BOUNDS)
@@ -66,7 +80,9 @@ def test_a_value_that_its_tag_does_not_allow_is_refused_with_its_line(scalar: st
 @example("\x85\x85!!int x")
 @given(st.text("!&*[]{}:,-?|>'\"%@` \n\r\tab1.\x85\ufeff<=~#", max_size=60))
 def test_any_text(text: str) -> None:
-    """A text is a value, the one that PyYAML reads, or a fault, and nothing else is raised."""
+    """A text is a value, the one that PyYAML reads, or a fault, and nothing else is
+    raised.
+    """
     try:
         value = load(text, BOUNDS)
     except LineFault as fault:
@@ -91,7 +107,9 @@ def test_lines_are_those_of_the_file(broken: str) -> None:
 
 def test_merged_keys() -> None:
     """Own keys count before merged ones, and earlier mappings before later ones."""
-    node = compose("a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}", BOUNDS)
+    node = compose(
+        "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}", BOUNDS
+    )
     assert node is not None
     assert text_value(node)["c"] == {"x": "3", "y": "1", "z": "2"}
 
@@ -126,7 +144,9 @@ MERGING_ALL = "\n".join(
     ],
 )
 def test_aliases_count_as_written_out(read: Any, text: str, message: str) -> None:
-    """A text is as large as it is with its aliases written out, however few they are."""
+    """A text is as large as it is with its aliases written out, however few they
+    are.
+    """
     bounds = YamlBounds(size=500_000, parts=300)
     assert len(text) < 200_000
     with pytest.raises(LineFault, match=message):
@@ -135,7 +155,9 @@ def test_aliases_count_as_written_out(read: Any, text: str, message: str) -> Non
 
 @pytest.mark.parametrize("text", ["a: 1\na: 2", "[1]", "x"])
 def test_only_mappings_with_different_keys_are_read(text: str) -> None:
-    """A key that stands twice, a merge, and what is no mapping are refused, not guessed."""
+    """A key that stands twice, a merge, and what is no mapping are refused, not
+    guessed.
+    """
     node = compose(text, CONFIGURATION_BOUNDS)
     assert node is not None
     with pytest.raises(LineFault):

@@ -13,7 +13,12 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.schema.views import VIEW_COUNTS
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
-from spack_cache_db.site.pages.overviews import load_about, load_home, load_release, load_stack
+from spack_cache_db.site.pages.overviews import (
+    load_about,
+    load_home,
+    load_release,
+    load_stack,
+)
 from spack_cache_db.spack.versions import newest_version
 from tests.contradictions import EXAMPLE, Listing, listings, opened
 from tests.oracle import Oracle, day_of, days_of
@@ -93,16 +98,30 @@ def as_json(names: Iterable[str]) -> str:
 
 
 def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
-    """`builds` has each spec's own configuration, `build_listings` that which its release shows."""
+    """`builds` has each spec's own configuration, `build_listings` that which its
+    release shows.
+    """
     places = {dag_hash: expected.of(dag_hash) for dag_hash in expected.own}
     assert {
-        *conn.execute(f"SELECT hash, {WORDS}, stacks, release_count, first_seen FROM builds")
+        *conn.execute(
+            f"SELECT hash, {WORDS}, stacks, release_count, first_seen FROM builds"
+        )
     } == {
-        (key, *printed(each), as_json(where["stacks"]), len(where["releases"]), where["first_seen"])
-        for (key, each), where in zip(expected.own.items(), places.values(), strict=True)
+        (
+            key,
+            *printed(each),
+            as_json(where["stacks"]),
+            len(where["releases"]),
+            where["first_seen"],
+        )
+        for (key, each), where in zip(
+            expected.own.items(), places.values(), strict=True
+        )
     }
     shown = [each for some in expected.shown.values() for each in some.values()]
-    rows = conn.execute(f"SELECT release, hash, {WORDS}, stacks, size, tarball FROM build_listings")
+    rows = conn.execute(
+        f"SELECT release, hash, {WORDS}, stacks, size, tarball FROM build_listings"
+    )
     assert sorted(rows, key=str) == sorted(
         (
             (
@@ -122,7 +141,9 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
     assert sorted(conn.execute("SELECT * FROM listing_stacks")) == sorted(listed)
     stacks = {(dag_hash, stack) for _, dag_hash, stack in listed}
     assert sorted(conn.execute("SELECT * FROM spec_stacks")) == sorted(stacks)
-    assert sorted(conn.execute("SELECT hash, name, value FROM spec_variants")) == sorted(
+    assert sorted(
+        conn.execute("SELECT hash, name, value FROM spec_variants")
+    ) == sorted(
         (dag_hash, *pair)
         for dag_hash, each in expected.own.items()
         for pair in {pair for text in each.variants for pair in values_of(text)}
@@ -148,19 +169,27 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
         (
             *(name, sum(each.package == name for each in specs)),
             sum(each.package == name for each in expected.own.values()),
-            *(newest_version(each.version for each in specs if each.package == name), len(having)),
+            *(
+                newest_version(each.version for each in specs if each.package == name),
+                len(having),
+            ),
             *days_of(having),
         )
         for name, having in expected.packages.items()
     }
-    assert {*conn.execute("SELECT name, date, spec_count, package_count FROM releases")} == {
+    assert {
+        *conn.execute("SELECT name, date, spec_count, package_count FROM releases")
+    } == {
         (
             *(name, day_of(name), len(shown)),
             sum(name in having for having in expected.packages.values()),
         )
         for name, shown in expected.shown.items()
     }
-    held = {stack: Counter(expected.counting(stack=stack).values()) for stack in expected.stacks}
+    held = {
+        stack: Counter(expected.counting(stack=stack).values())
+        for stack in expected.stacks
+    }
     assert {*conn.execute(IN_STACKS)} == {
         (*printed(each), stack, held[stack][each])
         for each in expected.showing
@@ -181,7 +210,9 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
 
 
 def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
-    """Specs and packages by value: of each release as it shows them, and of all together."""
+    """Specs and packages by value: of each release as it shows them, and of all
+    together.
+    """
     counts: Counter[tuple[Any, ...]] = Counter()
     packages: dict[tuple[Any, ...], set[str]] = {}
     for release in (None, *expected.releases):
@@ -199,15 +230,21 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
 
 
 def lists_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
-    """`/packages`, in each release and stack and for a machine; and all that there is."""
+    """`/packages`, in each release and stack and for a machine; and all that there
+    is.
+    """
     packages = len({each.package for each in expected.own.values()})
     totals = (packages, len(expected.own), len({*expected.own.values()}))
-    assert load_home(lookups)["totals"][:3] == load_about(lookups)["totals"][:3] == totals
+    assert (
+        load_home(lookups)["totals"][:3] == load_about(lookups)["totals"][:3] == totals
+    )
     assert load_packages(lookups, ListFilters()).total == packages
     for release in (None, *expected.releases):
         for stack in (None, *(each.name for each in lookups.stacks.values())):
             for host in (None, "zen3"):
-                asked = ListFilters(release=release or "", stack=stack or "", host=host or "")
+                asked = ListFilters(
+                    release=release or "", stack=stack or "", host=host or ""
+                )
                 counts: dict[str, list[int]] = {}
                 versions: dict[str, list[str]] = {}
                 for each, hashes in expected.answer("*", release, stack, host).items():
@@ -226,7 +263,9 @@ def lists_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
 
 
 def groups_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
-    """`/release/<name>` and `/stack/<name>`: their packages, and the releases of a stack."""
+    """`/release/<name>` and `/stack/<name>`: their packages, and the releases of a
+    stack.
+    """
     for release in lookups.releases.values():
         page = load_release(lookups, release, [])
         shown = expected.counting(release.name).values()
@@ -246,7 +285,9 @@ def groups_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
 @settings(max_examples=25, deadline=None)
 @given(listings())
 def test_the_rows_of_large_views_are_counted_in_one_table(seen: list[Listing]) -> None:
-    """The counts of the inspect file are those of the views, whatever the sources say."""
+    """The counts of the inspect file are those of the views, whatever the sources
+    say.
+    """
     with opened(seen) as conn:
         for view, sql in VIEW_COUNTS.items():
             assert (

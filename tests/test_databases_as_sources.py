@@ -26,7 +26,9 @@ from tests.package_data import described, listed, published
 from tests.pagetexts import page, spec, write
 from tests.trees import installed, write_tree
 
-SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @st.composite
@@ -36,8 +38,12 @@ def package_files(draw: st.DrawFn) -> dict[str, bytes]:
     versions = st.lists(st.sampled_from(["1.0", "1.1", "2.0", "develop"]), unique=True)
     found = {}
     for name in draw(st.lists(st.sampled_from(names), unique=True)):
-        needs = described(*draw(st.lists(st.sampled_from([*names, "mpi"]), unique=True)))
-        site = published(name, *draw(versions), dependencies=needs, odd=draw(st.integers(0, 1)))
+        needs = described(
+            *draw(st.lists(st.sampled_from([*names, "mpi"]), unique=True))
+        )
+        site = published(
+            name, *draw(versions), dependencies=needs, odd=draw(st.integers(0, 1))
+        )
         found[f"packages/{name}.json"] = json.dumps(site).encode()
     members: list[Any] = [
         listed(name, *draw(versions), dependencies={"link": ["mpi"]})
@@ -73,7 +79,9 @@ def files(draw: st.DrawFn) -> dict[str, bytes]:
 
 
 def as_mirror(path: Path, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-    """Make a mirror of layout 3 of a plain index, which knows the size of some binaries."""
+    """Make a mirror of layout 3 of a plain index, which knows the size of some
+    binaries.
+    """
     data, mirror = path.read_bytes(), path.parent
     path.unlink()
     write_layout3(mirror, {None: data})
@@ -83,7 +91,9 @@ def as_mirror(path: Path, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None
         (mirror / "mirror.json").write_text(json.dumps(said))
     for dag_hash in json.loads(data)["database"]["installs"]:
         if size := draw(st.sampled_from([0, 0, 5, 7])):
-            blob = write_blob(mirror, b"x" * size, "application/vnd.spack.install.v2.tar+gzip")
+            blob = write_blob(
+                mirror, b"x" * size, "application/vnd.spack.install.v2.tar+gzip"
+            )
             manifest = mirror / "v3" / "manifests" / "spec" / "x" / f"x-1-{dag_hash}"
             manifest.parent.mkdir(parents=True, exist_ok=True)
             manifest.with_name(f"{manifest.name}.spec.manifest.json").write_text(
@@ -100,7 +110,9 @@ def write_files(folder: Path, some: dict[str, bytes]) -> Path:
 
 
 def same(one: Path, other: Path) -> bool:
-    """Return whether two databases have the same bytes; name what differs if they do not."""
+    """Return whether two databases have the same bytes; name what differs if they do
+    not.
+    """
     if one.read_bytes() == other.read_bytes():
         return True
     for each in differences(one, other):
@@ -133,20 +145,28 @@ def test_a_database_gives_itself(some: dict[str, bytes]) -> None:
 @pytest.mark.slow
 @SOME
 @given(some=files(), data=st.data())
-def test_databases_of_the_parts_give_the_whole(some: dict[str, bytes], data: st.DataObject) -> None:
-    """`build A B` is `build a.db b.db`, `build a.db B` and `build A b.db`, byte for byte."""
+def test_databases_of_the_parts_give_the_whole(
+    some: dict[str, bytes], data: st.DataObject
+) -> None:
+    """`build A B` is `build a.db b.db`, `build a.db B` and `build A b.db`, byte for
+    byte.
+    """
     units = sorted({*map(unit_of, some)})
     sides = {unit: data.draw(st.sampled_from(["a", "b", "ab"])) for unit in units}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for side in "ab":
             write_files(
-                folder / side, {path: some[path] for path in some if side in sides[unit_of(path)]}
+                folder / side,
+                {path: some[path] for path in some if side in sides[unit_of(path)]},
             )
         a, b = (folder / side for side in "ab")
         assume(a.exists() and b.exists())
         a_db, b_db = (folder / f"{place.name}.db" for place in (a, b))
-        faults = [*build(a, a_db, keep_going=True).faults, *build(b, b_db, keep_going=True).faults]
+        faults = [
+            *build(a, a_db, keep_going=True).faults,
+            *build(b, b_db, keep_going=True).faults,
+        ]
         for keep_going in (True,) if faults else (True, False):
             whole = built(folder / "whole.db", a, b, keep_going=keep_going)
             for number, paths in enumerate([(a_db, b_db), (b_db, a), (b, a_db, b_db)]):
@@ -156,7 +176,9 @@ def test_databases_of_the_parts_give_the_whole(some: dict[str, bytes], data: st.
 
 
 def unit_of(path: str) -> str:
-    """Return the document to which a file belongs: a mirror or an installation is a folder."""
+    """Return the document to which a file belongs: a mirror or an installation is a
+    folder.
+    """
     parts = path.split("/")
     return path if len(parts) < 3 else "/".join(parts[:2])
 
@@ -175,7 +197,9 @@ def test_a_database_of_every_kind_of_source_gives_itself(tmp_path: Path) -> None
 
 
 def test_databases_in_folders_are_left_out(tmp_path: Path) -> None:
-    """A folder may have the output of an older build; only a database that is named is read."""
+    """A folder may have the output of an older build; only a database that is named is
+    read.
+    """
     folder = write(tmp_path / "in", a=page("zlib", "develop", [spec(1)]))
     build(folder, folder / "x.db")
     (folder / "a.md").unlink()
@@ -191,7 +215,9 @@ def test_options_that_differ_have_to_be_given(tmp_path: Path) -> None:
     one, two = tmp_path / "1.db", tmp_path / "2.db"
     build(sources, one, first="v1.0")
     build(sources, two, first="v2.0")
-    with pytest.raises(InputError, match=r"2.db: was built with another --first .*1.db"):
+    with pytest.raises(
+        InputError, match=r"2.db: was built with another --first .*1.db"
+    ):
         build([one, two], tmp_path / "x.db")
     build([one, two], tmp_path / "x.db", first="v2.0")
     assert same(two, tmp_path / "x.db")
@@ -216,7 +242,10 @@ ENDLESS = (
     ("change", "said"),
     [
         ("PRAGMA user_version = 14", "has schema version 14"),
-        (lambda file: os.truncate(file, file.stat().st_size - 100), "is damaged: it has "),
+        (
+            lambda file: os.truncate(file, file.stat().st_size - 100),
+            "is damaged: it has ",
+        ),
         (with_another_page, "is damaged: "),
         (ENDLESS, "its tables, indexes or views are not those of schema version "),
         ("DELETE FROM pages WHERE id = 1", ODD),
@@ -228,7 +257,9 @@ ENDLESS = (
 def test_a_damaged_database_is_refused(
     change: str | Callable[[Path], None], said: str, samples_file: Path, tmp_path: Path
 ) -> None:
-    """In one sentence, also with `--keep-going`: it may be the only copy of a history."""
+    """In one sentence, also with `--keep-going`: it may be the only copy of a
+    history.
+    """
     file = tmp_path / "x.db"
     shutil.copy(samples_file, file)
     if isinstance(change, str):

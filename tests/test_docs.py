@@ -31,7 +31,9 @@ def test_commands_of_the_readme_exist() -> None:
 
 def test_views_of_the_guide_exist() -> None:
     """The table in docs/sql.md names views of the schema."""
-    rows = set(re.findall(r"^\| `(\w+)` \|", SQL.partition("## Specs in SQL")[0], re.MULTILINE))
+    rows = set(
+        re.findall(r"^\| `(\w+)` \|", SQL.partition("## Specs in SQL")[0], re.MULTILINE)
+    )
     assert len(rows) > 8
     assert rows <= set(VIEWS)
 
@@ -43,76 +45,118 @@ def test_functions_and_errors_are_described() -> None:
     named = {
         name
         for name, each in public.items()
-        if inspect.isfunction(each) or (inspect.isclass(each) and issubclass(each, Exception))
+        if inspect.isfunction(each)
+        or (inspect.isclass(each) and issubclass(each, Exception))
     }
     rows = set(re.findall(r"^\| `spack_cache_db\.(\w+)` \|", text, re.MULTILINE))
-    assert rows == named - {"BuilderError"}  # The base of them all stands above the table.
+    assert rows == named - {
+        "BuilderError"
+    }  # The base of them all stands above the table.
 
 
 def test_every_package_is_on_the_map() -> None:
-    """CONTRIBUTING's map has one row for each folder of the package, and every folder is there."""
+    """CONTRIBUTING's map has one row for each folder of the package, and every folder
+    is there.
+    """
     package = ROOT / "builder" / "spack_cache_db"
     rows = re.findall(r"^\| `(builder/[\w/]+/)` \|", CONTRIBUTING, re.MULTILINE)
     rooms = {path.parent for path in package.rglob("*.py")}
-    assert sorted(rows) == sorted(f"{room.relative_to(ROOT).as_posix()}/" for room in rooms)
+    assert sorted(rows) == sorted(
+        f"{room.relative_to(ROOT).as_posix()}/" for room in rooms
+    )
 
 
 def test_every_route_is_in_the_table_of_addresses() -> None:
     """docs/site-reference.md has a row for each page of our own."""
     text = (ROOT / "docs" / "site-reference.md").read_text(encoding="utf-8")
-    cells = " ".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `/"))
+    cells = " ".join(
+        row.split("|")[1] for row in text.splitlines() if row.startswith("| `/")
+    )
     paths = [re.sub(r"<\w+>", "x", path) for path in re.findall(r"`(/[^`?]*)", cells)]
-    assert [route for route, *_ in ROUTES if not any(re.match(route, path) for path in paths)] == []
+    assert [
+        route
+        for route, *_ in ROUTES
+        if not any(re.match(route, path) for path in paths)
+    ] == []
 
 
 def test_tests_and_paths_of_contributing_exist() -> None:
-    """Each test that CONTRIBUTING names is one, and each path is that of a file or a folder."""
-    tests = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py"))
+    """Each test that CONTRIBUTING names is one, and each path is that of a file or a
+    folder.
+    """
+    tests = "\n".join(
+        path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")
+    )
     named = {*re.findall(r"`(test_\w+)`", CONTRIBUTING)}
     assert {name for name in named if f"def {name}(" not in tests} == set()
     recipes = CONTRIBUTING.partition("## How to add a column")[2]
     roots = (ROOT, ROOT / "builder" / "spack_cache_db")
     paths = {*re.findall(r"`([\w.-]+/[\w./-]*\w)`", recipes)}
-    assert {each for each in paths if not any((root / each).exists() for root in roots)} == set()
+    assert {
+        each for each in paths if not any((root / each).exists() for root in roots)
+    } == set()
 
 
 def test_the_functions_of_a_request_exist() -> None:
-    """Each function and class on the way of a request in CONTRIBUTING is of the site or server."""
+    """Each function and class on the way of a request in CONTRIBUTING is of the site or
+    server.
+    """
     request = CONTRIBUTING.partition("## A request")[2].partition("###")[0]
     package = ROOT / "builder" / "spack_cache_db"
-    modules = [path for name in ("site", "serve") for path in (package / name).rglob("*.py")]
+    modules = [
+        path for name in ("site", "serve") for path in (package / name).rglob("*.py")
+    ]
     code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     named = {*re.findall(r"`(?:\w+\.)*(\w+)`", request)}
     assert len(named) > 20
-    defined = {*re.findall(r"^(?: *(?:async )?def |class )?(\w+)\b", code, re.MULTILINE)}
+    defined = {
+        *re.findall(r"^(?: *(?:async )?def |class )?(\w+)\b", code, re.MULTILINE)
+    }
     assert named - defined == set()
 
 
-@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))
+@pytest.mark.parametrize(
+    "document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md"))
+)
 def test_links_lead_somewhere(document: Path) -> None:
     """Each relative link of a document points at a file that exists."""
-    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
-    assert [target for target in targets if not (document.parent / target).exists()] == []
+    targets = re.findall(
+        r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")
+    )
+    assert [
+        target for target in targets if not (document.parent / target).exists()
+    ] == []
 
 
 def test_the_citation_agrees_with_the_project() -> None:
-    """CITATION.cff has the license and authors of pyproject.toml, which alone has the version."""
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """CITATION.cff has the license and authors of pyproject.toml, which alone has the
+    version.
+    """
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert [cited["license"], cited["authors"]] == [built["license"], built["authors"]]
     assert "version" not in cited
 
 
 def test_the_changelog_is_in_order() -> None:
-    """What is not released stands first; each release has its number and its date, newest first."""
+    """What is not released stands first; each release has its number and its date,
+    newest first.
+    """
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     first, *released = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert first == "Unreleased"
     assert [
-        each for each in released if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", each)
+        each
+        for each in released
+        if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", each)
     ] == []
     assert (
-        released == sorted(released, key=lambda each: [*map(int, each.split()[0].split("."))])[::-1]
+        released
+        == sorted(released, key=lambda each: [*map(int, each.split()[0].split("."))])[
+            ::-1
+        ]
     )
 
 
@@ -124,4 +168,6 @@ def test_commands_have_help() -> None:
         assert command.help
         for parameter in command.params:
             if parameter.param_type_name == "option":
-                assert getattr(parameter, "help", None), f"{command.name} {parameter.name}"
+                assert getattr(parameter, "help", None), (
+                    f"{command.name} {parameter.name}"
+                )

@@ -1,4 +1,6 @@
-"""The documents are true: commands are typed in a reader's order, every example has its rows."""
+"""The documents are true: commands are typed in a reader's order, every example has its
+rows.
+"""
 
 import doctest
 import json
@@ -58,15 +60,21 @@ SERVER = re.compile(r"^(make run|spack-cache-db serve|datasette) ?")
 INSTALL = "pip install '.[all]'"
 ACTIVATE = ". .venv/bin/activate"
 MAKE = f"make VENV={sys.prefix} -o {sys.prefix}/run.done"
-"""What is installed is there: tests/deploy/test_commands.py and tests/test_wheel.py install it."""
+"""What is installed is there: tests/deploy/test_commands.py and tests/test_wheel.py
+install it.
+"""
 
 MIRROR = "https://cache.example.org"
 PUBLIC = re.compile(rf"https://(binaries|packages)\.spack\.io|{re.escape(MIRROR)}")
-"""The public build cache, the packages site and a mirror, whose place one server takes."""
+"""The public build cache, the packages site and a mirror, whose place one server
+takes.
+"""
 
 
 class Reader:
-    """Somebody at a terminal in an empty folder: one shell, at most one server in front of it."""
+    """Somebody at a terminal in an empty folder: one shell, at most one server in front
+    of it.
+    """
 
     def __init__(self, folder: Path, mirrors: str) -> None:
         """Begin in `folder/empty`, beside a checkout; `mirrors` is a URL."""
@@ -87,7 +95,8 @@ class Reader:
         )
         # What Spack prints, for who has no Spack.
         self._say(f"spack() {{ cat {PACKAGE_DATA / 'version.json'}; }}")
-        # Each program in the background is a group of its own, and can be ended with its children.
+        # Each program in the background is a group of its own, and can be ended with
+        # its children.
         self._say("set -m")
 
     def type(self, each: Typed) -> str:
@@ -149,7 +158,11 @@ class Reader:
 
 def _environment() -> dict[str, str]:
     """Return what a login gives, and what this machine needs to reach packages."""
-    kept = {name: os.environ[name] for name in os.environ if name.startswith(("PIP_", "SSL_"))}
+    kept = {
+        name: os.environ[name]
+        for name in os.environ
+        if name.startswith(("PIP_", "SSL_"))
+    }
     return {
         **kept,
         "HOME": os.environ["HOME"],
@@ -167,10 +180,13 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
     files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
     files |= below(
-        "v1.0", layout_3(index(record(node("hdf5", edge("zlib"))), record(node("zlib"))))
+        "v1.0",
+        layout_3(index(record(node("hdf5", edge("zlib"))), record(node("zlib")))),
     )
     files["cache_spack_io_index.json"] = json.dumps(manifest).encode()
-    files["data/packages/py-mpi4py.json"] = json.dumps(published("py-mpi4py", "4.1.1")).encode()
+    files["data/packages/py-mpi4py.json"] = json.dumps(
+        published("py-mpi4py", "4.1.1")
+    ).encode()
     with serve(files) as site:
         somebody = Reader(tmp_path, site.url)
         yield somebody
@@ -181,12 +197,18 @@ def _not_in_a_checkout(folder: str, names: list[str]) -> set[str]:
     """Name what git does not keep, or what no command of the documents reads."""
     if Path(folder) != ROOT:
         return {name for name in names if name == "__pycache__"}
-    return {name for name in names if name.startswith(".") or name in {"dist", "build", "tests"}}
+    return {
+        name
+        for name in names
+        if name.startswith(".") or name in {"dist", "build", "tests"}
+    }
 
 
 @pytest.mark.slow
 def test_every_command_does_what_the_documents_say(reader: Reader) -> None:
-    """Typed in order in an empty folder, each command succeeds and prints what is shown for it."""
+    """Typed in order in an empty folder, each command succeeds and prints what is shown
+    for it.
+    """
     shown, *others = fences(ROOT / READ[0])
     # The README begins with an answer from the database that it builds below.
     in_order = [*others, shown]
@@ -220,7 +242,9 @@ def test_every_command_of_the_operator_works(reader: Reader) -> None:
 
 
 def type_all(reader: Reader, blocks: Iterable[Fence]) -> None:
-    """Type the commands of all blocks, and compare what they print with what is shown."""
+    """Type the commands of all blocks, and compare what they print with what is
+    shown.
+    """
     for fence in blocks:
         for each in typed(fence):
             printed = reader.type(each)
@@ -239,7 +263,12 @@ def test_every_document_is_read() -> None:
 
 
 def _all(language: str) -> list[Fence]:
-    return [fence for path in DOCUMENTS for fence in fences(path) if fence.language == language]
+    return [
+        fence
+        for path in DOCUMENTS
+        for fence in fences(path)
+        if fence.language == language
+    ]
 
 
 def test_fences_name_their_language() -> None:
@@ -280,8 +309,14 @@ def test_sql_finds_rows(
     all_sources: sqlite3.Connection,
     real_tree: sqlite3.Connection,
 ) -> None:
-    """Each statement of the documents has an answer: in the shipped pages, or from an index."""
-    others = {"mirrors.md": all_sources, "packages.md": all_sources, "installed.md": real_tree}
+    """Each statement of the documents has an answer: in the shipped pages, or from an
+    index.
+    """
+    others = {
+        "mirrors.md": all_sources,
+        "packages.md": all_sources,
+        "installed.md": real_tree,
+    }
     connection = others.get(fence.place.partition(":")[0], samples)
     sql_functions.register(connection)
     assert connection.execute(fence.text).fetchall() != []

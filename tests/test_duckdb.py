@@ -1,4 +1,6 @@
-"""A file in DuckDB, and as Parquet: the documented commands give the rows that SQLite gives."""
+"""A file in DuckDB, and as Parquet: the documented commands give the rows that SQLite
+gives.
+"""
 
 import json
 import re
@@ -37,20 +39,26 @@ def documented(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with spack-cache.db, of pages, package data and an index with dependencies."""
+    """A folder with spack-cache.db, of pages, package data and an index with
+    dependencies.
+    """
     place = tmp_path_factory.mktemp("duckdb")
     stack = place / "input" / "develop-2025-07-13" / "e4s"
     stack.mkdir(parents=True)
     needing = node("hdf5", edge("zlib"))
     (stack / "index.json").write_bytes(index(record(needing), record(node("zlib"))))
-    (stack / "mirror.json").write_text(json.dumps({"url": "https://cache.example.org/v1"}))
+    (stack / "mirror.json").write_text(
+        json.dumps({"url": "https://cache.example.org/v1"})
+    )
     build([SAMPLES, PACKAGE_DATA, place / "input"], place / "spack-cache.db")
     return place
 
 
 @pytest.fixture(scope="module")
 def attached(folder: Path) -> Iterator[Any]:
-    """A connection of DuckDB on which the documented block was run; its extension was copied."""
+    """A connection of DuckDB on which the documented block was run; its extension was
+    copied.
+    """
     duckdb = pytest.importorskip("duckdb")
     extension = pytest.importorskip("duckdb_extension_sqlite")
     block, copying = documented("")
@@ -61,7 +69,8 @@ def attached(folder: Path) -> Iterator[Any]:
     places = folder / "extensions"
     connection = duckdb.connect(config={"extension_directory": str(places)})
     (version, *_), (platform,) = (
-        connection.execute(f"PRAGMA {name}").fetchone() for name in ("version", "platform")
+        connection.execute(f"PRAGMA {name}").fetchone()
+        for name in ("version", "platform")
     )
     documented_place = copying.split("~/.duckdb/extensions/")[-1].strip()
     place = documented_place.replace("VERSION", version).replace("PLATFORM", platform)
@@ -82,7 +91,9 @@ def sqlite(folder: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.mark.slow
 def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection) -> None:
-    """Row by row and value by value, with the types of values; so does the documented query."""
+    """Row by row and value by value, with the types of values; so does the documented
+    query.
+    """
     for view in VIEWS:
         expected = sqlite.execute(f"SELECT * FROM {view}").fetchall()
         found = attached.execute(f"SELECT * FROM cache.{view}").fetchall()
@@ -90,17 +101,24 @@ def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection) -> Non
             expected = [tuple(map(_text, row)) for row in expected]
             found = [tuple(map(_text, row)) for row in found]
         assert Counter(found) == Counter(expected), view
-        # No release of these sources replaces hashes of another, and nothing is installed.
+        # No release of these sources replaces hashes of another, and nothing is
+        # installed.
         assert expected or view in {"replaced_configurations", "installations"}, view
     (query,) = documented("sql")
-    found = attached.execute(query.replace("FROM build_listings", "FROM cache.build_listings"))
+    found = attached.execute(
+        query.replace("FROM build_listings", "FROM cache.build_listings")
+    )
     # Rows that the query holds equal may come in any order.
     assert Counter(sqlite.execute(query)) == Counter(found.fetchall())
 
 
 @pytest.mark.slow
-def test_rows_of_each_table_can_be_counted(attached: Any, sqlite: sqlite3.Connection) -> None:
-    """By a column, as the document says; `count(*)` fails for tables without row ids."""
+def test_rows_of_each_table_can_be_counted(
+    attached: Any, sqlite: sqlite3.Connection
+) -> None:
+    """By a column, as the document says; `count(*)` fails for tables without row
+    ids.
+    """
     duckdb = pytest.importorskip("duckdb")
     for table in TABLES:
         column = table.columns[0].name
@@ -119,10 +137,14 @@ def test_rows_of_each_table_can_be_counted(attached: Any, sqlite: sqlite3.Connec
 def test_parquet_has_every_row(folder: Path, sqlite: sqlite3.Connection) -> None:
     """Polars reads back what was written, partition by partition, row for row."""
     polars = pytest.importorskip("polars")
-    frame = polars.read_parquet(folder / "listings" / "**" / "*.parquet", hive_partitioning=True)
+    frame = polars.read_parquet(
+        folder / "listings" / "**" / "*.parquet", hive_partitioning=True
+    )
     found = sqlite.execute("SELECT * FROM build_listings")
     names = [column[0] for column in found.description]
     assert {*frame.columns} == {*names}
     assert Counter(frame.select(names).iter_rows()) == Counter(found)
-    releases = {f"release={name}" for (name,) in sqlite.execute("SELECT name FROM releases")}
+    releases = {
+        f"release={name}" for (name,) in sqlite.execute("SELECT name FROM releases")
+    }
     assert {path.name for path in (folder / "listings").iterdir()} == releases

@@ -1,4 +1,6 @@
-"""environment_files: what an environment includes is found beside it, and safely opened."""
+"""environment_files: what an environment includes is found beside it, and safely
+opened.
+"""
 
 import csv
 import io
@@ -20,28 +22,44 @@ def environment(folder: Path, include: str, packages: str = "{}") -> Path:
     """Write an environment, and return its path."""
     folder.mkdir(exist_ok=True)
     path = folder / "spack.yaml"
-    path.write_text(f"spack: {{specs: [zlib], include: [{include}], packages: {packages}}}")
+    path.write_text(
+        f"spack: {{specs: [zlib], include: [{include}], packages: {packages}}}"
+    )
     return path
 
 
-def required(path: Path, *, is_strict: bool = False) -> tuple[list[str], tuple[str, ...]]:
-    """Return what the specs of an environment ask with what is required of them, and its notes."""
+def required(
+    path: Path, *, is_strict: bool = False
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return what the specs of an environment ask with what is required of them, and
+    its notes.
+    """
     found = read_environment_file(path, ZEN3, is_strict=is_strict)
     return [asked_text(each) for each in found.specs], found.notes
 
 
 def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths are relative to the file that includes; variables are those of this machine."""
+    """Paths are relative to the file that includes; variables are those of this
+    machine.
+    """
     monkeypatch.setenv("PLACE", "configs")
     scope = tmp_path / "configs" / "rhel8"
     scope.mkdir(parents=True)
     (scope / "packages.yaml").write_text("packages: {all: {require: [os=rhel8]}}")
-    (scope / "include.yaml").write_text("include: [{path: ../more.yaml, when: target == 'zen3'}]")
+    (scope / "include.yaml").write_text(
+        "include: [{path: ../more.yaml, when: target == 'zen3'}]"
+    )
     (scope / "other.yaml").write_text("packages: {all: {require: [+wrong]}}")
-    (tmp_path / "configs" / "more.yaml").write_text("packages: {all: {require: [target=zen3]}}")
-    found, notes = required(environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml"))
+    (tmp_path / "configs" / "more.yaml").write_text(
+        "packages: {all: {require: [target=zen3]}}"
+    )
+    found, notes = required(
+        environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml")
+    )
     assert found == ["zlib os=rhel8 target=zen3"]
-    assert notes[0].startswith("one include is missing; their requirements are unknown: $env/no")
+    assert notes[0].startswith(
+        "one include is missing; their requirements are unknown: $env/no"
+    )
     with pytest.raises(UnreadableEnvironment, match="one include is missing"):
         required(tmp_path / "e" / "spack.yaml", is_strict=True)
 
@@ -57,7 +75,9 @@ def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
 
 
 def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> None:
-    """`include_concrete` names environments whose locked specs are looked up as those of a lock."""
+    """`include_concrete` names environments whose locked specs are looked up as those
+    of a lock.
+    """
     dag_hash = "a" * 32
     arch = {"platform": "linux", "platform_os": "rhel8", "target": "zen3"}
     node = {"name": "zlib", "version": "1.3", "arch": arch, "parameters": {}}
@@ -74,13 +94,17 @@ def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> 
 
     found = read_environment_file(path, ZEN3)
     assert [(each.hash, each.is_root) for each in found.locked] == [(dag_hash, True)]
-    assert found.notes == ("one include is missing; their requirements are unknown: none",)
+    assert found.notes == (
+        "one include is missing; their requirements are unknown: none",
+    )
 
     result = run("cover", path, samples_file, "--json")
     said = json.loads(result.stdout)
     assert [each["status"] for each in said["specs"]] == ["binary", "missing"]
     assert (said["binary"], said["total"], said["missing"]) == (1, 2, 1)
-    rows = [*csv.DictReader(io.StringIO(run("cover", path, samples_file, "--csv").stdout))]
+    rows = [
+        *csv.DictReader(io.StringIO(run("cover", path, samples_file, "--csv").stdout))
+    ]
     assert [row["root"] for row in rows] == ["", "1"]
     table = run("cover", path, samples_file).stdout
     assert "zlib@1.3" in table and f"/{dag_hash} (root)" in table

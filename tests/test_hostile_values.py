@@ -1,4 +1,6 @@
-"""A database with values that no build writes gives answers or says that it is damaged."""
+"""A database with values that no build writes gives answers or says that it is
+damaged.
+"""
 
 import json
 import shutil
@@ -63,9 +65,27 @@ COMMANDS = [
     ("retention", "FILE", "--newest", "1", "--release", "a"),
 ]
 PAGES = [
-    *("/", "/packages", "/releases", "/stacks", "/about", "/feed.atom", "/badge/top.svg"),
-    *("/package/top", f"/spec/{hash_of('top')}", "/release/a", "/find?q=top", "/diff/a...here"),
-    *("/coverage/a", "/spack-cache/builds", "/spack-cache/builds.json?_facet_array=stacks"),
+    *(
+        "/",
+        "/packages",
+        "/releases",
+        "/stacks",
+        "/about",
+        "/feed.atom",
+        "/badge/top.svg",
+    ),
+    *(
+        "/package/top",
+        f"/spec/{hash_of('top')}",
+        "/release/a",
+        "/find?q=top",
+        "/diff/a...here",
+    ),
+    *(
+        "/coverage/a",
+        "/spack-cache/builds",
+        "/spack-cache/builds.json?_facet_array=stacks",
+    ),
 ]
 
 
@@ -77,7 +97,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mirror.mkdir(parents=True)
     records = record(node("top", edge("low", "link"))), record(node("low"))
     (mirror / "index.json").write_bytes(index(*records))
-    data = write_packages(folder / "data", published("top", "9.0"), published("other", "1.0"))
+    data = write_packages(
+        folder / "data", published("top", "9.0"), published("other", "1.0")
+    )
     tree = write_tree(folder / "tree", [installed(node("low"))])
     build([folder / "in", data], folder / "x.db", installations=[("here", tree)])
     (folder / "spack.yaml").write_text("spack:\n  specs: [top, other, low@2]\n")
@@ -96,7 +118,9 @@ def changed(request: pytest.FixtureRequest, whole: Path, tmp_path: Path) -> Path
     return file
 
 
-def test_every_command_answers_or_says_what_is_wrong(changed: Path, whole: Path) -> None:
+def test_every_command_answers_or_says_what_is_wrong(
+    changed: Path, whole: Path
+) -> None:
     """No command ends with an unexpected exception; the message names the column."""
     with sqlite3.connect(changed) as conn:
         fault = wrong_value(conn)
@@ -135,7 +159,13 @@ async def test_pages_of_datasette_say_that_a_database_is_damaged(
     found = site(file)
     await found.invoke_startup()
     statuses = set()
-    for path in ("builds", "builds?_facet=package", "listings.csv?x=1", "specs/1", "packages?a=1"):
+    for path in (
+        "builds",
+        "builds?_facet=package",
+        "listings.csv?x=1",
+        "specs/1",
+        "packages?a=1",
+    ):
         response = await found.client.get(f"/spack-cache/{path}")
         statuses.add(response.status_code)
         assert response.status_code != 500, (path, response.text[-500:])
@@ -155,14 +185,18 @@ def test_an_unknown_format_of_the_schema_is_damage(
         assert "is damaged" in run(*command).output
 
 
-def test_a_whole_database_has_no_wrong_value(whole: Path, all_samples: sqlite3.Connection) -> None:
+def test_a_whole_database_has_no_wrong_value(
+    whole: Path, all_samples: sqlite3.Connection
+) -> None:
     """What a build writes has the types and rows that are checked."""
     with sqlite3.connect(whole) as conn:
         assert wrong_value(conn) is None
     assert wrong_value(all_samples) is None
 
 
-def test_a_bug_is_not_called_damage(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_not_called_damage(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An exception over a whole database is reported as unexpected."""
 
     def broken(*_: object, **__: object) -> Any:
@@ -170,7 +204,9 @@ def test_a_bug_is_not_called_damage(whole: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("spack_cache_db.query.answers.find.found_part", broken)
     result = run("find", "top", whole)
-    assert isinstance(result.exception, TypeError) or "please report it" in result.output
+    assert (
+        isinstance(result.exception, TypeError) or "please report it" in result.output
+    )
 
 
 def _tables(value: Any) -> Any:
@@ -191,12 +227,16 @@ def _tables(value: Any) -> Any:
         lambda inspected: inspected["spack-cache"]["tables"].popitem(),
         lambda inspected: inspected["spack-cache"]["tables"].update(more={"count": 1}),
         lambda inspected: inspected["spack-cache"].update(views=[]),
-        lambda inspected: inspected["spack-cache"].update(views={"builds": {"count": "many"}}),
+        lambda inspected: inspected["spack-cache"].update(
+            views={"builds": {"count": "many"}}
+        ),
         lambda inspected: inspected["spack-cache"]["views"].update(specs={"count": 1}),
         lambda inspected: inspected.update({"spack-cache": 7}),
     ],
 )
-def test_an_inspect_file_that_lies_is_not_used(lie: Any, whole: Path, tmp_path: Path) -> None:
+def test_an_inspect_file_that_lies_is_not_used(
+    lie: Any, whole: Path, tmp_path: Path
+) -> None:
     """With the right hash and other content, the database is inspected again."""
     file = tmp_path / "x.db"
     shutil.copy(whole, file)

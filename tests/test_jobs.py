@@ -1,4 +1,6 @@
-"""The jobs for CI in the documents: which version they install, and how a history goes on."""
+"""The jobs for CI in the documents: which version they install, and how a history goes
+on.
+"""
 
 import json
 import re
@@ -18,7 +20,11 @@ from tests.paths import ROOT
 from tests.processes import completed
 from tests.programs import needed
 
-JOBS = [ROOT / "docs" / "tutorial.md", ROOT / "docs" / "environments.md", *ROOT.glob("deploy/ci/*")]
+JOBS = [
+    ROOT / "docs" / "tutorial.md",
+    ROOT / "docs" / "environments.md",
+    *ROOT.glob("deploy/ci/*"),
+]
 PUBLISHED = {
     "/catalogue.json": json.dumps({"database": "spack-cache-0123.db"}).encode(),
     "/spack-cache-0123.db": b"the published history",
@@ -30,7 +36,8 @@ def test_jobs_install_a_fixed_version(path: Path) -> None:
     """A job that installs whatever is newest would meet another schema one night."""
     text = path.read_text(encoding="utf-8")
     references = re.findall(
-        r"OWNER/spack-cache-db(?:/deploy/ci)?[@/](\w[\w.]*)|VERSION: (\S+)|rev: (\S+)", text
+        r"OWNER/spack-cache-db(?:/deploy/ci)?[@/](\w[\w.]*)|VERSION: (\S+)|rev: (\S+)",
+        text,
     )
     versions = {"".join(groups) for groups in references} - {"deploy"}
     assert versions == {f"v{__version__}"}
@@ -41,7 +48,9 @@ def test_jobs_install_a_fixed_version(path: Path) -> None:
 
 
 def nightly_jobs() -> Iterator[tuple[str, str]]:
-    """Yield the two jobs of the tutorial: their hosts, and the step that gets the history."""
+    """Yield the two jobs of the tutorial: their hosts, and the step that gets the
+    history.
+    """
     for fence in fences(ROOT / "docs" / "tutorial.md"):
         if fence.language != "yaml":
             continue
@@ -54,14 +63,18 @@ def nightly_jobs() -> Iterator[tuple[str, str]]:
             host = "GitHub"
         (step,) = (step for step in steps if "catalogue.json" in step)
         # The history is there before the build.
-        build = next(at for at, text in enumerate(steps) if "spack-cache-db build" in text)
+        build = next(
+            at for at, text in enumerate(steps) if "spack-cache-db build" in text
+        )
         assert steps.index(step) < build
         yield host, step
 
 
 @contextmanager
 def published(files: dict[str, bytes], missing: int = 404) -> Iterator[str]:
-    """Serve files, with a status for those that are not there, and yield the address."""
+    """Serve files, with a status for those that are not there, and yield the
+    address.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -79,14 +92,21 @@ def published(files: dict[str, bytes], missing: int = 404) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(("host", "step"), list(nightly_jobs()), ids=lambda value: value[:6])
+@pytest.mark.parametrize(
+    ("host", "step"), list(nightly_jobs()), ids=lambda value: value[:6]
+)
 @pytest.mark.parametrize(
     ("files", "missing", "status", "history"),
     [
         (PUBLISHED, 404, 0, b"the published history"),
         ({}, 404, 0, b"the history of the cache"),
         ({}, 503, 1, b"the history of the cache"),
-        ({"/catalogue.json": PUBLISHED["/catalogue.json"]}, 404, 22, b"the history of the cache"),
+        (
+            {"/catalogue.json": PUBLISHED["/catalogue.json"]},
+            404,
+            22,
+            b"the history of the cache",
+        ),
     ],
     ids=["published", "nothing published", "out of order", "half published"],
 )

@@ -1,4 +1,6 @@
-"""Databases of older schema versions: a build reads each as if it were of this version."""
+"""Databases of older schema versions: a build reads each as if it were of this
+version.
+"""
 
 import shlex
 import sqlite3
@@ -15,12 +17,19 @@ from spack_cache_db.schema import identity, older
 from spack_cache_db.sources.databases import _Database
 from spack_cache_db.sources.writer import Writer
 from tests.commands import run
-from tests.old_databases import OLD_DATABASES, OldDatabase, build_sources, unpack_sources
+from tests.old_databases import (
+    OLD_DATABASES,
+    OldDatabase,
+    build_sources,
+    unpack_sources,
+)
 
 CHECKSUMS = {
     22: "2b249d19515d948eaf844c0da933b4e0d769b5a1518ceeee79047fce4e3a0c87",
 }
-"""The statements of each schema version since 22. A line is added, and never changed."""
+"""The statements of each schema version since 22. A line is added, and never
+changed.
+"""
 
 NOT_STORED = (
     "UPDATE mirrors SET is_signed = NULL, settings = NULL",
@@ -43,7 +52,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_old_database_gives_the_bytes_of_its_sources(
     kind: OldDatabase, sources: Path, tmp_path: Path
 ) -> None:
-    """Apart from columns that old versions lack, a build finds in it all that it was made of."""
+    """Apart from columns that old versions lack, a build finds in it all that it was
+    made of.
+    """
     old = kind.write(tmp_path / "old.db")
     build(old, tmp_path / "from_old.db")
     expected = build_sources(sources, tmp_path / "expected.db", kind)
@@ -54,7 +65,9 @@ def test_an_old_database_gives_the_bytes_of_its_sources(
     build(expected, tmp_path / "from_sources.db")
     found = [*differences(tmp_path / "from_sources.db", tmp_path / "from_old.db")]
     assert found == []
-    assert (tmp_path / "from_old.db").read_bytes() == (tmp_path / "from_sources.db").read_bytes()
+    assert (tmp_path / "from_old.db").read_bytes() == (
+        tmp_path / "from_sources.db"
+    ).read_bytes()
 
 
 @every_old_database
@@ -83,9 +96,13 @@ def test_only_snapshots_that_a_build_made_are_copies(tmp_path: Path) -> None:
     (kind,) = (kind for kind in OLD_DATABASES if kind.name == "21-4")
     build(kind.write(tmp_path / "old.db"), tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        rows = connection.execute("SELECT name FROM releases WHERE is_copy ORDER BY name")
+        rows = connection.execute(
+            "SELECT name FROM releases WHERE is_copy ORDER BY name"
+        )
         copies = [name for (name,) in rows]
-        snapshots = connection.execute("SELECT name FROM releases WHERE kind = 'snapshot'")
+        snapshots = connection.execute(
+            "SELECT name FROM releases WHERE kind = 'snapshot'"
+        )
         others = sorted({name for (name,) in snapshots} - {*copies})
     assert copies == [
         "develop-2026-11-01",
@@ -100,7 +117,9 @@ def test_only_snapshots_that_a_build_made_are_copies(tmp_path: Path) -> None:
 
 
 def test_every_older_version_is_read() -> None:
-    """Each version from 15 on has views and a database that is built on, or nobody can upgrade."""
+    """Each version from 15 on has views and a database that is built on, or nobody can
+    upgrade.
+    """
     versions = [*range(15, identity.SCHEMA_VERSION)]
     assert [*older.FORMS] == versions
     assert sorted({kind.version for kind in OLD_DATABASES}) == versions
@@ -126,19 +145,26 @@ def test_old_databases_are_of_every_form(kind: OldDatabase, tmp_path: Path) -> N
 def test_every_form_has_an_old_database(tmp_path: Path) -> None:
     """No views are there that nothing tests."""
     found = {
-        (kind.version, checksum(kind.write(tmp_path / f"{kind.name}.db"))) for kind in OLD_DATABASES
+        (kind.version, checksum(kind.write(tmp_path / f"{kind.name}.db")))
+        for kind in OLD_DATABASES
     }
-    assert found == {(version, form) for version, forms in older.FORMS.items() for form in forms}
+    assert found == {
+        (version, form) for version, forms in older.FORMS.items() for form in forms
+    }
 
 
 def checksum(database: Path) -> str:
     """Return the checksum of the tables that are read of a database."""
     with closing(sqlite3.connect(database)) as connection:
-        return older.tables_sha256(connection.execute("SELECT name, sql FROM sqlite_master"))
+        return older.tables_sha256(
+            connection.execute("SELECT name, sql FROM sqlite_master")
+        )
 
 
 @every_old_database
-def test_no_table_is_read_whose_statement_is_not_checked(kind: OldDatabase, tmp_path: Path) -> None:
+def test_no_table_is_read_whose_statement_is_not_checked(
+    kind: OldDatabase, tmp_path: Path
+) -> None:
     """A hostile table of another name is never read."""
     file = kind.write(tmp_path / "old.db")
     tables: set[str] = set()
@@ -210,10 +236,15 @@ def test_readers_name_the_command_that_upgrades(
 ) -> None:
     """In one line, with exit status 2."""
     file = kind.write(tmp_path / "old.db")
-    arguments: dict[str, list[object]] = {"find": ["zlib", file], "verify": [file, tmp_path]}
+    arguments: dict[str, list[object]] = {
+        "find": ["zlib", file],
+        "verify": [file, tmp_path],
+    }
     result = run(command, *arguments.get(command, [file]))
     assert result.exit_code == 2
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("Loading ")]
+    lines = [
+        line for line in result.stderr.splitlines() if not line.startswith("Loading ")
+    ]
     assert lines == [
         f"Error: {file}: has schema version {kind.version}, "
         f"this program reads {identity.SCHEMA_VERSION}; "
@@ -240,20 +271,24 @@ def test_the_command_that_is_named_upgrades(kind: OldDatabase, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("version", "advice"),
     [
-        (identity.SCHEMA_VERSION + 1, "a newer version of spack-cache-db made it; install that"),
+        (
+            identity.SCHEMA_VERSION + 1,
+            "a newer version of spack-cache-db made it; install that",
+        ),
         (14, "versions before 15 have to be built again from their sources"),
     ],
 )
 def test_other_versions_are_refused_with_the_reason(
     version: int, advice: str, samples_file: Path, tmp_path: Path
 ) -> None:
-    """A newer program made the one, and the other is from before there was a way to upgrade."""
+    """A newer program made the one, and the other is from before there was a way to
+    upgrade.
+    """
     file = tmp_path / "other.db"
     file.write_bytes(samples_file.read_bytes())
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
-    message = (
-        f"has schema version {version}, this program reads {identity.SCHEMA_VERSION}; {advice}"
-    )
+    reads = f"this program reads {identity.SCHEMA_VERSION}"
+    message = f"has schema version {version}, {reads}; {advice}"
     assert message in run("find", "zlib", file).stderr
     assert message in run("build", file, "-o", tmp_path / "new.db").stderr

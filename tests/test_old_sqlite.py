@@ -1,4 +1,6 @@
-"""SQLite 3.26, which RHEL 8 has, is enough; `make test-sqlite` runs other tests with it."""
+"""SQLite 3.26, which RHEL 8 has, is enough; `make test-sqlite` runs other tests with
+it.
+"""
 
 import re
 import sqlite3
@@ -29,7 +31,11 @@ NEWER = {
 }
 """Expressions for SQL that SQLite 3.26 does not read, with what does the same."""
 
-SOURCES = [*(ROOT / "builder").rglob("*.py"), ROOT / "metadata.yml", *ROOT.glob("templates/*")]
+SOURCES = [
+    *(ROOT / "builder").rglob("*.py"),
+    ROOT / "metadata.yml",
+    *ROOT.glob("templates/*"),
+]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -55,13 +61,18 @@ def test_a_sqlite_without_full_text_search_is_refused(
     result = run("find", "zlib", samples_file)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert f"uses a SQLite {sqlite3.sqlite_version} without FTS5; use another Python" in line
+    assert (
+        f"uses a SQLite {sqlite3.sqlite_version} without FTS5; use another Python"
+        in line
+    )
 
 
 def test_an_older_sqlite_is_refused(
     samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sentence names the version of SQLite that Python uses, and the one that is needed."""
+    """One sentence names the version of SQLite that Python uses, and the one that is
+    needed.
+    """
     pages = write(tmp_path / "pages", a=page())
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 22, 0))
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.22.0")

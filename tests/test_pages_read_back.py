@@ -1,4 +1,6 @@
-"""Nothing in a page is lost: every page can be read back from the database, in normal form."""
+"""Nothing in a page is lost: every page can be read back from the database, in normal
+form.
+"""
 
 import sqlite3
 import tempfile
@@ -32,11 +34,15 @@ WORDS = st.text("ab1.-_ \"'\\é", min_size=1, max_size=4)
 NAMES = WORDS.filter(is_name)
 CELLS = WORDS.filter(lambda text: not text.startswith(FORMULA))
 VARIANTS = st.one_of(
-    st.sampled_from(["+cuda", "~cuda", "build_type=Release", "libs:=static,shared", "libs=a,b"]),
+    st.sampled_from(
+        ["+cuda", "~cuda", "build_type=Release", "libs:=static,shared", "libs=a,b"]
+    ),
     st.builds("cflags='{}'".format, st.text("-O2 g", max_size=5)),
     CELLS,
 )
-COMPILERS = st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@13.2.0/abc", "none", "oneapi@=1"])
+COMPILERS = st.sampled_from(
+    ["gcc@13.2.0", "gcc@=13.2.0", "gcc@13.2.0/abc", "none", "oneapi@=1"]
+)
 TARBALLS = st.one_of(
     st.none(),
     st.just("https://example.org/elsewhere.spack"),
@@ -51,7 +57,9 @@ METAS = st.fixed_dictionaries(
         "num_specs": st.integers(0, 9),
         "stacks": st.lists(WORDS, unique=True, max_size=2),
         "versions": st.lists(WORDS, unique=True, max_size=2),
-        "compilers": st.lists(st.sampled_from(["gcc@=1", "none", "", "@1"]), unique=True),
+        "compilers": st.lists(
+            st.sampled_from(["gcc@=1", "none", "", "@1"]), unique=True
+        ),
         "num_specs_by_stack": st.dictionaries(WORDS, st.integers(0, 9), max_size=2),
     },
 )
@@ -82,7 +90,9 @@ def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
     return detail | {"tarball": tarball.format(detail["hash"])}
 
 
-@pytest.mark.parametrize("path", ALL_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize(
+    "path", ALL_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}"
+)
 def test_each_sample_page_is_read_back_as_its_source_says_it(
     path: Path, all_samples: sqlite3.Connection
 ) -> None:
@@ -102,8 +112,12 @@ def test_each_sample_page_is_read_back_as_its_source_says_it(
         max_size=3,
     )
 )
-def test_any_page_is_read_back(pages: dict[str, tuple[list[dict[str, Any]], Any]]) -> None:
-    """No page loses anything: odd texts, wrong `meta`, one hash with two configurations."""
+def test_any_page_is_read_back(
+    pages: dict[str, tuple[list[dict[str, Any]], Any]],
+) -> None:
+    """No page loses anything: odd texts, wrong `meta`, one hash with two
+    configurations.
+    """
     texts = {
         release.replace(".", "_").replace("-", "_"): page(
             release=release, specs=listed, meta=meta_of(listed) | meta
@@ -116,14 +130,19 @@ def test_any_page_is_read_back(pages: dict[str, tuple[list[dict[str, Any]], Any]
         connection = sqlite3.connect(output)
         found = pages_of(connection)
         connection.close()
-    assert found == {f"{name}.md": values_of(name, data) for name, data in texts.items()}
+    assert found == {
+        f"{name}.md": values_of(name, data) for name, data in texts.items()
+    }
 
 
 @pytest.mark.parametrize(
-    "field", [name for name, value in spec(1, tarball="u").items() if isinstance(value, str)]
+    "field",
+    [name for name, value in spec(1, tarball="u").items() if isinstance(value, str)],
 )
 def test_an_empty_text_is_no_missing_text(field: str, built: Build) -> None:
-    """A key with an empty text is read back with it; where a text is needed, it is a fault."""
+    """A key with an empty text is read back with it; where a text is needed, it is a
+    fault.
+    """
     data = page(specs=[spec(1, **{field: ""}), spec(2)])
     try:
         said = values_of("a.md", data)
@@ -135,8 +154,17 @@ def test_an_empty_text_is_no_missing_text(field: str, built: Build) -> None:
 
 @pytest.mark.parametrize("field", SpecDetail.__struct_fields__)
 def test_every_field_of_a_detail_is_read_back(field: str, built: Build) -> None:
-    """Whatever a page says of a spec in this field, beside another spec that says otherwise."""
+    """Whatever a page says of a spec in this field, beside another spec that says
+    otherwise.
+    """
     two = spec(2, tarball="x", size="7")
-    texts = {"hash": spec_hash(3), "versions": ["2.0"], "stacks": ["s"], "variants": ["+x"]}
-    data = page(specs=[two, two | {"hash": spec_hash(1), field: texts.get(field, "other")}])
+    texts = {
+        "hash": spec_hash(3),
+        "versions": ["2.0"],
+        "stacks": ["s"],
+        "variants": ["+x"],
+    }
+    data = page(
+        specs=[two, two | {"hash": spec_hash(1), field: texts.get(field, "other")}]
+    )
     assert pages_of(built(a=data)) == {"a.md": values_of("a.md", data)}

@@ -1,4 +1,6 @@
-"""The package from Python: arguments, records, tables, errors, a database that stays open."""
+"""The package from Python: arguments, records, tables, errors, a database that stays
+open.
+"""
 
 import copy
 import json
@@ -55,7 +57,10 @@ A_NAME = "a name: printable characters, no blank at either end, none of = + - @ 
     ("arguments", "message"),
     [
         ({"paths": 7}, "paths is 7 (int), expected a path or several, str or Path"),
-        ({"paths": b"pages"}, "paths is b'pages' (bytes), expected a path or several, str or Path"),
+        (
+            {"paths": b"pages"},
+            "paths is b'pages' (bytes), expected a path or several, str or Path",
+        ),
         ({"paths": [b"a"]}, "a path is b'a' (bytes), expected str or Path"),
         ({"paths": []}, "paths is empty, expected at least one file or folder"),
         ({"output": None}, "output is None (NoneType), expected str or Path"),
@@ -73,7 +78,10 @@ def test_a_wrong_argument_is_refused_in_words(
 ) -> None:
     """By a `TypeError` of ours, before anything is read or written."""
     of_find: dict[str, Any] = {"db": samples_file, "query": "zlib"} | arguments
-    of_build: dict[str, Any] = {"paths": SAMPLES, "output": tmp_path / "x.db"} | arguments
+    of_build: dict[str, Any] = {
+        "paths": SAMPLES,
+        "output": tmp_path / "x.db",
+    } | arguments
     calls: list[Callable[[], object]] = [lambda: spack_cache_db.build(**of_build)]
     if not {"db", "limit"}.isdisjoint(arguments):
         calls = [lambda: spack_cache_db.find(**of_find)]
@@ -91,7 +99,9 @@ def test_a_wrong_argument_is_refused_in_words(
 
 
 def test_a_record_is_what_json_prints(samples_file: Path) -> None:
-    """`as_dict` and `as_dicts` give the objects that `find` prints, key by key in their order."""
+    """`as_dict` and `as_dicts` give the objects that `find` prints, key by key in their
+    order.
+    """
     found = spack_cache_db.find(samples_file, SPEC, with_hashes=True)
     printed = json.loads(run("find", SPEC, samples_file, "--json").stdout)
     hashes = json.loads(run("find", SPEC, samples_file, "--json", "--hashes").stdout)
@@ -99,7 +109,10 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
     assert found
     assert json.loads(json.dumps(dicts)) == printed
     assert [[*each] for each in dicts] == [[*each] for each in printed]
-    assert json.loads(json.dumps([row for each in found for row in each.as_dicts()])) == hashes
+    assert (
+        json.loads(json.dumps([row for each in found for row in each.as_dicts()]))
+        == hashes
+    )
     covered = spack_cache_db.cover(samples_file, [SPEC, "hdf5"])
     assert json.loads(json.dumps(covered.as_dict()))["binary"] == 1
 
@@ -115,14 +128,18 @@ def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
     assert [*frame.columns][:-1] == [*found[0].as_dict()]
     assert [*frame["version"]] == [each.version for each in found]
     assert [*frame["spec_count"]] == [each.spec_count for each in found]
-    assert [tuple(each) for each in frame["releases"]] == [each.releases for each in found]
+    assert [tuple(each) for each in frame["releases"]] == [
+        each.releases for each in found
+    ]
 
 
 def test_a_notebook_shows_a_table(samples_file: Path) -> None:
     """All columns and rows up to a bound; what looks like markup is text."""
     found = spack_cache_db.find(samples_file, "*")
     many = spack_cache_db.FoundList([*found] * 10)
-    odd = spack_cache_db.Found("<b>", "1", "gcc", "os", "linux", "t", (), 1, (), (), None, None)
+    odd = spack_cache_db.Found(
+        "<b>", "1", "gcc", "os", "linux", "t", (), 1, (), (), None, None
+    )
     assert found._repr_html_().count("<tr>") == len(found) + 1
     assert many._repr_html_().count("<tr>") < len(many)
     assert "<th>last_seen</th>" in many._repr_html_()
@@ -130,7 +147,9 @@ def test_a_notebook_shows_a_table(samples_file: Path) -> None:
 
 
 def test_every_result_is_a_table(cache: spack_cache_db.Cache) -> None:
-    """In a notebook and as a data frame: a row for each record, as its command prints them."""
+    """In a notebook and as a data frame: a row for each record, as its command prints
+    them.
+    """
     polars = pytest.importorskip("polars")
     results = {
         "cover": cache.cover([SPEC, "hdf5"]),
@@ -153,7 +172,9 @@ def test_every_result_is_a_table(cache: spack_cache_db.Cache) -> None:
 def test_an_open_file_answers_as_the_functions_do(
     cache: spack_cache_db.Cache, samples_file: Path
 ) -> None:
-    """Each method gives what the function of its name gives for the path, from any thread."""
+    """Each method gives what the function of its name gives for the path, from any
+    thread.
+    """
     calls: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("find", (SPEC,)),
         ("cover", ([SPEC, "hdf5"],)),
@@ -161,9 +182,13 @@ def test_an_open_file_answers_as_the_functions_do(
         ("history", ("py-mpi4py",)),
         ("info", ()),
     )
-    expected = [getattr(spack_cache_db, name)(samples_file, *given) for name, given in calls]
+    expected = [
+        getattr(spack_cache_db, name)(samples_file, *given) for name, given in calls
+    ]
     with ThreadPoolExecutor(4) as threads:
-        asked = [threads.submit(getattr(cache, name), *given) for name, given in calls * 10]
+        asked = [
+            threads.submit(getattr(cache, name), *given) for name, given in calls * 10
+        ]
     assert [each.result() for each in asked] == expected * 10
     again = pickle.loads(pickle.dumps(cache))
     assert again.find(SPEC) == cache.find(SPEC)
@@ -181,12 +206,16 @@ def failures(folder: Path, file: Path) -> dict[str, Callable[[], object]]:
         "OutputError": lambda: spack_cache_db.build(SAMPLES, folder),
         "QuerySyntaxError": lambda: spack_cache_db.find(file, "hdf5 +"),
         "UnknownNameError": lambda: spack_cache_db.find(file, "hdf5", release="x"),
-        "UnreadableEnvironment": lambda: spack_cache_db.cover(file, folder / "spack.yaml"),
+        "UnreadableEnvironment": lambda: spack_cache_db.cover(
+            file, folder / "spack.yaml"
+        ),
         "UnsupportedQuery": lambda: spack_cache_db.find(file, "hdf5 ^zlib"),
     }
 
 
-def test_an_error_is_the_same_in_another_process(samples_file: Path, tmp_path: Path) -> None:
+def test_an_error_is_the_same_in_another_process(
+    samples_file: Path, tmp_path: Path
+) -> None:
     """Type, text and attributes of each error survive pickling and copying."""
     calls = failures(tmp_path, samples_file)
     raised: list[BuilderError] = [LineFault(3, "what", "where")]
@@ -199,7 +228,11 @@ def test_an_error_is_the_same_in_another_process(samples_file: Path, tmp_path: P
         each.add_note("in a worker")
         for other in (pickle.loads(pickle.dumps(each)), copy.copy(each)):
             assert type(other) is type(each)
-            assert (str(other), other.args, vars(other)) == (str(each), each.args, vars(each))
+            assert (str(other), other.args, vars(other)) == (
+                str(each),
+                each.args,
+                vars(each),
+            )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""metadata.yml's queries: the rows of each are those of a second answer, made from the sources."""
+"""metadata.yml's queries: the rows of each are those of a second answer, made from the
+sources.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -34,7 +36,9 @@ def test_there_are_few_queries() -> None:
 
 
 @pytest.mark.parametrize("query", of_group("Dependencies"))
-def test_empty_parameters_ask_for_dependencies(query: str, real_index: sqlite3.Connection) -> None:
+def test_empty_parameters_ask_for_dependencies(
+    query: str, real_index: sqlite3.Connection
+) -> None:
     """Each query answers with nothing filled in."""
     assert run(real_index, query)
 
@@ -64,7 +68,11 @@ HISTORY: list[tuple[str, dict[str, str], list[tuple[Any, ...]]]] = [
     ("families_lost", {"release": OLD}, []),
     ("most_replaced", {}, [(*PLAIN, 1, 1)]),
     ("most_replaced", {"package": "bb"}, []),
-    ("only_in_snapshots", {"package": "bb"}, [(spec_hash(3), "bb", "1.0", "aarch64", 1, SHOWN[1])]),
+    (
+        "only_in_snapshots",
+        {"package": "bb"},
+        [(spec_hash(3), "bb", "1.0", "aarch64", 1, SHOWN[1])],
+    ),
     (
         "longest_kept",
         {"package": "bb"},
@@ -80,7 +88,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connec
     folder = tmp_path_factory.mktemp("history")
     newest = spec(5, versions=["2.0"], variants=[B], stacks=["e4s", "ml", "root"])
     pages = {
-        "a": page("aa", OLD, [spec(1, variants=[A]), spec(2, variants=[A], stacks=["ml"])]),
+        "a": page(
+            "aa", OLD, [spec(1, variants=[A]), spec(2, variants=[A], stacks=["ml"])]
+        ),
         "b": page("bb", OLD, [spec(3, variants=[A], target="aarch64")]),
         "c": page("aa", NEW, [spec(1, variants=[A]), spec(4, variants=[A]), newest]),
         "d": page("aa", "develop", [newest]),
@@ -93,9 +103,14 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connec
 
 @pytest.mark.parametrize(("query", "params", "rows"), HISTORY)
 def test_each_query_over_a_small_history(
-    history: sqlite3.Connection, query: str, params: dict[str, str], rows: list[tuple[Any, ...]]
+    history: sqlite3.Connection,
+    query: str,
+    params: dict[str, str],
+    rows: list[tuple[Any, ...]],
 ) -> None:
-    """Each query has its rows in their order; empty parameters mean all or the newest."""
+    """Each query has its rows in their order; empty parameters mean all or the
+    newest.
+    """
     assert [tuple(row.values()) for row in run(history, query, **params)] == rows
 
 
@@ -114,7 +129,9 @@ def test_changes_of_a_release_are_the_sums_of_its_configurations(
     all_sources: sqlite3.Connection,
 ) -> None:
     """The query counts without the view, which takes longer."""
-    sums = "SELECT release, sum(added), sum(removed) FROM release_changes GROUP BY release"
+    sums = (
+        "SELECT release, sum(added), sum(removed) FROM release_changes GROUP BY release"
+    )
     assert {
         (row["release"], row["added"], row["removed"])
         for row in run(all_sources, "changes_by_release")
@@ -149,7 +166,9 @@ def types_of(row: dict[str, Any]) -> set[str]:
 
 
 def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:
-    """All that a spec links to or runs or uses directly, each once, and how it uses it itself."""
+    """All that a spec links to or runs or uses directly, each once, and how it uses it
+    itself.
+    """
     for dag_hash in HASHES:
         found = run(real_index, "dependencies_of_hash", hash=dag_hash)
         assert len(found) == len(dependencies(dag_hash))
@@ -159,11 +178,17 @@ def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:
 
 
 def test_dependents_of_hash(real_index: sqlite3.Connection) -> None:
-    """All that uses a spec directly in any way, or links to it or runs it through others."""
+    """All that uses a spec directly in any way, or links to it or runs it through
+    others.
+    """
     for dag_hash in HASHES:
         found = run(real_index, "dependents_of_hash", hash=dag_hash)
-        through = {each for each in installs() if dag_hash in run_time(each)} - {dag_hash}
-        directly = {each: to[dag_hash] for each, to in edges().items() if dag_hash in to}
+        through = {each for each in installs() if dag_hash in run_time(each)} - {
+            dag_hash
+        }
+        directly = {
+            each: to[dag_hash] for each, to in edges().items() if dag_hash in to
+        }
         assert len(found) == len(through | directly.keys())
         assert shown(found) == named(through | directly.keys())
         assert all(types_of(row) == directly.get(row["hash"], set()) for row in found)
@@ -175,7 +200,9 @@ def test_dependencies_without_binary(real_index: sqlite3.Connection) -> None:
         found = run(real_index, "dependencies_without_binary", hash=dag_hash)
         lacking = {each for each in run_time(dag_hash) if kind(each) != "binary"}
         assert shown(found) == named(lacking)
-        assert {(row["release"], row["release_count"]) for row in found} <= {("develop", 0)}
+        assert {(row["release"], row["release_count"]) for row in found} <= {
+            ("develop", 0)
+        }
 
 
 def test_another_release_may_have_it(tmp_path: Path) -> None:
@@ -193,7 +220,10 @@ def test_another_release_may_have_it(tmp_path: Path) -> None:
         release: {
             (row["package"], row["is_binary"], row["release_count"])
             for row in run(
-                connection, "dependencies_without_binary", hash=hash_of("main"), release=release
+                connection,
+                "dependencies_without_binary",
+                hash=hash_of("main"),
+                release=release,
             )
         }
         for release in ("", "develop", "v1.0")
@@ -206,7 +236,9 @@ def test_another_release_may_have_it(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A package in two states, and two of whose versions nothing or not everything is known."""
+    """A package in two states, and two of whose versions nothing or not everything is
+    known.
+    """
     folder = tmp_path_factory.mktemp("packages")
     numbers: dict[tuple[str, str], int] = {}
 
@@ -229,7 +261,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "data",
         published("old", "3.0", "2.0", "1.5", versions_deprecated=[{"name": "1.0"}]),
         published("current", "2.0"),
-        published("needed", "1.0", dependent_to=[{"name": "old", "description": "The old one."}]),
+        published(
+            "needed",
+            "1.0",
+            dependent_to=[{"name": "old", "description": "The old one."}],
+        ),
         published("alone", "4.0"),
         names=["named"],
         simple=[listed("simple", "1.0")],
@@ -247,14 +283,22 @@ def connection(packages: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_binaries_of_versions_that_were_dropped(connection: sqlite3.Connection) -> None:
-    """Deprecated and unknown ones; of a package without known versions nothing is said."""
-    found = {(row["package"], row["version"]): row for row in run(connection, "versions_dropped")}
+    """Deprecated and unknown ones; of a package without known versions nothing is
+    said.
+    """
+    found = {
+        (row["package"], row["version"]): row
+        for row in run(connection, "versions_dropped")
+    }
     assert {key: row["status"] for key, row in found.items()} == {
         ("current", "2.0-local"): "unknown",
         ("old", "1.0"): "deprecated",
         ("simple", "0.9"): "unknown",
     }
-    assert (found["old", "1.0"]["specs"], found["old", "1.0"]["last_seen"]) == (1, "2025-04-20")
+    assert (found["old", "1.0"]["specs"], found["old", "1.0"]["last_seen"]) == (
+        1,
+        "2025-04-20",
+    )
 
 
 def test_info_has_the_numbers(packages: Path, samples_file: Path) -> None:

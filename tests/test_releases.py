@@ -68,7 +68,9 @@ def test_the_order_is_branch_releases_snapshots() -> None:
 
 
 def test_the_release_before_another() -> None:
-    """Snapshots and releases follow each other; a release with snapshots follows the newest."""
+    """Snapshots and releases follow each other; a release with snapshots follows the
+    newest.
+    """
     names = [*ORDERED, "v1.0.0-2025-01-01", "main", "main-2024-01-01"]
     assert releases_before(names) == {
         "develop": "develop-2025-07-13",
@@ -93,12 +95,16 @@ def kept_of(days: Iterable[date], newest: int) -> list[date]:
     others = {"x", "y-2025-01-01"}
     removed = thinned_out(names.keys() | others, newest)
     assert not others & removed
-    return sorted((day for name, day in names.items() if name not in removed), reverse=True)
+    return sorted(
+        (day for name, day in names.items() if name not in removed), reverse=True
+    )
 
 
 @given(DAYS, st.integers(1, 12))
 def test_older_snapshots_are_thinned(days: set[date], newest: int) -> None:
-    """The newest stay; of older ones one a week, of still older ones one a month; then no more."""
+    """The newest stay; of older ones one a week, of still older ones one a month; then
+    no more.
+    """
     kept = kept_of(days, newest)
     assert kept[:newest] == sorted(days, reverse=True)[:newest]
     older = kept[newest:]
@@ -111,7 +117,9 @@ def test_older_snapshots_are_thinned(days: set[date], newest: int) -> None:
 
 @given(DAYS, st.integers(1, 12))
 def test_thinning_every_night_leaves_no_gap(days: set[date], newest: int) -> None:
-    """Thinned night after night, every day has a snapshot of the month and the week before it."""
+    """Thinned night after night, every day has a snapshot of the month and the week
+    before it.
+    """
     kept: list[date] = []
     for day in sorted(days):
         kept = kept_of({*kept, day}, newest)

@@ -14,7 +14,12 @@ from tests.commands import run
 from tests.indexes import index, node, record
 from tests.pagetexts import page
 
-ERRORS = (ZeroDivisionError("of\n nobody"), KeyError("x"), MemoryError(), AssertionError())
+ERRORS = (
+    ZeroDivisionError("of\n nobody"),
+    KeyError("x"),
+    MemoryError(),
+    AssertionError(),
+)
 
 
 @pytest.fixture
@@ -30,7 +35,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_bug_of_one_reader_hides_no_other_file(
     folder: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bug of one reader is told with the file's path; what the other reads is built."""
+    """A bug of one reader is told with the file's path; what the other reads is
+    built.
+    """
 
     def fail(*_: object) -> NoReturn:
         raise error
@@ -46,7 +53,9 @@ def test_a_bug_of_one_reader_hides_no_other_file(
     assert (report.pages, report.indexes, report.faults) == (1, 0, (fault,))
 
 
-def test_tracebacks_are_shown_on_demand(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracebacks_are_shown_on_demand(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The net is off: the exception comes as it is."""
 
     def fail(*_: object) -> NoReturn:

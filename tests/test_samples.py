@@ -1,4 +1,6 @@
-"""The sample pages of every era, held against their database; pages beside an index of the same."""
+"""The sample pages of every era, held against their database; pages beside an index of
+the same.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -14,8 +16,12 @@ from tests.pagetexts import SAMPLE_PAGES, SAMPLES, front_matter, page, spec
 from tests.spackrecords import records, write_records
 
 
-def test_pages_know_their_release_package_size_and_era(all_samples: sqlite3.Connection) -> None:
-    """One page is of early 2025, one of 2024 by the order of its keys, and the others of today."""
+def test_pages_know_their_release_package_size_and_era(
+    all_samples: sqlite3.Connection,
+) -> None:
+    """One page is of early 2025, one of 2024 by the order of its keys, and the others
+    of today.
+    """
     rows = all_samples.execute(
         "SELECT path, releases.name, packages.name, pages.spec_count, format FROM pages "
         "JOIN releases ON releases.id = release JOIN packages ON packages.id = package"
@@ -37,30 +43,48 @@ def test_pages_know_their_release_package_size_and_era(all_samples: sqlite3.Conn
 
 
 def test_versions_sort_and_compilers_group(all_samples: sqlite3.Connection) -> None:
-    """In every view in words, a version's position is Spack's, and a compiler has no version."""
-    for view in ("builds", "build_listings", "host_builds", "release_counts", "release_changes"):
+    """In every view in words, a version's position is Spack's, and a compiler has no
+    version.
+    """
+    for view in (
+        "builds",
+        "build_listings",
+        "host_builds",
+        "release_counts",
+        "release_changes",
+    ):
         rows = all_samples.execute(
             "SELECT DISTINCT package, version, version_position, compiler, compiler_name "
             f"FROM {view}"
         ).fetchall()
         for package, version, position, compiler, name in rows:
-            older = {each[1] for each in rows if each[0] == package and each[2] < position}
+            older = {
+                each[1] for each in rows if each[0] == package and each[2] < position
+            }
             assert all(version_key(each) < version_key(version) for each in older)
             assert name == compiler.partition("@")[0]
         assert rows or view == "release_changes"
 
 
 def test_a_size_is_a_number_or_null(built: Build) -> None:
-    """What is no whole number of bytes is NULL in `size_bytes`, and as it was in `size`."""
+    """What is no whole number of bytes is NULL in `size_bytes`, and as it was in
+    `size`.
+    """
     sizes = {"0": 0, "82": 82, "-": None, "": None, "1.5 MB": None, "9" * 30: None}
     specs = [spec(number, size=text) for number, text in enumerate(sizes)]
     connection = built(a=page("a", specs=specs))
-    assert dict(connection.execute("SELECT size, size_bytes FROM build_listings")) == sizes
+    assert (
+        dict(connection.execute("SELECT size, size_bytes FROM build_listings")) == sizes
+    )
 
 
 @pytest.mark.slow
-def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(tmp_path: Path) -> None:
-    """A real index, and what Spack prints of its specs: each spec has one configuration."""
+def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
+    tmp_path: Path,
+) -> None:
+    """A real index, and what Spack prints of its specs: each spec has one
+    configuration.
+    """
     pages = write_records(tmp_path / "pages")
     build(pages, tmp_path / "pages.db")
     report = build([pages, REAL_FILE], tmp_path / "x.db", release="cache", stack="e4s")

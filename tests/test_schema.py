@@ -23,7 +23,9 @@ from tests.metadata import DATABASE
 from tests.pagetexts import page, spec
 
 
-def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[str, Any]]:
+def pragma(
+    connection: sqlite3.Connection, name: str, *table: str
+) -> list[dict[str, Any]]:
     """Return the rows of a PRAGMA as dictionaries."""
     cursor = connection.execute(f"PRAGMA {name}" + (f"([{table[0]}])" if table else ""))
     names = [column[0] for column in cursor.description]
@@ -31,21 +33,29 @@ def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[
 
 
 def test_each_table_is_as_declared(samples: sqlite3.Connection) -> None:
-    """Columns in order, their types, NULLs, primary key and foreign keys; no index is double."""
+    """Columns in order, their types, NULLs, primary key and foreign keys; no index is
+    double.
+    """
     types = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
     for table in tables_module.TABLES:
         columns = pragma(samples, "table_info", table.name)
         assert [(column["name"], column["type"]) for column in columns] == [
             (column.name, types[column.type]) for column in table.columns
         ]
-        keys = sorted((column["pk"], column["name"]) for column in columns if column["pk"])
+        keys = sorted(
+            (column["pk"], column["name"]) for column in columns if column["pk"]
+        )
         assert tuple(name for _, name in keys) == table.primary_key
         assert {column["name"] for column in columns if column["notnull"]} == {
-            column.name for column in table.columns if not column.nullable and column.name != "id"
+            column.name
+            for column in table.columns
+            if not column.nullable and column.name != "id"
         }
         foreign = pragma(samples, "foreign_key_list", table.name)
         assert {(key["from"], key["table"]) for key in foreign} == {
-            (column.name, column.references) for column in table.columns if column.references
+            (column.name, column.references)
+            for column in table.columns
+            if column.references
         }
         indexes = [table.primary_key, *table.unique, *table.indexes]
         assert len(indexes) == len({*indexes}), table.name
@@ -55,20 +65,32 @@ def test_no_table_or_view_is_there_that_the_schema_does_not_name(
     samples: sqlite3.Connection,
 ) -> None:
     """SQLite's own are not counted."""
-    rows = samples.execute("SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')")
-    found = {row for row in rows if not row[1].startswith("sqlite_") and "_fts_" not in row[1]}
+    rows = samples.execute(
+        "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')"
+    )
+    found = {
+        row
+        for row in rows
+        if not row[1].startswith("sqlite_") and "_fts_" not in row[1]
+    }
     tables = [table.name for table in tables_module.TABLES] + [*full_text.FULL_TEXT]
     views = {("view", name) for name in views_module.VIEWS}
     assert found == {("table", name) for name in tables} | views
 
 
-def test_a_foreign_key_that_a_page_facets_has_an_index(samples: sqlite3.Connection) -> None:
-    """A facet links to the rows of each value: they must be found without reading the table."""
+def test_a_foreign_key_that_a_page_facets_has_an_index(
+    samples: sqlite3.Connection,
+) -> None:
+    """A facet links to the rows of each value: they must be found without reading the
+    table.
+    """
     for table in tables_module.TABLES:
         faceted = {*DATABASE["tables"].get(table.name, {}).get("facets", [])}
         keys = {column.name for column in table.columns if column.references}
         indexes = pragma(samples, "index_list", table.name)
-        first = {pragma(samples, "index_info", index["name"])[0]["name"] for index in indexes}
+        first = {
+            pragma(samples, "index_info", index["name"])[0]["name"] for index in indexes
+        }
         assert faceted & keys <= {*first, table.primary_key[0]}, table.name
 
 
@@ -85,25 +107,42 @@ def test_a_database_has_a_type_and_a_version(samples: sqlite3.Connection) -> Non
 
 def test_other_statements_are_another_schema(samples: sqlite3.Connection) -> None:
     """A changed table or view needs another `SCHEMA_VERSION` and checksum."""
-    found = identity.statements_sha256(samples.execute("SELECT name, sql FROM sqlite_master"))
+    found = identity.statements_sha256(
+        samples.execute("SELECT name, sql FROM sqlite_master")
+    )
     assert found == identity.STATEMENTS_SHA256
 
 
 def test_tables_and_views_have_rows(
     all_sources: sqlite3.Connection, real_tree: sqlite3.Connection
 ) -> None:
-    """Pages of each era and mirrors of five versions of Spack fill all that there is to fill."""
+    """Pages of each era and mirrors of five versions of Spack fill all that there is to
+    fill.
+    """
     # No two releases of these sources have the same configuration with other hashes.
     without = {"replaced_configurations"}
-    # Contradictions, options, data of all packages, installations and their modules fill these.
-    without |= {"problems", "recipes", "providers", "installs", "modules", "document_listings"}
-    for name in {*views_module.VIEWS, *(table.name for table in tables_module.TABLES)} - without:
+    # Contradictions, options, data of all packages, installations and their modules
+    # fill these.
+    without |= {
+        "problems",
+        "recipes",
+        "providers",
+        "installs",
+        "modules",
+        "document_listings",
+    }
+    for name in {
+        *views_module.VIEWS,
+        *(table.name for table in tables_module.TABLES),
+    } - without:
         database = real_tree if name == "installations" else all_sources
         assert database.execute(f"SELECT 1 FROM {name}").fetchone(), name
 
 
 def test_every_column_is_described(samples: sqlite3.Connection) -> None:
-    """A database describes each of its tables, and then their columns in order; nothing else."""
+    """A database describes each of its tables, and then their columns in order; nothing
+    else.
+    """
     described = descriptions(samples)
     tables = {table.name for table in tables_module.TABLES}
     assert described.keys() == tables | {*views_module.VIEWS} | {*full_text.FULL_TEXT}
@@ -114,7 +153,9 @@ def test_every_column_is_described(samples: sqlite3.Connection) -> None:
 
 
 def test_every_description_is_of_a_column(samples: sqlite3.Connection) -> None:
-    """No text is of a column that has gone, or repeats the one that is common to all tables."""
+    """No text is of a column that has gone, or repeats the one that is common to all
+    tables.
+    """
     source = files("spack_cache_db.schema").joinpath("descriptions.toml")
     texts = tomllib.loads(source.read_text(encoding="utf-8"))
     columns = {name: {*described} for name, described in descriptions(samples).items()}
@@ -132,7 +173,10 @@ def test_options_name_columns_that_exist(samples: sqlite3.Connection) -> None:
     """Labels, sort orders, facets and search keys name columns of their table."""
     columns = {name: {*described} for name, described in descriptions(samples).items()}
     for name, table in DATABASE["tables"].items():
-        options = [table.get(option) for option in ("label_column", "sort", "sort_desc", "fts_pk")]
+        options = [
+            table.get(option)
+            for option in ("label_column", "sort", "sort_desc", "fts_pk")
+        ]
         options += [*table.get("facets", []), *table.get("sortable_columns", [])]
         assert {column for column in options if column} <= columns[name], name
 
@@ -146,11 +190,15 @@ OF_A_LISTING = {"hash", "stacks", "size", "tarball"}
 """The fields of a detail that do not belong to the configuration."""
 
 
-@pytest.mark.parametrize("field", sorted({*SpecDetail.__struct_fields__} - OF_A_LISTING))
+@pytest.mark.parametrize(
+    "field", sorted({*SpecDetail.__struct_fields__} - OF_A_LISTING)
+)
 def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     field: str, built: Build
 ) -> None:
-    """In what is found, as data and as a table, where it is asked why, and in the views."""
+    """In what is found, as data and as a table, where it is asked why, and in the
+    views.
+    """
     value: Any = {"versions": ["2.0"], "variants": ["+x"]}.get(field, "other")
     connection = built(a=page(specs=[spec(1), spec(2, **{field: value})]))
     found = find(connection, "zlib")
@@ -169,4 +217,6 @@ def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
             tuple(cell for name, cell in zip(names, row, strict=True) if name != "hash")
             for row in cursor
         }
-        assert len(shown) == (1 if field == "target" and view.startswith("host") else 2), view
+        assert len(shown) == (
+            1 if field == "target" and view.startswith("host") else 2
+        ), view

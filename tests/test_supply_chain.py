@@ -1,4 +1,6 @@
-"""What others wrote is pinned: actions, images, SQLite for browsers, and who may write."""
+"""What others wrote is pinned: actions, images, SQLite for browsers, and who may
+write.
+"""
 
 import re
 from hashlib import sha256
@@ -23,13 +25,17 @@ def steps_of(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    "path", [*WORKFLOWS, ROOT / "deploy" / "ci" / "action.yml"], ids=lambda path: path.name
+    "path",
+    [*WORKFLOWS, ROOT / "deploy" / "ci" / "action.yml"],
+    ids=lambda path: path.name,
 )
 def test_actions_are_commits(path: Path) -> None:
     """A tag of an action can be moved, a commit cannot; its version is a comment."""
     text = path.read_text(encoding="utf-8")
     for reference in re.findall(r"^ *(?:- )?uses: (?!\./)(.*)$", text, re.MULTILINE):
-        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", reference), reference
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", reference), (
+            reference
+        )
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -60,7 +66,9 @@ def test_locks_are_made_from_wheels_alone() -> None:
 
 
 def test_sqlite_for_browsers_is_the_published_one() -> None:
-    """The two files have the checksums of `@sqlite.org/sqlite-wasm`, recorded beside the locks."""
+    """The two files have the checksums of `@sqlite.org/sqlite-wasm`, recorded beside
+    the locks.
+    """
     lines = (ROOT / "requirements" / "sqlite-wasm.sha256").read_text().splitlines()
     recorded = {name: checksum for checksum, name in (line.split() for line in lines)}
     assert recorded.keys() == {"static-site/sqlite3.js", "static-site/sqlite3.wasm"}
@@ -70,5 +78,7 @@ def test_sqlite_for_browsers_is_the_published_one() -> None:
 
 def test_the_image_of_the_gitlab_job_has_a_version() -> None:
     """`python:3.13` is another image every month."""
-    (job,) = yaml.safe_load((ROOT / "deploy" / "ci" / "gitlab.yml").read_text()).values()
+    (job,) = yaml.safe_load(
+        (ROOT / "deploy" / "ci" / "gitlab.yml").read_text()
+    ).values()
     assert re.fullmatch(r"python:\d+\.\d+\.\d+-\w+", job["image"])

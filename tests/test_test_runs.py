@@ -1,4 +1,6 @@
-"""`make test`: what it installs does not run, and what failed is known also of an ended run."""
+"""`make test`: what it installs does not run, and what failed is known also of an ended
+run.
+"""
 
 import os
 import shutil
@@ -42,9 +44,16 @@ def machine(tmp_path: Path) -> dict[str, str]:
 def test_services_of_installed_packages_do_not_start(
     machine: dict[str, str], tmp_path: Path
 ) -> None:
-    """Debian is told so for the time of the call; noise is in a file; others are installed."""
+    """Debian is told so for the time of the call; noise is in a file; others are
+    installed.
+    """
     policy = tmp_path / "policy-rc.d"
-    command = [ROOT / ".ci" / "install-packages", tmp_path / "log", "absent", "nginx-light"]
+    command = [
+        ROOT / ".ci" / "install-packages",
+        tmp_path / "log",
+        "absent",
+        "nginx-light",
+    ]
     # One that a killed run left has no effect, and is replaced.
     policy.write_text("#!/bin/sh\n# made by the tests of spack-cache-db\nexit 0\n")
     done = completed(command, env=machine)
@@ -76,7 +85,15 @@ def test_outcomes_are_written_as_they_come(tmp_path: Path) -> None:
     results = tmp_path / "results.txt"
     environment = {**os.environ, RESULTS: str(results), "PYTHONPATH": str(ROOT)}
     environment.pop("PYTEST_XDIST_WORKER", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_some.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "test_some.py",
+    ]
     assert completed(command, cwd=tmp_path, env=environment).returncode == -9
     assert results.read_text().splitlines() == [
         "passed test_some.py::test_good",

@@ -1,4 +1,6 @@
-"""`verify` reports every cell and every row that is not what the sources give, and nothing else."""
+"""`verify` reports every cell and every row that is not what the sources give, and
+nothing else.
+"""
 
 import shutil
 import sqlite3
@@ -24,7 +26,9 @@ FROM_OPTIONS = {"recipes": {"namespace", "url"}}
 
 @pytest.fixture(scope="module")
 def every_kind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A folder with sources of every kind, and a database of them in which no table is empty."""
+    """A folder with sources of every kind, and a database of them in which no table is
+    empty.
+    """
     folder = tmp_path_factory.mktemp("every")
     sources = write_every_kind(folder / "in")
     build(
@@ -50,12 +54,15 @@ def changed(file: Path, change: Callable[[sqlite3.Connection], object]) -> Path:
 
 
 def columns_of(conn: sqlite3.Connection) -> dict[str, list[str]]:
-    """Return the columns of each table that stores rows, those of full-text indexes included."""
+    """Return the columns of each table that stores rows, those of full-text indexes
+    included.
+    """
     tables = conn.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
     return {
-        name: [row[1] for row in conn.execute(f"PRAGMA table_info([{name}])")] for (name,) in tables
+        name: [row[1] for row in conn.execute(f"PRAGMA table_info([{name}])")]
+        for (name,) in tables
     }
 
 
@@ -66,7 +73,9 @@ def other_value(value: Any) -> Any:
     return value + b"x" if isinstance(value, bytes) else f"{value or ''}x"
 
 
-def change_cell(conn: sqlite3.Connection, table: str, column: str, columns: list[str]) -> None:
+def change_cell(
+    conn: sqlite3.Connection, table: str, column: str, columns: list[str]
+) -> None:
     """Change a cell of the last row of a table."""
     row = conn.execute(f"SELECT * FROM [{table}]").fetchall()[-1]
     where = " AND ".join(f"[{name}] IS ?" for name in columns)
@@ -84,14 +93,18 @@ def test_a_database_of_every_kind_of_source_is_what_they_give(
     assert [each.path for each in found.faults] == [f"{sources}/pages/refused.md"]
     with closing(sqlite3.connect(file)) as conn:
         for table in columns_of(conn):
-            assert conn.execute(f"SELECT 1 FROM [{table}]").fetchone(), f"{table} is empty"
+            assert conn.execute(f"SELECT 1 FROM [{table}]").fetchone(), (
+                f"{table} is empty"
+            )
 
 
 @pytest.mark.slow
 def test_a_changed_cell_in_any_column_of_any_table_is_reported(
     every_kind: tuple[Path, Path],
 ) -> None:
-    """The first, second, … column of every table at once; exactly these cells are reported."""
+    """The first, second, … column of every table at once; exactly these cells are
+    reported.
+    """
     sources, file = every_kind
     with closing(sqlite3.connect(file)) as conn:
         tables = columns_of(conn)
@@ -100,7 +113,8 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
         cells = {
             table: columns[place]
             for table, columns in tables.items()
-            if place < len(columns) and columns[place] not in FROM_OPTIONS.get(table, ())
+            if place < len(columns)
+            and columns[place] not in FROM_OPTIONS.get(table, ())
             if not table.startswith("sqlite_stat")
         }
 
@@ -121,9 +135,13 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
 
 
 def test_every_difference_names_its_row(samples_file: Path, tmp_path: Path) -> None:
-    """Changed cells, missing and superfluous rows, and tables that a build does not create."""
+    """Changed cells, missing and superfluous rows, and tables that a build does not
+    create.
+    """
     with closing(sqlite3.connect(samples_file)) as conn:
-        ((one,), (two,)) = conn.execute("SELECT hash FROM specs WHERE id < 3").fetchall()
+        ((one,), (two,)) = conn.execute(
+            "SELECT hash FROM specs WHERE id < 3"
+        ).fetchall()
         ((key, count),) = conn.execute(
             "SELECT id, spec_count FROM packages WHERE name = 'py-mpi4py'"
         ).fetchall()
@@ -156,10 +174,14 @@ def test_every_difference_names_its_row(samples_file: Path, tmp_path: Path) -> N
 def test_of_very_many_rows_the_number_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A database of other sources has one line for each table of which nearly all is different."""
+    """A database of other sources has one line for each table of which nearly all is
+    different.
+    """
     monkeypatch.setattr(verification, "MOST_ROWS", 3)
     build(SAMPLES, tmp_path / "x.db")
-    file = changed(tmp_path / "x.db", lambda conn: conn.execute("UPDATE listings SET size = 'x'"))
+    file = changed(
+        tmp_path / "x.db", lambda conn: conn.execute("UPDATE listings SET size = 'x'")
+    )
     (found,) = verify(file, SAMPLES).differences
     assert str(found) == "listings: more than 3 rows: is 425 rows, expected 425 others"
 
@@ -179,7 +201,11 @@ def test_of_each_table_the_first_differences_are_reported(tmp_path: Path) -> Non
 
 def test_a_history_needs_the_sources_of_its_snapshots(tmp_path: Path) -> None:
     """One sentence says so, instead of a line for each row of each snapshot."""
-    mirrors, file, older = tmp_path / "mirrors", tmp_path / "x.db", tmp_path / "older.db"
+    mirrors, file, older = (
+        tmp_path / "mirrors",
+        tmp_path / "x.db",
+        tmp_path / "older.db",
+    )
     build([file, night(mirrors, "a")], file, snapshot="2026-11-24")
     shutil.copy(file, older)
     build([file, night(mirrors, "b")], file, snapshot="2026-11-25")
@@ -189,11 +215,15 @@ def test_a_history_needs_the_sources_of_its_snapshots(tmp_path: Path) -> None:
         f"Error: {file} has snapshots (site-2026-11-25, site-2026-11-24): give their sources, such "
         "as the database that it was built on, and --snapshot DATE (snapshot=)\n",
     )
-    assert run("verify", file, older, mirrors, "--snapshot", "2026-11-25").exit_code == 0
+    assert (
+        run("verify", file, older, mirrors, "--snapshot", "2026-11-25").exit_code == 0
+    )
 
 
 def test_options_that_a_database_records_are_taken_from_it(tmp_path: Path) -> None:
-    """The release that comes first, the addresses of recipes, and that paths are left out."""
+    """The release that comes first, the addresses of recipes, and that paths are left
+    out.
+    """
     sources = write_every_kind(tmp_path / "in")
     options: dict[str, Any] = {
         "first": "v0.22",
@@ -208,7 +238,9 @@ def test_options_that_a_database_records_are_taken_from_it(tmp_path: Path) -> No
 
 
 def test_the_command_prints_differences_faults_and_totals(tmp_path: Path) -> None:
-    """One line each, faults on standard error; exit status 1 if there is any, else 0."""
+    """One line each, faults on standard error; exit status 1 if there is any, else
+    0.
+    """
     folder = write(tmp_path / "in", a=page("zlib", "develop", [spec(1)]))
     build(folder, tmp_path / "x.db")
     result = run("verify", tmp_path / "x.db", folder, "--jobs", 1)
@@ -229,5 +261,6 @@ def test_the_command_prints_differences_faults_and_totals(tmp_path: Path) -> Non
     result = run("verify", tmp_path / "x.db", folder, "--jobs", 1)
     assert result.exit_code == 1
     assert (
-        result.stderr == f"{folder}/b.md: the file is empty, expected a page that starts with ---\n"
+        result.stderr
+        == f"{folder}/b.md: the file is empty, expected a page that starts with ---\n"
     )

@@ -1,4 +1,6 @@
-"""Files, texts and bytes of others come into the package through its bounded readers alone."""
+"""Files, texts and bytes of others come into the package through its bounded readers
+alone.
+"""
 
 import re
 from collections.abc import Iterator
@@ -22,15 +24,17 @@ READING = re.compile(
     r"|(?<![\w.])open(?=\()|\.(?:open|read_text|read_bytes|decompress|decompressobj|fromfile)(?=\()"
     rf"|import (?:{LIBRARIES}) as \w+|from (?:{LIBRARIES}) import (?!JSONDecodeError).*"
 )
-"""Whatever reads a file, a stream or the network, makes values of YAML, or unpacks bytes.
+"""Whatever reads a file, a stream or the network, makes values of YAML, or unpacks
+bytes.
 
-What reads a text or bytes that are in memory and does not make much more of them, such as
-`json.loads`, is not among them. Libraries are imported under their own names, so that they are
-found.
+What reads a text or bytes that are in memory and does not make much more of them, such
+as `json.loads`, is not among them. Libraries are imported under their own names, so
+that they are found.
 """
 
 WAYS_IN = {
-    # The bounded readers: of files, YAML, archives, compressed indexes, and the network.
+    # The bounded readers: of files, YAML, archives, compressed indexes, and the
+    # network.
     "bounded_files": "os.open",
     "bounded_yaml": "yaml.CSafeLoader yaml.SafeLoader yaml.composer",
     "sources.archives": ".open gzip.GzipFile tarfile.open zipfile.ZipFile "
@@ -40,7 +44,8 @@ WAYS_IN = {
     "sources.fetch.web": "httpx.AsyncClient",
     # Standard input, at most as many bytes as a file may have.
     "cli.cover": "sys.stdin",
-    # Databases, whose header and statements are checked before anything is read from them.
+    # Databases, whose header and statements are checked before anything is read from
+    # them.
     "database_file": "sqlite3.connect",
     # Package data in such a database: at most as many bytes as package data may have.
     "schema.older": ".decompress zstandard.ZstdDecompressor",
@@ -72,13 +77,15 @@ WAYS_IN = {
 }
 """What each module reads with, sorted.
 
-To add an entry, say above it why a stranger's input cannot take more memory or time there than it
-may. Whoever can uses `bounded_files` and `bounded_yaml` instead.
+To add an entry, say above it why a stranger's input cannot take more memory or time
+there than it may. Whoever can uses `bounded_files` and `bounded_yaml` instead.
 """
 
 
 def ways_in() -> Iterator[tuple[str, str]]:
-    """Yield each module of the package and of the plugins that reads something, with the ways."""
+    """Yield each module of the package and of the plugins that reads something, with
+    the ways.
+    """
     for folder in (ROOT / "builder" / "spack_cache_db", ROOT / "plugins"):
         for path in sorted(folder.rglob("*.py")):
             name = ".".join(path.relative_to(folder).with_suffix("").parts)
@@ -88,7 +95,9 @@ def ways_in() -> Iterator[tuple[str, str]]:
 
 
 def test_there_is_no_other_way_in() -> None:
-    """Modules read files, YAML, archives, databases and the network only as it is listed here."""
+    """Modules read files, YAML, archives, databases and the network only as it is
+    listed here.
+    """
     assert dict(ways_in()) == WAYS_IN
 
 
@@ -102,9 +111,15 @@ DOUBLING = "\n".join(
     ("text", "arguments"),
     [
         ("mirrors: {m: *a24}", ("fetch", "-o", "{folder}/out", "--mirrors")),
-        ("databases: {spack-cache: {title: *a24}}", ("serve", "{samples_file}", "--metadata")),
+        (
+            "databases: {spack-cache: {title: *a24}}",
+            ("serve", "{samples_file}", "--metadata"),
+        ),
         ("spack: {specs: [*a24]}", ("cover", "{path}", "{samples_file}")),
-        ("spack: {packages: {all: {require: *a24}}}", ("cover", "{path}", "{samples_file}")),
+        (
+            "spack: {packages: {all: {require: *a24}}}",
+            ("cover", "{path}", "{samples_file}"),
+        ),
         ("spec: *a24", ("build", "-o", "{folder}/x.db", "{path}")),
         ("---", ("build", "-o", "{folder}/x.db", "{path}")),
     ],
@@ -112,12 +127,18 @@ DOUBLING = "\n".join(
 def test_aliases_that_double_take_no_memory(
     text: str, arguments: tuple[str, ...], samples_file: Path, tmp_path: Path
 ) -> None:
-    """A kilobyte of YAML that stands for 50 million values is refused by every command."""
+    """A kilobyte of YAML that stands for 50 million values is refused by every
+    command.
+    """
     path = tmp_path / "doubling.yaml"
-    path.write_text(f"{DOUBLING}\n{text}\n" if text != "---" else f"---\n{DOUBLING}\n---\n")
+    path.write_text(
+        f"{DOUBLING}\n{text}\n" if text != "---" else f"---\n{DOUBLING}\n---\n"
+    )
     places = {"folder": tmp_path, "samples_file": samples_file, "path": path}
     words = [each.format(**places) for each in arguments]
-    status, megabytes, output = peak_memory(*words, *([] if str(path) in words else [path]))
+    status, megabytes, output = peak_memory(
+        *words, *([] if str(path) in words else [path])
+    )
     assert status in (1, 2)
     assert "aliases" in output
     assert "Traceback" not in output

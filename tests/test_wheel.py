@@ -1,4 +1,6 @@
-"""What is published, the wheel and the sdist, is whole: each works alone, far from the checkout."""
+"""What is published, the wheel and the sdist, is whole: each works alone, far from the
+checkout.
+"""
 
 import re
 import subprocess
@@ -42,7 +44,10 @@ ARGUMENTS = {
     "deps": ("deps", "--help"),
     "diff": ("diff", "develop", "develop", FILE, "--json"),
     "export-static": ("export-static", FILE, "-o", "public"),
-    "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
+    "fetch": (
+        "fetch",
+        "--help",
+    ),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
     "history": ("history", SPEC, FILE, "--json"),
     "info": ("info", FILE),
@@ -52,7 +57,9 @@ ARGUMENTS = {
     "stacks": ("stacks", FILE),
     "verify": ("verify", FILE, SAMPLES),
 }
-"""How each command is called that ends by itself, in the order in which they are called."""
+"""How each command is called that ends by itself, in the order in which they are
+called.
+"""
 
 FOLDERS = ("pages", "plugins", "static", "static-site", "templates")
 """The folders of the site, which are at the root of a checkout."""
@@ -60,14 +67,27 @@ FOLDERS = ("pages", "plugins", "static", "static-site", "templates")
 OWN = (
     *("/", "/packages", "/releases", "/stacks", "/about", "/suggest.json?q=mpi"),
     *(f"/spec/{HASH}", f"/spec/{HASH}.json"),
-    *("/package/py-mpi4py", "/package/py-mpi4py.json", "/badge/py-mpi4py.svg", "/stack/e4s"),
-    *(f"/{name}?q={SPEC}" for name in ("find", "find.json", "find.csv", "find.atom", "cover")),
+    *(
+        "/package/py-mpi4py",
+        "/package/py-mpi4py.json",
+        "/badge/py-mpi4py.svg",
+        "/stack/e4s",
+    ),
+    *(
+        f"/{name}?q={SPEC}"
+        for name in ("find", "find.json", "find.csv", "find.atom", "cover")
+    ),
     *("/diff/develop-2025-04-20...develop", "/diff?old=develop-2025-04-20&new=develop"),
     *("/coverage/develop", "/release/develop", "/spack-cache.db"),
     *("/robots.txt", "/sitemap.xml", "/opensearch.xml"),
 )
 STOCK = (
-    *("/static/site.css", "/spack-cache", "/spack-cache/builds", "/spack-cache.json?sql=select+1"),
+    *(
+        "/static/site.css",
+        "/spack-cache",
+        "/spack-cache/builds",
+        "/spack-cache.json?sql=select+1",
+    ),
     *("/spack-cache/builds.json?_shape=array", "/spack-cache/packages.csv"),
     *("/spack-cache/packages/1", "/spack-cache/specs?_facet=stacks"),
     "/spack-cache/compilers_of_release?release=develop",
@@ -84,10 +104,15 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
-    """The package has the site and the sample pages, byte for byte, and nothing is beside it."""
+    """The package has the site and the sample pages, byte for byte, and nothing is
+    beside it.
+    """
     with ZipFile(published[1]) as wheel:
         assert "spack_cache_db/py.typed" in wheel.namelist()
-        beside = {name.partition("/")[0].removesuffix(".dist-info") for name in wheel.namelist()}
+        beside = {
+            name.partition("/")[0].removesuffix(".dist-info")
+            for name in wheel.namelist()
+        }
         prefix = "spack_cache_db/site/files/"
         held = {
             name.removeprefix(prefix): wheel.read(name)
@@ -96,15 +121,24 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
         }
     assert beside == {"spack_cache_db", f"spack_cache_db-{version('spack-cache-db')}"}
     folders = (ROOT / name for name in FOLDERS)
-    files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
+    files = [
+        path
+        for folder in folders
+        for path in folder.rglob("*.*")
+        if path.suffix != ".pyc"
+    ]
     named = ("datasette.yml", "metadata.yml", "settings.json")
     wanted = [*(ROOT / name for name in named), *files]
-    assert held == {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted}
+    assert held == {
+        path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted
+    }
 
 
 @pytest.mark.slow
 def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
-    """The long description has no link and no picture that only a checkout can follow."""
+    """The long description has no link and no picture that only a checkout can
+    follow.
+    """
     with ZipFile(published[1]) as wheel:
         (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
         metadata = message_from_bytes(wheel.read(name))
@@ -118,7 +152,9 @@ def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
 def test_the_sdist_is_what_the_wheel_is_made_of(
     published: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """A wheel built from the unpacked sdist has the same bytes as the one from the checkout."""
+    """A wheel built from the unpacked sdist has the same bytes as the one from the
+    checkout.
+    """
     completed(["tar", "-xzf", published[0], "-C", tmp_path], check=True)
     unpacked = tmp_path / published[0].name.removesuffix(".tar.gz")
     _build(unpacked, tmp_path / "again", "-t", "wheel")
@@ -128,7 +164,9 @@ def test_the_sdist_is_what_the_wheel_is_made_of(
 
 @pytest.mark.slow
 def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
-    """Each file that git would keep is in the sdist, so that all tests can run there."""
+    """Each file that git would keep is in the sdist, so that all tests can run
+    there.
+    """
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = completed(command, cwd=ROOT)
     if listed.returncode != 0 or not (ROOT / ".git").exists():
@@ -141,7 +179,9 @@ def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> None:
-    """In a fresh environment each command does what it does in a checkout, and every page shows."""
+    """In a fresh environment each command does what it does in a checkout, and every
+    page shows.
+    """
     bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "run.lock")
     assert set(COMMANDS) <= {*ARGUMENTS, "serve"}
     here, there = tmp_path / "here", tmp_path / "there"
@@ -159,10 +199,18 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the oldest have wheels for 3.11 alone")
-def test_the_oldest_dependencies_suffice(published: tuple[Path, Path], tmp_path: Path) -> None:
-    """With the least that the wheel asks for, each command and every page works all the same."""
-    bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "oldest.lock")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="the oldest have wheels for 3.11 alone"
+)
+def test_the_oldest_dependencies_suffice(
+    published: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """With the least that the wheel asks for, each command and every page works all the
+    same.
+    """
+    bin_folder = _installed(
+        published[1], tmp_path / "environment", LOCKS / "oldest.lock"
+    )
     _printed(tmp_path / "there", bin_folder / "spack-cache-db")
     serve = (bin_folder / "spack-cache-db", "serve", FILE, "--workers", "2")
     with _serving(tmp_path / "there", *serve) as address:
@@ -170,13 +218,17 @@ def test_the_oldest_dependencies_suffice(published: tuple[Path, Path], tmp_path:
 
 
 @pytest.mark.slow
-def test_the_least_install_answers(published: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_least_install_answers(
+    published: tuple[Path, Path], tmp_path: Path
+) -> None:
     """Without extras a file can be queried; `serve` names the extra that it needs."""
     needed = {re.split(r"\W", each)[0].lower() for each in _project()["dependencies"]}
     lock = (LOCKS / "run.lock").read_text(encoding="utf-8")
     entries = re.split(r"^(?=\w)", lock, flags=re.MULTILINE)
     least = tmp_path / "least.lock"
-    least.write_text("".join(each for each in entries if each.partition("==")[0] in needed))
+    least.write_text(
+        "".join(each for each in entries if each.partition("==")[0] in needed)
+    )
     bin_folder = _installed(published[1], tmp_path / "environment", least)
     build([SAMPLES], tmp_path / FILE)
     (tmp_path / "specs.txt").write_text(SPEC)
@@ -185,7 +237,8 @@ def test_the_least_install_answers(published: tuple[Path, Path], tmp_path: Path)
         if extra is None:
             ran = _ran(tmp_path, bin_folder / "spack-cache-db", *ARGUMENTS[name])
             assert (ran.returncode, ran.stdout == "") == (0, False), ran.stderr
-    # The other commands name their extras in the same way: see tests/cli/test_loading.py.
+    # The other commands name their extras in the same way: see
+    # tests/cli/test_loading.py.
     ran = _ran(tmp_path, bin_folder / "spack-cache-db", "serve", FILE)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
     assert ran.stderr.endswith(f"install the extra `{COMMANDS['serve'].extra}`\n")
@@ -193,7 +246,9 @@ def test_the_least_install_answers(published: tuple[Path, Path], tmp_path: Path)
 
 def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
     """`oldest.lock` names the lower bound of each dependency in pyproject.toml."""
-    extras = [each for extra in _project()["optional-dependencies"].values() for each in extra]
+    extras = [
+        each for extra in _project()["optional-dependencies"].values() for each in extra
+    ]
     asked = [each for each in [*_project()["dependencies"], *extras] if "[" not in each]
     lock = (LOCKS / "oldest.lock").read_text(encoding="utf-8")
     pattern = re.compile(r"^([\w-]+)[>=]=([\d.]+?)(?:\.0)*(?![\d.])", re.MULTILINE)
@@ -231,9 +286,15 @@ def _project() -> dict[str, Any]:
 def _every_kind_of_page(address: str) -> None:
     """Ask for a page of each route, and for Datasette's own."""
     paths = [page.partition("?")[0] for page in OWN]
-    unasked = [route for route, *_ in ROUTES if not any(re.match(route, path) for path in paths)]
+    unasked = [
+        route
+        for route, *_ in ROUTES
+        if not any(re.match(route, path) for path in paths)
+    ]
     assert unasked == []
-    with httpx.Client(base_url=address, timeout=30, follow_redirects=True, verify=False) as client:
+    with httpx.Client(
+        base_url=address, timeout=30, follow_redirects=True, verify=False
+    ) as client:
         answers = {page: client.get(page).status_code for page in (*OWN, *STOCK)}
         missing = client.get("/package/no-such-package")
         home = client.get("/")
@@ -246,19 +307,24 @@ def _every_kind_of_page(address: str) -> None:
 def _build(source: Path, folder: Path, *options: str) -> None:
     """Build the sdist and the wheel, or one of them, from a checkout."""
     completed(
-        [sys.executable, "-m", "hatchling", "build", "-d", folder, *options], cwd=source, check=True
+        [sys.executable, "-m", "hatchling", "build", "-d", folder, *options],
+        cwd=source,
+        check=True,
     )
 
 
 def _installed(wheel: Path, environment: Path, lock: Path) -> Path:
-    """Install a wheel and what a lock names into a fresh environment; return its commands."""
+    """Install a wheel and what a lock names into a fresh environment; return its
+    commands.
+    """
     uv = [sys.executable, "-m", "uv"]
     completed([*uv, "venv", "-q", "--python", sys.executable, environment], check=True)
     pip, python = [*uv, "pip"], ["--python", environment / "bin" / "python"]
     install = [*pip, "install", "-q", "--no-deps", *python]
     completed([*install, "--require-hashes", "-r", lock], check=True)
     completed([*install, "--offline", wheel], check=True)
-    # Nothing was fetched that the lock does not name, and nothing that is needed is missing.
+    # Nothing was fetched that the lock does not name, and nothing that is needed is
+    # missing.
     completed([*pip, "check", "-q", *python], check=True)
     return environment / "bin"
 

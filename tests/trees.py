@@ -8,7 +8,9 @@ from typing import Any
 from tests.indexes import real
 
 INSTALLED_AT = 1_701_820_800
-"""2023-12-06 00:00:00 in UTC; each record of `real_tree` is installed a minute after the last."""
+"""2023-12-06 00:00:00 in UTC; each record of `real_tree` is installed a minute after
+the last.
+"""
 
 
 def installed(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -37,13 +39,19 @@ def write_tree(folder: Path, records: Iterable[dict[str, Any]]) -> Path:
 def real_tree() -> list[dict[str, Any]]:
     """Return records of a real index as if they were installed, hdf5 explicitly."""
     records = json.loads(real())["database"]["installs"].values()
-    needed = {to["hash"] for each in records for to in each["spec"].get("dependencies", ())}
+    needed = {
+        to["hash"] for each in records for to in each["spec"].get("dependencies", ())
+    }
     found = []
     for at, each in enumerate(records):
         spec = each["spec"]
         if at % 3 == 0 and spec["hash"] not in needed:
             continue
-        path = (spec.get("external") or {}).get("path") or f"/opt/sw/{spec['name']}-{spec['hash']}"
+        path = (spec.get("external") or {}).get(
+            "path"
+        ) or f"/opt/sw/{spec['name']}-{spec['hash']}"
         when, explicit = INSTALLED_AT + 60 * at, spec["name"] == "hdf5"
-        found.append(installed(spec, path=path, installation_time=when, explicit=explicit))
+        found.append(
+            installed(spec, path=path, installation_time=when, explicit=explicit)
+        )
     return found

@@ -1,4 +1,6 @@
-"""Builds one searchable SQLite database from pages and indexes of Spack build caches."""
+"""Builds one searchable SQLite database from pages and indexes of Spack build
+caches.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ __version__ = "0.1.0"
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return a public name or `__all__`, imported lazily to keep the commands fast."""
-        # `from spack_cache_db import schema` calls this first if schema is not imported yet.
+        """Return a public name or `__all__`, imported lazily to keep the commands
+        fast.
+        """
+        # `from spack_cache_db import schema` calls this first if schema is not imported
+        # yet.
         if find_spec(f"{__name__}.{name}") is None:
             api = import_module(f"{__name__}.api")
             if name == "__all__" or name in api.__all__:

@@ -1,4 +1,6 @@
-"""The public Python API; `spack_cache_db` imports a name from this module when it is used."""
+"""The public Python API; `spack_cache_db` imports a name from this module when it is
+used.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,8 @@ __all__ = [
 class Cache(OpenFile):
     """A database that stays open and caches its small tables: `Cache("x.db").find(…)`.
 
-    Its methods are the functions of the same names without their first argument. It can be shared
-    by threads, sent to other processes, and closed by `with`.
+    Its methods are the functions of the same names without their first argument. It can
+    be shared by threads, sent to other processes, and closed by `with`.
 
     Args:
         file: the database, as text or `Path`.

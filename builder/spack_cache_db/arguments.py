@@ -1,7 +1,8 @@
 """Checks the arguments of the public functions, before anything is read or written.
 
-An argument has one name and one kind in all functions, so one table has the kinds by name. Paths
-and databases are checked where they are opened (`bounded_files`, `query.database`).
+An argument has one name and one kind in all functions, so one table has the kinds by
+name. Paths and databases are checked where they are opened (`bounded_files`,
+`query.database`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from spack_cache_db.errors import ArgumentError
 P = ParamSpec("P")
 T = TypeVar("T")
 Checker = Callable[[str, Any], Any]
-"""Returns the value of an argument, given its name; raises `ArgumentError` if it has no such kind.
-An iterable becomes a tuple, because it can be read only once."""
+"""Returns the value of an argument, given its name; raises `ArgumentError` if it has no
+such kind. An iterable becomes a tuple, because it can be read only once.
+"""
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
@@ -31,14 +33,18 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def checked_with(options: Iterable[str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return the decorator `checked` for a function whose `**options` have these names."""
+    """Return the decorator `checked` for a function whose `**options` have these
+    names.
+    """
     return lambda function: _checked(function, tuple(options))
 
 
 def _checked(function: Callable[P, T], options: tuple[str, ...]) -> Callable[P, T]:
     signature = inspect.signature(function)
     parameters = signature.parameters.values()
-    named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [
+        one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     known = (*named, *options)
 
     @wraps(function)
@@ -52,7 +58,9 @@ def _checked(function: Callable[P, T], options: tuple[str, ...]) -> Callable[P, 
             raise ArgumentError(f"{function.__name__}: {error}") from None
         # The options are in a mapping of their own.
         values = [bound.arguments]
-        values += [value for name, value in bound.arguments.items() if name not in named]
+        values += [
+            value for name, value in bound.arguments.items() if name not in named
+        ]
         for arguments in values:
             for name in arguments.keys() & CHECKERS.keys():
                 arguments[name] = CHECKERS[name](name, arguments[name])
@@ -69,8 +77,12 @@ def _unknown(function: str, name: str, known: Iterable[str]) -> str:
 
 
 def wrong(name: str, value: object, expected: str) -> ArgumentError:
-    """Return the error of an argument: its name, its value with the type, and what is expected."""
-    return ArgumentError(f"{name} is {value!r:.60} ({type(value).__name__}), expected {expected}")
+    """Return the error of an argument: its name, its value with the type, and what is
+    expected.
+    """
+    return ArgumentError(
+        f"{name} is {value!r:.60} ({type(value).__name__}), expected {expected}"
+    )
 
 
 def text(name: str, value: object) -> str:
@@ -107,11 +119,15 @@ def whole_number(name: str, value: object, least: int) -> int:
     """Return a whole number of at least `least`."""
     # `True` is an int in Python.
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{name} is {value!r:.60}, expected a whole number from {least}")
+        raise ArgumentError(
+            f"{name} is {value!r:.60}, expected a whole number from {least}"
+        )
     return value
 
 
-def number(name: str, value: object, least: float = 0, *, is_more: bool = False) -> float:
+def number(
+    name: str, value: object, least: float = 0, *, is_more: bool = False
+) -> float:
     """Return a number of at least `least`; with `is_more`, a larger one."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # A comparison with NaN is false.
@@ -210,7 +226,9 @@ CHECKERS: Mapping[str, Checker] = {
     **dict.fromkeys(("name", "new", "old", "query", "spec"), text),
     **dict.fromkeys(_OPTIONAL_TEXTS.split(), optional_text),
     **dict.fromkeys(("drop", "keep_stacks", "urls"), texts),
-    **dict.fromkeys(("explicit", "force", "keep_going", "with_hashes", "without_paths"), switch),
+    **dict.fromkeys(
+        ("explicit", "force", "keep_going", "with_hashes", "without_paths"), switch
+    ),
     **dict.fromkeys(("jobs", "max_page_size"), _count_from(1)),
     **dict.fromkeys(("keep_snapshots", "newest"), _optional(_count_from(1))),
     "limit": _optional(_count_from(0)),

@@ -1,7 +1,8 @@
-"""Reads untrusted files within limits and without blocking; writes our own files; checks paths.
+"""Reads untrusted files within limits and without blocking; writes our own files;
+checks paths.
 
-Pipes, which would block, devices, which are endless, and sparse files, which take gigabytes of
-memory and no disk, are refused. Links are followed under the same rules.
+Pipes, which would block, devices, which are endless, and sparse files, which take
+gigabytes of memory and no disk, are refused. Links are followed under the same rules.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class LargeFileFault(FileFault):
 
 
 def open_regular(path: str | Path) -> FileIO:
-    """Open a regular file for reading; raises `FileFault` for other files, or `OSError`."""
+    """Open a regular file for reading; raises `FileFault` for other files, or
+    `OSError`.
+    """
     # Without O_NONBLOCK, opening a pipe blocks.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
@@ -59,17 +62,20 @@ def open_regular(path: str | Path) -> FileIO:
         return FileIO(descriptor)
     os.close(descriptor)
     raise FileFault(
-        path, f"is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, expected a regular file"
+        path,
+        f"is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, expected a regular file",
     )
 
 
-def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> bytes | None:
+def read_wanted(
+    path: str | Path, limit_of: Callable[[bytes], int | None]
+) -> bytes | None:
     """Return the bytes of a regular file; None to skip it.
 
     Args:
         path: the file.
-        limit_of: returns the maximum size for a file with these first bytes (at least `HEAD` of
-            them, or all), or None to skip the file.
+        limit_of: returns the maximum size for a file with these first bytes (at least
+            `HEAD` of them, or all), or None to skip the file.
 
     Raises:
         LargeFileFault: it has more bytes.
@@ -85,10 +91,12 @@ def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> by
             return None
         if len(data) < size <= limit:
             _require_no_hole(stream, path, size)
-            # Read again from the start, because joining two parts would double the memory.
+            # Read again from the start, because joining two parts would double the
+            # memory.
             stream.seek(0)
             data = more = stream.read(size + 1)
-        # A file may grow or shrink while it is read, and files of the system may report size 0.
+        # A file may grow or shrink while it is read, and files of the system may report
+        # size 0.
         while more and len(data) != size and size <= limit:
             size = max(size, len(data))
             more = stream.read(size - len(data) + _FIRST)
@@ -104,11 +112,15 @@ def _require_no_hole(stream: FileIO, path: str | Path, size: int) -> None:
     with suppress(OSError, AttributeError):
         hole = stream.seek(0, os.SEEK_HOLE) if size > LARGE else size
     if hole < size:
-        raise FileFault(path, f"is a sparse file with a hole at byte {hole:,}, expected text")
+        raise FileFault(
+            path, f"is a sparse file with a hole at byte {hole:,}, expected text"
+        )
 
 
 def read_file(path: str | Path, limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes; raises as `read_wanted`."""
+    """Return the bytes of a regular file of at most `limit` bytes; raises as
+    `read_wanted`.
+    """
     data = read_wanted(path, lambda _: limit)
     assert data is not None
     return data
@@ -124,16 +136,20 @@ def sha256_of(path: Path) -> str:
 def alone_in(folder: Path, command: str) -> Iterator[None]:
     """Create a folder if it is missing, and lock it against other runs of a command.
 
-    The system releases the lock when the process ends. File systems without locks are not locked.
+    The system releases the lock when the process ends. File systems without locks are
+    not locked.
 
     Raises:
-        OutputError: another run has the lock, or the folder cannot be created or opened.
+        OutputError: another run has the lock, or the folder cannot be created or
+            opened.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise OutputError(f"{folder}: {reason(error)}, expected a folder to write into") from None
+        raise OutputError(
+            f"{folder}: {reason(error)}, expected a folder to write into"
+        ) from None
     try:
         with suppress(OSError):
             try:
@@ -147,7 +163,9 @@ def alone_in(folder: Path, command: str) -> Iterator[None]:
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Rename a file once its content is on disk, and flush the new name to disk as well."""
+    """Rename a file once its content is on disk, and flush the new name to disk as
+    well.
+    """
     _force_to_disk(part)
     part.replace(path)
     _force_to_disk(path.parent)
@@ -163,7 +181,11 @@ def _force_to_disk(path: Path) -> None:
 
 def unreadable(error: OSError | ValueError) -> str:
     """Return the reason why a file was not read."""
-    return reason(error) if isinstance(error, FileFault) else f"cannot be read: {reason(error)}"
+    return (
+        reason(error)
+        if isinstance(error, FileFault)
+        else f"cannot be read: {reason(error)}"
+    )
 
 
 AnyPath = str | os.PathLike[str]
@@ -184,8 +206,12 @@ def checked_paths(paths: object) -> list[str]:
     return checked
 
 
-def checked_file(name: str, file: object, description: str = "a file made by build") -> Path:
-    """Return the path of a file; raises `ArgumentError` with the name and the description."""
+def checked_file(
+    name: str, file: object, description: str = "a file made by build"
+) -> Path:
+    """Return the path of a file; raises `ArgumentError` with the name and the
+    description.
+    """
     path = _checked_path(name, file)
     if not path:
         raise ArgumentError(f"{name} is empty, expected the path of {description}")
@@ -193,6 +219,8 @@ def checked_file(name: str, file: object, description: str = "a file made by bui
 
 
 def _checked_path(name: str, value: object) -> str:
-    if isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str):
+    if isinstance(value, str | os.PathLike) and isinstance(
+        path := os.fspath(value), str
+    ):
         return path
     raise wrong(name, value, "str or Path")

@@ -1,6 +1,7 @@
 """Reads YAML within limits, as nodes with line numbers or as values.
 
-Nodes are counted while they are composed: libyaml crashes on deep nesting, PyYAML uses a thousand
+Nodes are counted while they are composed: libyaml crashes on deep nesting, PyYAML uses
+    a thousand
 bytes for each node, and a few aliases can repeat each other a billion times.
 """
 
@@ -18,7 +19,9 @@ from spack_cache_db.errors import LineFault
 
 
 class YamlBounds(NamedTuple):
-    """Limits of characters, of scalars, lists and mappings, and of levels, aliases written out."""
+    """Limits of characters, of scalars, lists and mappings, and of levels, aliases
+    written out.
+    """
 
     size: int = 2**20
     parts: int = 50_000
@@ -26,7 +29,9 @@ class YamlBounds(NamedTuple):
 
 
 CONFIGURATION_BOUNDS = YamlBounds()
-"""Limits of Spack's configuration files; the largest have some fifty thousand characters."""
+"""Limits of Spack's configuration files; the largest have some fifty thousand
+characters.
+"""
 
 METADATA_BOUNDS = YamlBounds(size=2**24, parts=500_000)
 """Limits of Datasette's metadata and settings, which contain queries of any length."""
@@ -40,7 +45,8 @@ def compose(
 ) -> yaml.Node | None:
     """Return the node of a text with one YAML document, None for an empty one.
 
-    Merge keys (`<<`) are resolved. Raises `LineFault` if the text is not YAML, or too large.
+    Merge keys (`<<`) are resolved. Raises `LineFault` if the text is not YAML, or too
+    large.
     """
     with _line_faults(text, path):
         node: yaml.Node | None = _Loader(text, bounds, path).get_single_node()
@@ -48,7 +54,9 @@ def compose(
 
 
 def load(text: str, bounds: YamlBounds) -> Any:
-    """Return the value of a text with one YAML document; scalars have the types of YAML 1.1."""
+    """Return the value of a text with one YAML document; scalars have the types of YAML
+    1.1.
+    """
     with _line_faults(text):
         loader = _Loader(text, bounds)
         node = loader.get_single_node()
@@ -64,10 +72,14 @@ def _line_faults(text: str, path: str = "") -> Iterator[None]:
         raise LineFault(fault.line, fault.message, path) from None
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
-        message = getattr(error, "problem", None) or getattr(error, "context", None) or error
+        message = (
+            getattr(error, "problem", None) or getattr(error, "context", None) or error
+        )
         # A fault at the end of the text is one of the last line.
         line = min(mark.line, text.removesuffix("\n").count("\n")) + 1 if mark else 0
-        raise LineFault(line, f"broken YAML: {' '.join(str(message).split())}", path) from None
+        raise LineFault(
+            line, f"broken YAML: {' '.join(str(message).split())}", path
+        ) from None
 
 
 def _children(node: Any) -> Iterable[yaml.Node]:
@@ -78,7 +90,9 @@ def _children(node: Any) -> Iterable[yaml.Node]:
 
 
 def part_count(node: yaml.Node) -> int:
-    """Return the number of scalars, lists and mappings in a node, with aliases written out."""
+    """Return the number of scalars, lists and mappings in a node, with aliases written
+    out.
+    """
     return 1 + sum(map(part_count, _children(node)))
 
 
@@ -97,13 +111,17 @@ def line_of(node: yaml.Node) -> int:
 
 
 def fault_at(node: yaml.Node, message: str) -> LineFault:
-    """Return a fault at the first line of a node, with the path that `compose` was given."""
+    """Return a fault at the first line of a node, with the path that `compose` was
+    given.
+    """
     return LineFault(line_of(node), message, node.start_mark.name)
 
 
 def is_nothing(node: yaml.Node) -> bool:
     """Return whether a node is YAML's null, as after a key without a value."""
-    return isinstance(node, yaml.ScalarNode) and not node.style and node.value in NOTHING
+    return (
+        isinstance(node, yaml.ScalarNode) and not node.style and node.value in NOTHING
+    )
 
 
 def text_of(node: yaml.Node, expected: str) -> str:
@@ -115,7 +133,9 @@ def text_of(node: yaml.Node, expected: str) -> str:
 
 
 def quoting_advice(node: yaml.Node) -> str:
-    """Return advice on a mapping that should be text, such as `- hdf5@1.14: +mpi`; else ""."""
+    """Return advice on a mapping that should be text, such as `- hdf5@1.14: +mpi`; else
+    "".
+    """
     children = [*_children(node)] if isinstance(node, yaml.MappingNode) else []
     texts = [child.value for child in children if isinstance(child, yaml.ScalarNode)]
     if len(children) != 2 or len(texts) != 2:
@@ -125,7 +145,8 @@ def quoting_advice(node: yaml.Node) -> str:
 
 
 def key_of(node: yaml.Node) -> tuple[str, str]:
-    """Return a key without its suffix, and how it merges with a lower one: `:`, `+`, `-` or "".
+    """Return a key without its suffix, and how it merges with a lower one: `:`, `+`,
+    `-` or "".
 
     A colon at its end is Spack's mark of a key that replaces another (`spack_yaml.py`).
     """
@@ -137,16 +158,22 @@ def key_of(node: yaml.Node) -> tuple[str, str]:
 
 
 def items_of(node: yaml.Node, expected: str) -> list[yaml.Node]:
-    """Return the items of a list that are not null; `LineFault` if the node is not a list."""
+    """Return the items of a list that are not null; `LineFault` if the node is not a
+    list.
+    """
     if is_nothing(node):
         return []
     if not isinstance(node, yaml.SequenceNode):
-        raise fault_at(node, f"expected a list of {expected}: lines that begin with '- '")
+        raise fault_at(
+            node, f"expected a list of {expected}: lines that begin with '- '"
+        )
     return [item for item in node.value if not is_nothing(item)]
 
 
 def entries_of(node: yaml.Node, expected: str) -> dict[str, yaml.Node]:
-    """Return the entries of a mapping; `LineFault` if it is not one, or has a key twice."""
+    """Return the entries of a mapping; `LineFault` if it is not one, or has a key
+    twice.
+    """
     if is_nothing(node):
         return {}
     if not isinstance(node, yaml.MappingNode):
@@ -169,13 +196,15 @@ if hasattr(yaml, "CSafeLoader"):
 class _Loader(*_BASES):  # type: ignore[misc]
     """Composes and counts nodes, and makes their values.
 
-    An alias is the last node with its anchor, as in YAML 1.2 (3.2.2.2) and Spack; PyYAML refuses a
-    repeated anchor.
+    An alias is the last node with its anchor, as in YAML 1.2 (3.2.2.2) and Spack;
+    PyYAML refuses a repeated anchor.
     """
 
     def __init__(self, text: str, bounds: YamlBounds, path: str = "") -> None:
         if len(text) > bounds.size:
-            raise LineFault(0, f"has {len(text):,} characters, expected at most {bounds.size:,}")
+            raise LineFault(
+                0, f"has {len(text):,} characters, expected at most {bounds.size:,}"
+            )
         stream = StringIO(text)
         stream.name = path
         type(self).__bases__[-1].__init__(self, stream)  # type: ignore[misc]  # the parser's
@@ -212,24 +241,38 @@ class _Loader(*_BASES):  # type: ignore[misc]
         own = [pair for pair in node.value if not pair[0].tag.endswith(":merge")]
         if len(own) < len(node.value):
             self.flatten_mapping(node)
-            # The last pair of a key counts, and those of the mapping itself are the last.
+            # The last pair of a key counts, and those of the mapping itself are the
+            # last.
             pairs = {str(key.value): (key, value) for key, value in node.value}
             names = {str(key.value) for key, _ in own}
-            node.value = own + [pair for name, pair in pairs.items() if name not in names]
+            node.value = own + [
+                pair for name, pair in pairs.items() if name not in names
+            ]
         return node
 
     def _add(self, part: Any, level: int, line: int) -> None:
-        """Count the event of a node, or a node that an alias repeats, with all nodes below it."""
-        bounds, is_scalar = self._bounds, isinstance(part, yaml.ScalarEvent | yaml.ScalarNode)
+        """Count the event of a node, or a node that an alias repeats, with all nodes
+        below it.
+        """
+        bounds, is_scalar = (
+            self._bounds,
+            isinstance(part, yaml.ScalarEvent | yaml.ScalarNode),
+        )
         level += not is_scalar
         self._parts += 1
         self._size += len(part.value) if is_scalar else 0
         if level > bounds.depth:
-            raise LineFault(line, f"is nested more than {bounds.depth} levels deep: use fewer")
+            raise LineFault(
+                line, f"is nested more than {bounds.depth} levels deep: use fewer"
+            )
         if self._parts > bounds.parts:
-            raise LineFault(0, f"has more than {bounds.parts:,} parts, aliases written out")
+            raise LineFault(
+                0, f"has more than {bounds.parts:,} parts, aliases written out"
+            )
         if self._size > bounds.size:
-            raise LineFault(0, f"has more than {bounds.size:,} characters, aliases written out")
+            raise LineFault(
+                0, f"has more than {bounds.size:,} characters, aliases written out"
+            )
         for child in _children(part):
             self._add(child, level, line)
 
@@ -237,11 +280,17 @@ class _Loader(*_BASES):  # type: ignore[misc]
         kind = node.tag.rpartition(":")[2]
         try:
             # Numbers of base 60 take quadratic time.
-            if kind != "str" and isinstance(node, yaml.ScalarNode) and len(node.value) > 1000:
+            if (
+                kind != "str"
+                and isinstance(node, yaml.ScalarNode)
+                and len(node.value) > 1000
+            ):
                 raise ValueError
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            raise fault_at(node, f"broken YAML: this is not a value of type {kind}") from None
+            raise fault_at(
+                node, f"broken YAML: this is not a value of type {kind}"
+            ) from None
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         mapping = super().construct_mapping(node, deep)

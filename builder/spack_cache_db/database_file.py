@@ -20,8 +20,9 @@ from spack_cache_db.schema import full_text, identity, older
 from spack_cache_db.schema.stored_types import type_checks
 
 _HEADER = struct.Struct(">16s 12x I 12x I 12x I 4x I")
-"""The magic string, the pages, the format of the schema, and our version and application (SQLite
-docs, "The Database Header")."""
+"""The magic string, the pages, the format of the schema, and our version and
+application (SQLite docs, "The Database Header").
+"""
 _SCHEMA_FORMAT = 4
 """The newest format of statements; SQLite reads 1 to 4."""
 _SYSTEM_ERRORS = (
@@ -53,14 +54,17 @@ RECORD = "build"
 """The key of an inspect file under which a build records its input."""
 
 LOOKED = "looked"
-"""The key of such a record with the time at which a build last looked at its sources."""
+"""The key of such a record with the time at which a build last looked at its
+sources.
+"""
 
 MAX_INSPECTION = 2**20
 """Largest inspect file that is read, in bytes; a usual file has a few thousand."""
 
 MOST_STEPS = 2_000_000_000
-"""Maximum of steps of SQLite's virtual machine for one statement: half a minute. The longest
-statement over 1.3 million listings takes a tenth of that."""
+"""Maximum of steps of SQLite's virtual machine for one statement: half a minute. The
+longest statement over 1.3 million listings takes a tenth of that.
+"""
 
 STEPS_AT_ONCE = 1_000_000
 
@@ -69,28 +73,38 @@ MOST_LENGTH = 16_000_000
 
 
 OLDEST_SQLITE = (3, 26, 0)
-"""The SQLite of RHEL 8. Datasette's `PRAGMA table_xinfo` is as old (SQLite docs, "Release
-History")."""
+"""The SQLite of RHEL 8. Datasette's `PRAGMA table_xinfo` is as old (SQLite docs,
+"Release History").
+"""
 
 
 def require_sqlite() -> None:
     """Check the SQLite that Python uses.
 
     Raises:
-        DatabaseError: it is older than `OLDEST_SQLITE`, or lacks JSON or full-text search.
+        DatabaseError: it is older than `OLDEST_SQLITE`, or lacks JSON or full-text
+            search.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
-        found = f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, which is too old"
+        found = (
+            f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, which is too old"
+        )
         raise DatabaseError(f"{found}; use a Python with SQLite {oldest} or newer")
     if missing := _missing_part():
-        found = f"{sys.executable} uses a SQLite {sqlite3.sqlite_version} without {missing}"
-        raise DatabaseError(f"{found}; use another Python, such as that of your distribution")
+        found = (
+            f"{sys.executable} uses a SQLite {sqlite3.sqlite_version} without {missing}"
+        )
+        raise DatabaseError(
+            f"{found}; use another Python, such as that of your distribution"
+        )
 
 
 @cache
 def _missing_part() -> str | None:
-    """Return the name of a part that SQLite was compiled without; None if it has all of them."""
+    """Return the name of a part that SQLite was compiled without; None if it has all of
+    them.
+    """
     statements = {
         "JSON": "SELECT value FROM json_each('[]')",
         "FTS5": "CREATE VIRTUAL TABLE temp.words USING fts5(tokens)",
@@ -115,7 +129,9 @@ def is_own(head: bytes) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a file is a spack-cache-db database; False if it cannot be read."""
+    """Return whether a file is a spack-cache-db database; False if it cannot be
+    read.
+    """
     try:
         with open_regular(path) as stream:
             return is_own(stream.read(HEAD))
@@ -131,8 +147,8 @@ def inspect_path(database: Path) -> Path:
 def looked_at(database: Path) -> str | None:
     """Return when `build` last looked at the sources of a database, in UTC (ISO 8601).
 
-    A build whose sources have nothing new leaves the database, and writes the time into its inspect
-    file. None if there is no such file, or it has no time.
+    A build whose sources have nothing new leaves the database, and writes the time into
+    its inspect file. None if there is no such file, or it has no time.
     """
     try:
         inspected = json.loads(read_file(inspect_path(database), MAX_INSPECTION))
@@ -144,7 +160,9 @@ def looked_at(database: Path) -> str | None:
 
 
 def looks_like_database(path: Path) -> bool:
-    """Return whether a file is meant to be a database, even if it is damaged or empty."""
+    """Return whether a file is meant to be a database, even if it is damaged or
+    empty.
+    """
     if path.suffix in _SUFFIXES:
         return True
     try:
@@ -155,9 +173,11 @@ def looks_like_database(path: Path) -> bool:
 
 
 def release_names(path: Path) -> list[str]:
-    """Return the releases of a spack-cache-db database of any schema version, in its order.
+    """Return the releases of a spack-cache-db database of any schema version, in its
+    order.
 
-    Only this table is read, because all versions have it; the statements are not checked.
+    Only this table is read, because all versions have it; the statements are not
+    checked.
 
     Raises:
         sqlite3.Error: the file is damaged, or the statement does not end.
@@ -172,8 +192,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open a database read-only.
 
     Raises:
-        DatabaseError: it is missing, not a spack-cache-db database, of another schema version, or
-            damaged.
+        DatabaseError: it is missing, not a spack-cache-db database, of another schema
+            version, or damaged.
     """
     check_header(path)
     connection = _connected(path)
@@ -184,12 +204,14 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 def open_source(path: Path) -> sqlite3.Connection:
-    """Open a database of this or an older schema version, with the tables of this version.
+    """Open a database of this or an older schema version, with the tables of this
+    version.
 
     Only the tables in `schema.older.READ` are those of this version.
 
     Raises:
-        DatabaseError: as `open_database`, except for older versions in `schema.older.FORMS`.
+        DatabaseError: as `open_database`, except for older versions in
+            `schema.older.FORMS`.
     """
     version = _read_version(path)
     if version not in older.FORMS:
@@ -224,8 +246,9 @@ def stored_json(text: str) -> Any:
 def damage_as_error(path: Path) -> Iterator[None]:
     """Turn exceptions of a database that cannot be read into `DatabaseError`.
 
-    What SQLite itself calls damage is damage (SQLite docs, "Result and Error Codes"). Any other
-    exception is a bug and is raised as it is, unless the database has a value that no build writes.
+    What SQLite itself calls damage is damage (SQLite docs, "Result and Error Codes").
+    Any other exception is a bug and is raised as it is, unless the database has a value
+    that no build writes.
     """
     try:
         yield
@@ -243,12 +266,23 @@ def damage_as_error(path: Path) -> Iterator[None]:
         raise known from None
 
 
-_OF_VALUES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""The exceptions of code that meets a value of another type than it expects, or a missing row."""
+_OF_VALUES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""The exceptions of code that meets a value of another type than it expects, or a
+missing row.
+"""
 
 
 def damage_of(path: Path, error: Exception) -> DatabaseError | None:
-    """Return the error of a database that is damaged, given an exception; None for a bug."""
+    """Return the error of a database that is damaged, given an exception; None for a
+    bug.
+    """
     if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
         return damaged(path, reason(error))
     # A value that is not JSON makes a statement fail that is right otherwise.
@@ -259,7 +293,9 @@ def damage_of(path: Path, error: Exception) -> DatabaseError | None:
 
 
 def _error_of_values(path: Path) -> DatabaseError | None:
-    """Return the error of a database with a value that no build writes; None without one."""
+    """Return the error of a database with a value that no build writes; None without
+    one.
+    """
     try:
         with closing(_connected(path)) as connection:
             _limit_steps(connection)
@@ -270,19 +306,26 @@ def _error_of_values(path: Path) -> DatabaseError | None:
 
 
 def wrong_value(connection: sqlite3.Connection) -> str | None:
-    """Return the first value in a database that no build writes, in words; None without one.
+    """Return the first value in a database that no build writes, in words; None without
+    one.
 
     A database of 150,000 binaries takes about a second.
     """
     for check in type_checks():
         row = connection.execute(check.sql).fetchone()
         if row is not None:
-            return f"a value of {check.table}.{check.column} {check.fault}: {row[0]!r:.40}"
+            return (
+                f"a value of {check.table}.{check.column} {check.fault}: {row[0]!r:.40}"
+            )
     return None
 
 
-def _error_of(path: Path, error: sqlite3.DatabaseError | StoredValueError) -> DatabaseError | None:
-    """Return the error that says why a database was not read; None for a wrong statement."""
+def _error_of(
+    path: Path, error: sqlite3.DatabaseError | StoredValueError
+) -> DatabaseError | None:
+    """Return the error that says why a database was not read; None for a wrong
+    statement.
+    """
     if isinstance(error, StoredValueError):
         return damaged(path, f"it has {error}")
     code = getattr(error, "sqlite_errorcode", None)
@@ -296,13 +339,19 @@ def _error_of(path: Path, error: sqlite3.DatabaseError | StoredValueError) -> Da
     code &= 0xFF
     if code == sqlite3.SQLITE_TOOBIG:
         value = f"a value of more than {MOST_LENGTH:,} bytes"
-        return DatabaseError(f"{path}: has {value}, which no build writes; build it again")
+        return DatabaseError(
+            f"{path}: has {value}, which no build writes; build it again"
+        )
     if code == sqlite3.SQLITE_INTERRUPT:
         steps = f"a statement takes more than {MOST_STEPS:,} steps of SQLite"
-        return DatabaseError(f"{path}: {steps}, which no database of a build needs; build it again")
+        return DatabaseError(
+            f"{path}: {steps}, which no database of a build needs; build it again"
+        )
     if code == sqlite3.SQLITE_FULL:
         advice = "free space there, or set TMPDIR to another folder"
-        return DatabaseError(f"{path}: no space left for temporary files of SQLite; {advice}")
+        return DatabaseError(
+            f"{path}: no space left for temporary files of SQLite; {advice}"
+        )
     if is_of_system(error):
         why = f"{reason(error)} ({error.sqlite_errorname})"
         return DatabaseError(f"{path}: cannot be read: {why}")
@@ -312,22 +361,31 @@ def _error_of(path: Path, error: sqlite3.DatabaseError | StoredValueError) -> Da
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether SQLite found a file to be damaged, or not to be a database."""
     code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return code is not None and code & 0xFF in (
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    )
 
 
 def is_of_system(error: sqlite3.Error) -> bool:
-    """Return whether the system failed, such as a full disk, and not a statement or a file."""
+    """Return whether the system failed, such as a full disk, and not a statement or a
+    file.
+    """
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _SYSTEM_ERRORS
 
 
 def is_interrupted(error: Exception) -> bool:
     """Return whether a statement was interrupted (SQLite docs, "SQLITE_INTERRUPT")."""
-    return isinstance(error, sqlite3.OperationalError) and error.args == ("interrupted",)
+    return isinstance(error, sqlite3.OperationalError) and error.args == (
+        "interrupted",
+    )
 
 
 def _limit_steps(connection: sqlite3.Connection) -> None:
-    """Interrupt each statement after `MOST_STEPS`, which only a hostile database exceeds."""
+    """Interrupt each statement after `MOST_STEPS`, which only a hostile database
+    exceeds.
+    """
     pieces = 0
 
     def begin(statement: str) -> None:
@@ -344,14 +402,18 @@ def _limit_steps(connection: sqlite3.Connection) -> None:
 
 
 def check_header(path: Path) -> None:
-    """Check the header of a file (SQLite's file format, 1.3); raises as `open_database`."""
+    """Check the header of a file (SQLite's file format, 1.3); raises as
+    `open_database`.
+    """
     version = _read_version(path)
     if version != identity.SCHEMA_VERSION:
         raise DatabaseError(f"{path}: {_other_version(path, version)}")
 
 
 def _read_version(path: Path) -> int:
-    """Return the schema version of a database; raises as `open_database`, but for the version."""
+    """Return the schema version of a database; raises as `open_database`, but for the
+    version.
+    """
     try:
         with open_regular(path) as file:
             header = file.read(_HEADER.size)
@@ -374,7 +436,9 @@ def _read_version(path: Path) -> int:
 
 
 def _check_size(path: Path, pages: int) -> None:
-    """Check that a file has all of its pages: SQLite reads a truncated one until it needs them."""
+    """Check that a file has all of its pages: SQLite reads a truncated one until it
+    needs them.
+    """
     size = path.stat().st_size
     expected = pages * identity.PAGE_SIZE
     if size != expected:
@@ -406,7 +470,9 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _closed_on_error(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """Close a connection if checks of its database fail; damage becomes `DatabaseError`."""
+    """Close a connection if checks of its database fail; damage becomes
+    `DatabaseError`.
+    """
     try:
         yield
     except UnicodeDecodeError as error:
@@ -414,7 +480,9 @@ def _closed_on_error(path: Path, connection: sqlite3.Connection) -> Iterator[Non
         raise damaged(path, reason(error)) from None
     except (sqlite3.DatabaseError, DatabaseError) as error:
         connection.close()
-        known = _error_of(path, error) if isinstance(error, sqlite3.DatabaseError) else None
+        known = (
+            _error_of(path, error) if isinstance(error, sqlite3.DatabaseError) else None
+        )
         if known is None:
             raise
         raise known from None
@@ -427,12 +495,16 @@ def _other_statements(path: Path, version: int) -> DatabaseError:
     return DatabaseError(f"{path}: {what}: {why}; build it again from its sources")
 
 
-def _older_views(path: Path, connection: sqlite3.Connection, version: int) -> older.Views:
+def _older_views(
+    path: Path, connection: sqlite3.Connection, version: int
+) -> older.Views:
     """Return the views of a database's form; `DatabaseError` if no build made it.
 
     As in `_check_statements`, a hostile table could be a view that never ends.
     """
-    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    )
     views = older.FORMS[version].get(older.tables_sha256(rows))
     if views is None:
         raise _other_statements(path, version)
@@ -451,9 +523,12 @@ def _hide_tables(connection: sqlite3.Connection, views: older.Views) -> None:
 def _check_statements(path: Path, connection: sqlite3.Connection) -> None:
     """Raise an error if the statements of the schema differ from those of a build.
 
-    A table of a hostile file could be a view that never ends. Tables of other names are never read.
+    A table of a hostile file could be a view that never ends. Tables of other names are
+    never read.
     """
-    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    )
     statements = dict(rows.fetchall())
     for name in full_text.NAMES:
         if name not in statements:

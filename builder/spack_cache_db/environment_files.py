@@ -68,27 +68,31 @@ def read_environment_file(
 def environments_in(folder: Path) -> list[Path]:
     """Return the environments in a folder, at any depth, sorted.
 
-    In each folder this is the `spack.yaml`, or else the `spack.lock`. Hidden folders are skipped;
-    links are followed, to each folder once.
+    In each folder this is the `spack.yaml`, or else the `spack.lock`. Hidden folders
+    are skipped; links are followed, to each folder once.
 
     Raises:
-        UnreadableEnvironment: there is none, a folder cannot be read, or there are too many.
+        UnreadableEnvironment: there is none, a folder cannot be read, or there are too
+            many.
     """
     environments: list[Path] = []
     visited: set[str] = set()
     for path, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
         real = os.path.realpath(path)
-        folders[:] = sorted(child for child in folders if child[0] != "." and real not in visited)
-        names = [name for name in ENVIRONMENT_FILES if name in files and real not in visited]
+        folders[:] = sorted(
+            child for child in folders if child[0] != "." and real not in visited
+        )
+        names = [
+            name for name in ENVIRONMENT_FILES if name in files and real not in visited
+        ]
         environments += [Path(path, name) for name in names[:1]]
         visited.add(real)
         if len(visited) > MOST_FOLDERS:
             message = f"has more than {MOST_FOLDERS:,} folders"
             raise UnreadableEnvironment([Fault(str(folder), 0, message)])
     if not environments:
-        message = (
-            f"there is no environment in this folder, expected {' or '.join(ENVIRONMENT_FILES)}"
-        )
+        expected = " or ".join(ENVIRONMENT_FILES)
+        message = f"there is no environment in this folder, expected {expected}"
         raise UnreadableEnvironment([Fault(str(folder), 0, message)])
     return sorted(environments)
 
@@ -107,14 +111,18 @@ def surroundings(
 ) -> Surroundings:
     """Return the files and values that an environment in a folder may refer to."""
     parts = {"platform": machine.platform, "os": machine.os, "target": machine.target}
-    arch = " ".join(f"{name}={value}" for name, value in parts.items() if value is not None)
+    arch = " ".join(
+        f"{name}={value}" for name, value in parts.items() if value is not None
+    )
     names = {
         **parts,
         **dict.fromkeys(("arch", "architecture", "arch_str"), arch),
         "hostname": socket.gethostname(),
     }
     variables = _variables(folder, machine)
-    return Surroundings(open_include, names, os.environ, variables, is_strict, parse, known)
+    return Surroundings(
+        open_include, names, os.environ, variables, is_strict, parse, known
+    )
 
 
 def open_include(path: str) -> bytes | Mapping[str, bytes] | None:
@@ -125,8 +133,12 @@ def open_include(path: str) -> bytes | Mapping[str, bytes] | None:
     """
     try:
         if stat.S_ISDIR(os.stat(path).st_mode):  # noqa: PTH116 - any text may be a path
-            contents = {name: _included(os.path.join(path, name)) for name in SCOPE_FILES}  # noqa: PTH118
-            return {name: data for name, data in contents.items() if data is not None}
+            contents = {}
+            for name in SCOPE_FILES:
+                data = _included(os.path.join(path, name))  # noqa: PTH118
+                if data is not None:
+                    contents[name] = data
+            return contents
         return _included(path)
     except (OSError, ValueError):
         return None
@@ -142,7 +154,9 @@ def _included(path: str) -> bytes | None:
 
 
 def _variables(folder: Path, machine: Machine) -> dict[str, str]:
-    """Return the variables of paths: environment variables, and Spack's "Config File Variables"."""
+    """Return the variables of paths: environment variables, and Spack's "Config File
+    Variables".
+    """
     arch = f"{machine.platform}-{machine.os}-{machine.target}"
     variables = {
         "env": str(folder.resolve()),
@@ -158,7 +172,10 @@ def _variables(folder: Path, machine: Machine) -> dict[str, str]:
         "architecture": arch,
         "arch": arch,
     }
-    return {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
+    return {
+        **os.environ,
+        **{name: value for name, value in variables.items() if value is not None},
+    }
 
 
 def _user() -> str | None:

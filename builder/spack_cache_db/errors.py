@@ -1,4 +1,6 @@
-"""The errors of this package, with one base class; messages are "path: fault; remedy"."""
+"""The errors of this package, with one base class; messages are "path: fault;
+remedy".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class BuilderError(Exception):
     """Base class of errors that users can fix; any other exception is a bug."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Support pickle: the default calls the class with the message as its only argument."""
+        """Support pickle: the default calls the class with the message as its only
+        argument.
+        """
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -24,7 +28,8 @@ class Fault:
     """A fault of the input. Faults sort by path, then line, then message.
 
     Args:
-        path: the file, folder or URL as the user named it; a member follows its archive.
+        path: the file, folder or URL as the user named it; a member follows its
+            archive.
         line: the line, counted from 1; 0 if it is unknown.
         message: the fault and the expected value, on one line.
     """
@@ -40,7 +45,9 @@ class Fault:
 
 
 class LineFault(BuilderError):
-    """A fault on a line of a text, of `path` or else the text being read; see `Fault`."""
+    """A fault on a line of a text, of `path` or else the text being read; see
+    `Fault`.
+    """
 
     def __init__(self, line: int, message: str, path: str = "") -> None:
         self.line = line
@@ -73,7 +80,9 @@ class OutputError(BuilderError):
 
 
 class DatabaseError(BuilderError):
-    """A file is not a database of this program, is damaged, or cannot be read or served."""
+    """A file is not a database of this program, is damaged, or cannot be read or
+    served.
+    """
 
 
 def printable(text: str) -> str:
@@ -89,7 +98,8 @@ def counted(number: int, word: str, words: str | None = None) -> str:
 
 
 def series(texts: Sequence[str], most: int) -> str:
-    """Return texts as a part of a sentence, at most `most` of them and the number of the others.
+    """Return texts as a part of a sentence, at most `most` of them and the number of
+    the others.
 
     For example `a`, `a and b`, `a, b and c`, or `a, b and 7 more`.
     """
@@ -104,7 +114,9 @@ def series(texts: Sequence[str], most: int) -> str:
 
 def reason(error: BaseException) -> str:
     """Return the message of an exception on one line, without its path."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = (
+        error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    )
     return " ".join(str(text).split()) or type(error).__name__
 
 
@@ -122,11 +134,15 @@ def unexpected(error: BaseException) -> str:
 
 @contextmanager
 def faults_of(path: str) -> Iterator[None]:
-    """Turn a LineFault or an unexpected exception into an InputError for what is being read."""
+    """Turn a LineFault or an unexpected exception into an InputError for what is being
+    read.
+    """
     try:
         yield
     except LineFault as fault:
-        raise InputError([Fault(fault.path or path, fault.line, fault.message)]) from None
+        raise InputError(
+            [Fault(fault.path or path, fault.line, fault.message)]
+        ) from None
     except BuilderError:
         raise
     except Exception as error:
@@ -154,14 +170,20 @@ _FOREIGN = {
 
 
 def foreign_fault(text: str) -> LineFault | None:
-    """Return a fault that names the kind of a file passed by mistake, None for other files."""
+    """Return a fault that names the kind of a file passed by mistake, None for other
+    files.
+    """
     head = text[:4096].lstrip()
     for pattern, message in _FOREIGN.items():
         if re.match(pattern, head):
             return LineFault(1, message)
     # Not one expression, which takes quadratic time for many beginnings without an end.
     begin = re.search(r"^<{7}(?: |$)", text, re.MULTILINE)
-    if not begin or not re.compile(r"^>{7}(?: |$)", re.MULTILINE).search(text, begin.end()):
+    if not begin or not re.compile(r"^>{7}(?: |$)", re.MULTILINE).search(
+        text, begin.end()
+    ):
         return None
     line = text.count("\n", 0, begin.start()) + 1
-    return LineFault(line, "has an unresolved merge conflict (<<<<<<<): choose one side")
+    return LineFault(
+        line, "has an unresolved merge conflict (<<<<<<<): choose one side"
+    )

@@ -6,7 +6,9 @@ import json
 from typing import NamedTuple
 
 ROOT = "root"
-"""The stack of the top-level index, which lists all binaries; stored, but not shown as a stack."""
+"""The stack of the top-level index, which lists all binaries; stored, but not shown as
+a stack.
+"""
 
 INSTALLED = "installed"
 """The kind of a release that is an installation, and its default name."""
@@ -19,11 +21,17 @@ FORMULA = ("=", "+", "-", "@")
 
 
 def is_name(text: str) -> bool:
-    """Return whether text is printable, without blanks at its ends or a first sign of `FORMULA`.
+    """Return whether text is printable, without blanks at its ends or a first sign of
+    `FORMULA`.
 
     Names are parts of URLs, lists with commas, commands to copy and cells of CSV.
     """
-    return bool(text) and text.isprintable() and text == text.strip() and text[0] not in FORMULA
+    return (
+        bool(text)
+        and text.isprintable()
+        and text == text.strip()
+        and text[0] not in FORMULA
+    )
 
 
 class Configuration(NamedTuple):
@@ -48,7 +56,9 @@ class Configuration(NamedTuple):
         # A version such as `git.main=1.4` is exact already.
         exact = "" if "=" in self.version else "="
         words = [f"{self.package}@{exact}{self.version}", *self.variants]
-        words += [f"{name}={getattr(self, name)}" for name in ("platform", "os", "target")]
+        words += [
+            f"{name}={getattr(self, name)}" for name in ("platform", "os", "target")
+        ]
         if self.compiler != NO_COMPILER:
             words.append(f"%{self.compiler.replace('@', '@=')}")
         return " ".join(words)
@@ -72,4 +82,6 @@ class Problem(NamedTuple):
 
 
 FILTERED = "filtered"
-"""The code of the problem that counts the binaries which the filters of a mirror exclude."""
+"""The code of the problem that counts the binaries which the filters of a mirror
+exclude.
+"""

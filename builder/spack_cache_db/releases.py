@@ -71,9 +71,13 @@ def sort_releases(names: set[str], leading: Iterable[str] = ()) -> list[str]:
     ordered = [*dict.fromkeys(name for name in leading if name in names)]
     remaining, branches = names - {*ordered}, snapshot_branches(names)
     for kind in _ORDER:
-        of_kind = sorted(name for name in remaining if release_kind(name, branches) == kind)
+        of_kind = sorted(
+            name for name in remaining if release_kind(name, branches) == kind
+        )
         if kind == "release":
-            of_kind.sort(key=lambda name: version_key(name.removeprefix("v")), reverse=True)
+            of_kind.sort(
+                key=lambda name: version_key(name.removeprefix("v")), reverse=True
+            )
         elif kind == "snapshot":
             of_kind.sort(key=lambda name: str(release_date(name)), reverse=True)
         ordered += of_kind
@@ -83,8 +87,8 @@ def sort_releases(names: set[str], leading: Iterable[str] = ()) -> list[str]:
 def releases_before(names: Iterable[str]) -> dict[str, str]:
     """Return the preceding release of each release that has one.
 
-    A snapshot follows the previous snapshot of its branch, a branch its newest snapshot, and a
-    release its newest snapshot, or else the previous release.
+    A snapshot follows the previous snapshot of its branch, a branch its newest
+    snapshot, and a release its newest snapshot, or else the previous release.
     """
     ordered = sort_releases({*names})
     before = dict(pairwise(name for name in ordered if release_kind(name) == "release"))
@@ -96,16 +100,27 @@ def releases_before(names: Iterable[str]) -> dict[str, str]:
 
 
 def thinned_out(names: Iterable[str], newest: int) -> set[str]:
-    """Return the snapshots to remove: daily ones stay for `newest`, then weekly, then monthly ones.
+    """Return the snapshots to remove: daily ones stay for `newest`, then weekly, then
+    monthly ones.
 
-    Before the newest snapshots of a branch, the first of each ISO week stays for as many weeks;
-    before these weeks, the first of each month.
+    Before the newest snapshots of a branch, the first of each ISO week stays for as
+    many weeks; before these weeks, the first of each month.
     """
     removed = set[str]()
     for snapshots in snapshot_branches(names).values():
         days = {name: date.fromisoformat(str(release_date(name))) for name in snapshots}
         # The last value of a key stays, which is the oldest snapshot.
-        weekly = [*{days[name].isocalendar()[:2]: name for name in snapshots[newest:]}.values()]
-        monthly = {(days[name].year, days[name].month): name for name in weekly[newest:]}
-        removed |= {*snapshots} - {*snapshots[:newest], *weekly[:newest], *monthly.values()}
+        weekly = [
+            *{
+                days[name].isocalendar()[:2]: name for name in snapshots[newest:]
+            }.values()
+        ]
+        monthly = {
+            (days[name].year, days[name].month): name for name in weekly[newest:]
+        }
+        removed |= {*snapshots} - {
+            *snapshots[:newest],
+            *weekly[:newest],
+            *monthly.values(),
+        }
     return removed

@@ -17,14 +17,23 @@ from tests.pagetexts import page, spec, spec_hash, write
 
 
 def refusals(folder: Path, **pages: bytes) -> tuple[list[str], list[str]]:
-    """Build pages in every order of their folders; return the built ones, and the faults."""
+    """Build pages in every order of their folders; return the built ones, and the
+    faults.
+    """
     paths = [write(folder / name, page=data) for name, data in pages.items()]
     found = []
     for order in permutations(paths):
         report = build(order, folder / "x.db", keep_going=True)
         with closing(sqlite3.connect(folder / "x.db")) as db:
-            packages = [row[0] for row in db.execute("SELECT DISTINCT package FROM builds")]
-        found.append((packages, [str(fault).replace(f"{folder}/", "") for fault in report.faults]))
+            packages = [
+                row[0] for row in db.execute("SELECT DISTINCT package FROM builds")
+            ]
+        found.append(
+            (
+                packages,
+                [str(fault).replace(f"{folder}/", "") for fault in report.faults],
+            )
+        )
     assert all(each == found[0] for each in found)
     return found[0]
 
@@ -59,8 +68,13 @@ def write_index(folder: Path, *names: str) -> Path:
 
 
 def test_two_indexes_of_one_stack_are_refused_by_both_names(tmp_path: Path) -> None:
-    """Nothing says which is right, so the fault names both, and what tells them apart."""
-    one, two = write_index(tmp_path / "one", "a"), write_index(tmp_path / "two", "a", "b")
+    """Nothing says which is right, so the fault names both, and what tells them
+    apart.
+    """
+    one, two = (
+        write_index(tmp_path / "one", "a"),
+        write_index(tmp_path / "two", "a", "b"),
+    )
     with pytest.raises(InputError) as error:
         build([two, one], tmp_path / "x.db")
     (fault,) = error.value.faults
@@ -75,7 +89,9 @@ def test_the_same_bytes_again_are_one_index(tmp_path: Path) -> None:
     """A copy is passed over, as a copy of a page is, and the file holds both."""
     one = write_index(tmp_path / "one", "a", "b")
     shutil.copytree(tmp_path / "one", tmp_path / "two")
-    report = build([tmp_path / "one", tmp_path / "two" / "index.json"], tmp_path / "x.db")
+    report = build(
+        [tmp_path / "one", tmp_path / "two" / "index.json"], tmp_path / "x.db"
+    )
     assert (report.indexes, report.records, report.faults) == (1, 2, ())
     assert info(tmp_path / "x.db")["indexes"] == 1
     for path in (tmp_path / "one", tmp_path / "two", one):
@@ -86,4 +102,6 @@ def test_indexes_of_one_mirror_belong_together(tmp_path: Path, layout3: Path) ->
     """A mirror's own index and its views may all be asked into one stack."""
     report = build(layout3, tmp_path / "x.db", release="v1", stack="mine")
     assert report.indexes == 3
-    assert verify(tmp_path / "x.db", layout3, release="v1", stack="mine").differences == ()
+    assert (
+        verify(tmp_path / "x.db", layout3, release="v1", stack="mine").differences == ()
+    )

@@ -1,4 +1,6 @@
-"""build.workers: any number of workers of any kind give the same file, or one line of error."""
+"""build.workers: any number of workers of any kind give the same file, or one line of
+error.
+"""
 
 import gc
 import os
@@ -76,17 +78,25 @@ def test_an_executor_that_ended_is_an_error(tmp_path: Path) -> None:
     before = built(tmp_path / "x.db", SAMPLES)
     ended = ThreadPoolExecutor(1)
     ended.shutdown()
-    with pytest.raises(BuilderError, match=r"^ThreadPoolExecutor could not read .* shutdown"):
+    with pytest.raises(
+        BuilderError, match=r"^ThreadPoolExecutor could not read .* shutdown"
+    ):
         build(SAMPLES, tmp_path / "x.db", executor=ended)
     assert (tmp_path / "x.db").read_bytes() == before
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message of our own processes says what to do; others are replaced by their executor."""
+def test_a_worker_that_dies_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message of our own processes says what to do; others are replaced by their
+    executor.
+    """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         processes.submit(die)
-        with pytest.raises(BuilderError, match=r"^ProcessPoolExecutor .* BrokenProcessPool: .*"):
+        with pytest.raises(
+            BuilderError, match=r"^ProcessPoolExecutor .* BrokenProcessPool: .*"
+        ):
             build(SAMPLES, tmp_path / "x.db", executor=processes)
     monkeypatch.setattr(workers, "read_unit", die)
     with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
@@ -98,7 +108,9 @@ def test_a_worker_without_the_package_is_an_error(tmp_path: Path) -> None:
     """The message names the version that it needs."""
     with (
         ProcessPoolExecutor(1, get_context("spawn"), forget) as processes,
-        pytest.raises(BuilderError, match=r"; its workers need spack-cache-db \d[\d.]+$"),
+        pytest.raises(
+            BuilderError, match=r"; its workers need spack-cache-db \d[\d.]+$"
+        ),
     ):
         build(SAMPLES, tmp_path / "x.db", executor=processes)
 
@@ -111,17 +123,25 @@ def test_a_worker_of_another_version_is_an_error(
     versions = workers.program_versions()
     other = lambda: versions | {program: "0.0.1"}  # noqa: E731
     changed = Changed(monkeypatch.setattr, workers, "program_versions", other)
-    expected = rf"^the worker on \S+ \(process \d+\) has {program} 0\.0\.1, expected \d[\d.]+$"
+    expected = (
+        rf"^the worker on \S+ \(process \d+\) has {program} 0\.0\.1, expected \d[\d.]+$"
+    )
     with pytest.raises(BuilderError, match=expected):
         build(SAMPLES, tmp_path / "x.db", executor=changed)
 
 
 @pytest.mark.slow
 def test_workers_leave_no_cycles_in_memory(tmp_path: Path) -> None:
-    """No source leaves objects that refer to each other: workers do not look for such."""
+    """No source leaves objects that refer to each other: workers do not look for
+    such.
+    """
     bad = write(tmp_path / "bad", good=page(), bad=b"bad")
-    for unit in plan(map(str, [SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA, bad])):
-        read_unit(unit, 2**20)  # What is loaded or kept once for all units is not looked at.
+    for unit in plan(
+        map(str, [SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA, bad])
+    ):
+        read_unit(
+            unit, 2**20
+        )  # What is loaded or kept once for all units is not looked at.
         gc.collect()
         with uncollected():
             read_unit(unit, 2**20)

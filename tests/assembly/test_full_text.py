@@ -1,4 +1,6 @@
-"""build.sqlite_file: full-text indexes are whole, and what others use to search finds them."""
+"""build.sqlite_file: full-text indexes are whole, and what others use to search finds
+them.
+"""
 
 import json
 import shutil
@@ -41,7 +43,10 @@ def test_the_index_is_whole(all_sources_file: Path, tmp_path: Path) -> None:
     for table, each in FULL_TEXT.items():
         connection.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
         count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-        assert count == connection.execute(f"SELECT count(*) FROM {each.content}").fetchone()
+        assert (
+            count
+            == connection.execute(f"SELECT count(*) FROM {each.content}").fetchone()
+        )
     connection.close()
 
 
@@ -62,7 +67,9 @@ def test_sqlite_utils_finds_the_index(
 async def test_a_plain_datasette_finds_the_index(
     table: str, all_sources: sqlite3.Connection, all_sources_file: Path
 ) -> None:
-    """Without any metadata `_search` finds the same, and the full-text tables are hidden."""
+    """Without any metadata `_search` finds the same, and the full-text tables are
+    hidden.
+    """
     datasette = Datasette([], immutables=[str(all_sources_file)])
     response = await datasette.client.get(
         f"/{all_sources_file.stem}/{table}.json",
@@ -79,7 +86,10 @@ async def test_a_plain_datasette_finds_the_index(
 def test_words_of_descriptions_are_found_whole_and_in_parts(tmp_path: Path) -> None:
     """With hyphens, without them, in another form, and by the name of the package."""
     text = 'It\'s a "C++" (floating-point) solver, for NVLink-C2C.'
-    build(write_packages(tmp_path / "in", published("7zip", description=text)), tmp_path / "x.db")
+    build(
+        write_packages(tmp_path / "in", published("7zip", description=text)),
+        tmp_path / "x.db",
+    )
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
         sql = "SELECT rowid FROM known_packages_fts WHERE known_packages_fts MATCH ?"
         for word in ("floating-point", "C++", "POINT", "7zip", "nvlink-c2c", "solvers"):

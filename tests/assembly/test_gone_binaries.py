@@ -1,4 +1,6 @@
-"""build.counts: binaries that the mirror has lost are counted in their releases, not elsewhere."""
+"""build.counts: binaries that the mirror has lost are counted in their releases, not
+elsewhere.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -27,9 +29,17 @@ KEPT = {hash_of("hdf5-old"), hash_of("cmake")}
 
 
 def _mirror(folder: Path, **versions: str) -> Path:
-    """Write a mirror with a binary for each name; the package is the part before the dash."""
+    """Write a mirror with a binary for each name; the package is the part before the
+    dash.
+    """
     records = [
-        record(node(name.partition("_")[0], version=version, hash=hash_of(name.replace("_", "-"))))
+        record(
+            node(
+                name.partition("_")[0],
+                version=version,
+                hash=hash_of(name.replace("_", "-")),
+            )
+        )
         for name, version in versions.items()
     ]
     write_layout3(folder / "site" / "e4s", {None: index(*records)})
@@ -54,11 +64,15 @@ def _hashes(database: Path, spec: str, **options: Any) -> set[str]:
 
 
 def test_answers_list_as_many_binaries_as_they_count(database: Path) -> None:
-    """Without a release only binaries of the mirror; with a release, all that it listed."""
+    """Without a release only binaries of the mirror; with a release, all that it
+    listed.
+    """
     for stack in (None, "e4s"):
         assert _hashes(database, "*", stack=stack) == KEPT
         assert sum(found.spec_count for found in find(database, "*", stack=stack)) == 2
-        assert _hashes(database, "*", stack=stack, release=OLD) == LOST | {hash_of("hdf5-old")}
+        assert _hashes(database, "*", stack=stack, release=OLD) == LOST | {
+            hash_of("hdf5-old")
+        }
         assert _hashes(database, "*", stack=stack, release=LATER) == KEPT
     assert _hashes(database, f"/{hash_of('zlib')}") == set()
     assert _hashes(database, f"/{hash_of('zlib')}", release=OLD) == {hash_of("zlib")}
@@ -70,20 +84,32 @@ def test_counts_are_those_of_the_mirror(database: Path) -> None:
     """Of the database, its packages, configurations, stacks and facets."""
     with closing(sqlite3.connect(database)) as conn, opened(conn) as lookups:
         assert read_totals(conn)[:3] == (2, 2, 2)
-        packages = "SELECT name, spec_count, configuration_count, newest_version FROM packages"
+        packages = (
+            "SELECT name, spec_count, configuration_count, newest_version FROM packages"
+        )
         assert {*conn.execute(packages)} == {
             ("cmake", 1, 1, "3.30"), ("hdf5", 1, 1, "1.10.0"), ("zlib", 0, 0, None)
         }  # fmt: skip
         assert conn.execute("SELECT spec_count FROM stacks").fetchall() == [(2,)]
         facets = facet_counts(conn)
         assert (facets["os"], facets["stack"]) == ({"debian12": 2}, {"e4s": 2})
-        counted = {name: count.specs for name, count in count_packages(lookups, ()).items()}
+        counted = {
+            name: count.specs for name, count in count_packages(lookups, ()).items()
+        }
         assert counted == {"cmake": 1, "hdf5": 1}
         assert newest_binary(conn, "zlib") is None
         assert (newest_binary(conn, "hdf5") or "").startswith("1.10.0")
-        in_release = "SELECT name, spec_count, package_count FROM releases ORDER BY name"
-        assert conn.execute(in_release).fetchall() == [("site", 2, 2), (OLD, 3, 2), (LATER, 2, 2)]
-        assert conn.execute("SELECT package, version FROM builds WHERE is_gone").fetchall() == [
+        in_release = (
+            "SELECT name, spec_count, package_count FROM releases ORDER BY name"
+        )
+        assert conn.execute(in_release).fetchall() == [
+            ("site", 2, 2),
+            (OLD, 3, 2),
+            (LATER, 2, 2),
+        ]
+        assert conn.execute(
+            "SELECT package, version FROM builds WHERE is_gone"
+        ).fetchall() == [
             ("hdf5", "1.14.0"),
             ("zlib", "1.3"),
         ]
@@ -92,7 +118,10 @@ def test_counts_are_those_of_the_mirror(database: Path) -> None:
 
 def test_a_history_has_what_the_mirror_lost(database: Path) -> None:
     """The counts and days of each release stay as they were."""
-    rows = {row.release: (row.specs, row.added, row.removed) for row in _history(database, "zlib")}
+    rows = {
+        row.release: (row.specs, row.added, row.removed)
+        for row in _history(database, "zlib")
+    }
     assert rows == {OLD: (1, 1, 0), LATER: (0, 0, 1), "site": (0, 0, 0)}
     with closing(sqlite3.connect(database)) as conn:
         seen = "SELECT first_seen, last_seen, release_count FROM packages WHERE name = 'zlib'"
@@ -112,13 +141,19 @@ def test_retention_prunes_what_the_mirror_has(database: Path, tmp_path: Path) ->
     assert (result.keep, result.prune) == ((hash_of("cmake"),), (hash_of("hdf5-old"),))
 
 
-def test_the_number_beside_a_release_is_what_the_page_then_lists(database: Path) -> None:
-    """The filter of a package's page counts binaries that a release listed and the mirror lost."""
+def test_the_number_beside_a_release_is_what_the_page_then_lists(
+    database: Path,
+) -> None:
+    """The filter of a package's page counts binaries that a release listed and the
+    mirror lost.
+    """
     with opened(database) as lookups:
         page = load_package(lookups, "hdf5", Filters())
         assert page is not None
         assert page.spec_count == 1
-        (releases,) = (choice.values for choice in page.choices if choice.name == "release")
+        (releases,) = (
+            choice.values for choice in page.choices if choice.name == "release"
+        )
         for name, count in releases:
             narrowed = load_package(lookups, "hdf5", Filters(release=name))
             assert narrowed is not None

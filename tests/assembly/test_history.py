@@ -1,4 +1,6 @@
-"""build.documents: a facility's nights become snapshots, and the branch is the mirror of today."""
+"""build.documents: a facility's nights become snapshots, and the branch is the mirror
+of today.
+"""
 
 import shutil
 import sqlite3
@@ -21,8 +23,13 @@ from tests.trees import installed, write_tree
 
 
 def night(folder: Path, *names: str, release: str = "site") -> Path:
-    """Write the mirror of a release as it is at night; return the folder of all mirrors."""
-    write_layout3(folder / release / "root", {None: index(*(record(node(name)) for name in names))})
+    """Write the mirror of a release as it is at night; return the folder of all
+    mirrors.
+    """
+    write_layout3(
+        folder / release / "root",
+        {None: index(*(record(node(name)) for name in names))},
+    )
     return folder
 
 
@@ -30,16 +37,25 @@ def listed(file: Path, *names: str) -> dict[str, set[tuple[Any, ...]]]:
     """Return the binaries of each release, or of these."""
     found: dict[str, set[tuple[Any, ...]]] = {name: set() for name in names}
     with closing(sqlite3.connect(file)) as db:
-        for release, *row in db.execute("SELECT release, hash, stacks, size FROM build_listings"):
+        for release, *row in db.execute(
+            "SELECT release, hash, stacks, size FROM build_listings"
+        ):
             if not names or release in names:
                 found.setdefault(release, set()).add(tuple(row))
     return found
 
 
 def test_nights_become_a_history(tmp_path: Path) -> None:
-    """A binary that the mirror lost is gone from the branch, and stays in the snapshots."""
+    """A binary that the mirror lost is gone from the branch, and stays in the
+    snapshots.
+    """
     mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
-    nights = {"2026-11-23": "ab", "2026-11-24": "ab", "2026-11-25": "bc", "2026-11-26": "c"}
+    nights = {
+        "2026-11-23": "ab",
+        "2026-11-24": "ab",
+        "2026-11-25": "bc",
+        "2026-11-26": "c",
+    }
     command = ("build", file, mirrors, "-o", file, "--snapshot")
     assert run(*command, "2026-11-22").exit_code == 1
     assert not file.exists()
@@ -54,11 +70,20 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
     }  # fmt: skip
     with closing(sqlite3.connect(file)) as db:
         seen = "SELECT first_seen, last_seen, is_current FROM builds WHERE hash = ?"
-        assert db.execute(seen, [hash_of("b")]).fetchall() == [("2026-11-23", "2026-11-25", 0)]
+        assert db.execute(seen, [hash_of("b")]).fetchall() == [
+            ("2026-11-23", "2026-11-25", 0)
+        ]
         kind = "SELECT kind, position FROM releases WHERE name = 'site'"
         assert db.execute(kind).fetchall() == [("branch", 1)]
     assert "b: 1 configuration" in run("diff", "site-2026-11-25", "site", file).stdout
-    paths = (file, tmp_path / "2026-11-26", "--snapshot", "2026-11-26", "--keep-snapshots", 2)
+    paths = (
+        file,
+        tmp_path / "2026-11-26",
+        "--snapshot",
+        "2026-11-26",
+        "--keep-snapshots",
+        2,
+    )
     assert run("verify", file, *paths).exit_code == 0
 
 
@@ -69,8 +94,12 @@ def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     run(*command, "2026-11-25")
     before = file.stat().st_ino, file.stat().st_mtime_ns
     result = run(*command, "2026-11-26")
-    assert result.stdout.startswith(f"{file}: unchanged, because its input has nothing new (")
-    assert run(*command, "2026-11-26", "--json").output.count('"is_unchanged": true') == 1
+    assert result.stdout.startswith(
+        f"{file}: unchanged, because its input has nothing new ("
+    )
+    assert (
+        run(*command, "2026-11-26", "--json").output.count('"is_unchanged": true') == 1
+    )
     (tmp_path / "x.inspect.json").unlink()
     assert "unchanged" in run(*command, "2026-11-26").stdout
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == before
@@ -78,11 +107,17 @@ def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     result = run(*command, "2026-11-26")
     assert f"{file}: snapshots: other-2026-11-26\n" in result.stdout
     night(mirrors, "b")
-    assert "snapshots: other-2026-11-26, site-2026-11-26\n" in run(*command, "2026-11-26").stdout
+    assert (
+        "snapshots: other-2026-11-26, site-2026-11-26\n"
+        in run(*command, "2026-11-26").stdout
+    )
     address = mirrors / "site" / "root" / "mirror.json"
     address.write_text('{"url": "https://example.org", "exclude_binary": ["b"]}')
     assert "1 binary left out" in run(*command, "2026-11-26").stderr
-    assert listed(file, "site", "site-2026-11-26") == {"site": set(), "site-2026-11-26": set()}
+    assert listed(file, "site", "site-2026-11-26") == {
+        "site": set(),
+        "site-2026-11-26": set(),
+    }
 
 
 def test_installations_and_package_data_are_replaced(tmp_path: Path) -> None:
@@ -96,7 +131,9 @@ def test_installations_and_package_data_are_replaced(tmp_path: Path) -> None:
         result = run("build", file, today, "-o", file, "--snapshot", "2026-11-25")
         assert (result.exit_code, "no snapshot, because " in result.stdout) == (0, True)
     with closing(sqlite3.connect(file)) as db:
-        assert db.execute("SELECT hash FROM installations").fetchall() == [(hash_of("2.0"),)]
+        assert db.execute("SELECT hash FROM installations").fetchall() == [
+            (hash_of("2.0"),)
+        ]
         assert db.execute("SELECT version FROM known_versions").fetchall() == [("2.0",)]
 
 
@@ -113,13 +150,18 @@ def copies(file: Path) -> dict[str, int]:
 
 
 def test_only_copies_of_a_mirror_make_a_binary_gone(tmp_path: Path) -> None:
-    """A dated release of its own is a mirror; the marks survive a build from the database."""
+    """A dated release of its own is a mirror; the marks survive a build from the
+    database.
+    """
     file, mirrors = tmp_path / "x.db", tmp_path / "mirrors"
     night(mirrors, "old", release="public-2026-11-01")
     night(mirrors, "a", "b")
     assert run("build", mirrors, "-o", file, "--snapshot", "2026-11-22").exit_code == 0
     night(mirrors, "b")
-    assert run("build", file, mirrors, "-o", file, "--snapshot", "2026-11-23").exit_code == 0
+    assert (
+        run("build", file, mirrors, "-o", file, "--snapshot", "2026-11-23").exit_code
+        == 0
+    )
     assert gone(file) == {hash_of("old"): 0, hash_of("a"): 1, hash_of("b"): 0}
     assert copies(file) == {
         "site": 0, "site-2026-11-22": 1, "site-2026-11-23": 1, "public-2026-11-01": 0
@@ -146,11 +188,18 @@ def test_a_release_with_a_source_of_its_own_is_no_copy(tmp_path: Path) -> None:
 def test_a_night_agrees_with_its_sources(
     old: dict[str, bytes], new: dict[str, bytes], keep: int | None
 ) -> None:
-    """A release of today is what today's sources alone give; a repeated night changes no byte."""
+    """A release of today is what today's sources alone give; a repeated night changes
+    no byte.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file, today = folder / "x.db", write_files(folder / "new", new)
-        build(write_files(folder / "old", old), file, keep_going=True, snapshot="2026-11-24")
+        build(
+            write_files(folder / "old", old),
+            file,
+            keep_going=True,
+            snapshot="2026-11-24",
+        )
         build(today, folder / "today.db", keep_going=True)
         for day in ("2026-11-25", "2026-11-26"):
             options: dict[str, Any] = {"snapshot": day, "keep_snapshots": keep}
@@ -161,8 +210,12 @@ def test_a_night_agrees_with_its_sources(
         assert same(file, folder / "y.db")
         expected = listed(folder / "today.db")
         assert listed(file, *expected) == expected
-        for release in {*(each.removesuffix("-2026-11-25") for each in report.snapshots.added)}:
-            assert listed(file, f"{release}-2026-11-25").popitem()[1] == expected[release]
+        for release in {
+            *(each.removesuffix("-2026-11-25") for each in report.snapshots.added)
+        }:
+            assert (
+                listed(file, f"{release}-2026-11-25").popitem()[1] == expected[release]
+            )
 
 
 def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:
@@ -170,9 +223,14 @@ def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:
     mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
     for day, names in (("2026-11-23", "a"), ("2026-11-24", "b"), ("2026-11-25", "c")):
         build([file, night(mirrors, names)], file, snapshot=day)
-    result = run("build", file, "-o", file, "--drop", "site-2026-11-24", "--drop", "site")
+    result = run(
+        "build", file, "-o", file, "--drop", "site-2026-11-24", "--drop", "site"
+    )
     assert result.exit_code == 0, result.output
-    assert f"{file}: 2 releases left out by --drop: site-2026-11-24, site\n" in result.stdout
+    assert (
+        f"{file}: 2 releases left out by --drop: site-2026-11-24, site\n"
+        in result.stdout
+    )
     assert listed(file).keys() == {"site-2026-11-23", "site-2026-11-25"}
     result = run("build", file, mirrors, "-o", file, "--drop", "site-2026-11-24")
     assert result.exit_code == 2
@@ -194,10 +252,16 @@ def test_snapshots_that_are_thinned_are_named(tmp_path: Path) -> None:
         options = ("--snapshot", day, "--keep-snapshots", 1)
         result = run("build", file, mirrors, "-o", file, *options)
         before = listed(file)
-    assert f"{file}: 1 release left out by --keep-snapshots: site-2026-11-25\n" in result.stdout
+    assert (
+        f"{file}: 1 release left out by --keep-snapshots: site-2026-11-25\n"
+        in result.stdout
+    )
     assert before.keys() == {"site", "site-2026-11-24", "site-2026-11-26"}
     result = run("build", mirrors, "-o", tmp_path / "y.db", "--keep-snapshots", 1)
-    assert (result.exit_code, "keep_snapshots is 1, expected a day" in result.stderr) == (2, True)
+    assert (
+        result.exit_code,
+        "keep_snapshots is 1, expected a day" in result.stderr,
+    ) == (2, True)
 
 
 def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) -> None:
@@ -205,7 +269,10 @@ def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) ->
     mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
     command = ("build", file, mirrors, "-o", file, "--snapshot")
     result = run(*command, "2999-01-01")
-    assert (result.exit_code, "expected a day that is not after today" in result.stderr) == (
+    assert (
+        result.exit_code,
+        "expected a day that is not after today" in result.stderr,
+    ) == (
         2,
         True,
     )
@@ -218,29 +285,41 @@ def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) ->
     for day in ("2026-11-23", "2026-11-24"):
         result = run(*command, day)
         assert result.exit_code == 2
-        assert f"snapshot is {day}, but site already has a snapshot of 2026-11-25" in result.stderr
+        assert (
+            f"snapshot is {day}, but site already has a snapshot of 2026-11-25"
+            in result.stderr
+        )
     assert file.read_bytes() == before
     # Another branch has no snapshot yet.
     other = night(tmp_path / "others", "d", release="other")
-    assert run("build", file, other, "-o", file, "--snapshot", "2026-11-20").exit_code == 0
+    assert (
+        run("build", file, other, "-o", file, "--snapshot", "2026-11-20").exit_code == 0
+    )
     assert run(*command, "2026-11-23", "--force").exit_code == 0
     assert {"site-2026-11-23", "other-2026-11-20"} < listed(file).keys()
 
 
 def test_a_mirror_of_its_own_is_not_replaced_by_a_copy(tmp_path: Path) -> None:
     """A dated mirror of another source has the name of a copy, and other binaries."""
-    dated, file = night(tmp_path / "dated", "a", release="site-2026-11-25"), tmp_path / "x.db"
+    dated, file = (
+        night(tmp_path / "dated", "a", release="site-2026-11-25"),
+        tmp_path / "x.db",
+    )
     build(dated, file)
     build([file, night(tmp_path / "mirrors", "b")], file, snapshot="2026-11-25")
     names = {name: {row[0] for row in rows} for name, rows in listed(file).items()}
     assert names == {"site": {hash_of("b")}, "site-2026-11-25": {hash_of("a")}}
 
 
-@pytest.mark.parametrize("day", ["", "today", "2026-11-31", "20261125", "2026-W48-3", "26-11-25"])
+@pytest.mark.parametrize(
+    "day", ["", "today", "2026-11-31", "20261125", "2026-W48-3", "26-11-25"]
+)
 def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
     """In one sentence, before anything is read."""
     result = run("build", tmp_path, "-o", tmp_path / "x.db", "--snapshot", day)
     message = f"Error: snapshot is {day!r}, expected a day such as 2026-11-25\n"
     assert (result.exit_code, result.stderr) == (2, message)
-    with pytest.raises(ArgumentError, match="keep_snapshots is 0, expected a whole number from 1"):
+    with pytest.raises(
+        ArgumentError, match="keep_snapshots is 0, expected a whole number from 1"
+    ):
         build(tmp_path, tmp_path / "x.db", snapshot="2026-11-25", keep_snapshots=0)

@@ -26,21 +26,47 @@ def test_a_refused_page_leaves_no_trace(tmp_path: Path) -> None:
 
 def test_releases_are_numbered_in_their_order(built: Build) -> None:
     """Branch, releases from new to old, snapshots from new to old."""
-    names = ["develop", "v0.23.1", "v0.9", "develop-2025-02-02", "develop-2025-01-01", "pr-1"]
+    names = [
+        "develop",
+        "v0.23.1",
+        "v0.9",
+        "develop-2025-02-02",
+        "develop-2025-01-01",
+        "pr-1",
+    ]
     pages = {name: page(release=name, specs=[spec(1)]) for name in sorted(names)}
-    rows = built(**pages).execute("SELECT name, position, kind FROM releases ORDER BY position")
+    rows = built(**pages).execute(
+        "SELECT name, position, kind FROM releases ORDER BY position"
+    )
     kinds = ["branch", "release", "release", "snapshot", "snapshot", "other"]
-    assert rows.fetchall() == [(*each,) for each in zip(names, range(1, 7), kinds, strict=True)]
+    assert rows.fetchall() == [
+        (*each,) for each in zip(names, range(1, 7), kinds, strict=True)
+    ]
 
 
 def test_versions_are_numbered_in_spacks_order(built: Build) -> None:
-    """1.10 is newer than 1.9, and develop is newer than any number; ids are by preference."""
-    ordered = ["1.0", "1.9", "1.10", "1.10.1", "2023.08.25", "2024.1-rc1", "main", "develop-1.14"]
-    specs = [spec(number, versions=[name]) for number, name in enumerate(sorted(ordered))]
+    """1.10 is newer than 1.9, and develop is newer than any number; ids are by
+    preference.
+    """
+    ordered = [
+        "1.0",
+        "1.9",
+        "1.10",
+        "1.10.1",
+        "2023.08.25",
+        "2024.1-rc1",
+        "main",
+        "develop-1.14",
+    ]
+    specs = [
+        spec(number, versions=[name]) for number, name in enumerate(sorted(ordered))
+    ]
     connection = built(a=page(specs=specs))
     rows = connection.execute("SELECT name FROM versions ORDER BY position")
     assert [name for (name,) in rows] == ordered
-    by_id = [name for (name,) in connection.execute("SELECT name FROM versions ORDER BY id")]
+    by_id = [
+        name for (name,) in connection.execute("SELECT name FROM versions ORDER BY id")
+    ]
     assert by_id == ["main", "develop-1.14", "2024.1-rc1", *ordered[:5]]
     newest = """
 SELECT packages.newest_version, versions.name FROM packages, release_packages
@@ -51,24 +77,53 @@ JOIN versions ON versions.id = release_packages.newest_version
 
 def test_specs_are_numbered_by_configuration_then_hash(built: Build) -> None:
     """Specs of one configuration are neighbours in the file."""
-    specs = [spec(9, target="zen2"), spec(3, target="zen3"), spec(5, target="zen2"), spec(4)]
-    rows = built(a=page(specs=specs)).execute("SELECT hash FROM specs ORDER BY id").fetchall()
-    assert [dag_hash for (dag_hash,) in rows] == [spec_hash(number) for number in (4, 5, 9, 3)]
+    specs = [
+        spec(9, target="zen2"),
+        spec(3, target="zen3"),
+        spec(5, target="zen2"),
+        spec(4),
+    ]
+    rows = (
+        built(a=page(specs=specs))
+        .execute("SELECT hash FROM specs ORDER BY id")
+        .fetchall()
+    )
+    assert [dag_hash for (dag_hash,) in rows] == [
+        spec_hash(number) for number in (4, 5, 9, 3)
+    ]
 
 
 def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
     """In the order of releases."""
     connection = built(
-        a=page("zstd", "v0.20"), b=page("zlib", "v0.20", [spec(2)]), c=page("zstd", "develop")
+        a=page("zstd", "v0.20"),
+        b=page("zlib", "v0.20", [spec(2)]),
+        c=page("zstd", "develop"),
     )
     rows = connection.execute("SELECT path FROM pages ORDER BY id").fetchall()
     assert [path for (path,) in rows] == ["c.md", "b.md", "a.md"]
 
 
 ALIKE: tuple[dict[str, Any], ...] = (
-    *({"variants": ["a b"]}, {"variants": ["a", "b"]}, {"variants": []}, {"variants": [""]}),
-    *({"stacks": ["a", "b"]}, {"stacks": ['a","b']}, {"versions": ["01"]}, {"versions": ["1"]}),
-    *({"compiler": "gcc"}, {"compiler": "none"}, {"tarball": "x"}, {"tarball": "y"}, {}),
+    *(
+        {"variants": ["a b"]},
+        {"variants": ["a", "b"]},
+        {"variants": []},
+        {"variants": [""]},
+    ),
+    *(
+        {"stacks": ["a", "b"]},
+        {"stacks": ['a","b']},
+        {"versions": ["01"]},
+        {"versions": ["1"]},
+    ),
+    *(
+        {"compiler": "gcc"},
+        {"compiler": "none"},
+        {"tarball": "x"},
+        {"tarball": "y"},
+        {},
+    ),
     {"tarball": "https://x"},
     {
         "tarball": "https://x/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
@@ -82,9 +137,12 @@ def test_values_that_read_alike_stay_apart(built: Build) -> None:
     """Each spec has its own values in the database."""
     specs = [spec(number, **parts) for number, parts in enumerate(ALIKE)]
     database = built(a=page(specs=specs))
-    rows = database.execute("SELECT hash, version, compiler, tarball FROM build_listings")
+    rows = database.execute(
+        "SELECT hash, version, compiler, tarball FROM build_listings"
+    )
     assert {row[0]: row[1:] for row in rows} == {
-        each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball")) for each in specs
+        each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball"))
+        for each in specs
     }
     sets = "SELECT count(DISTINCT variants) FROM configurations"
     assert database.execute(sets).fetchone() == (5,)
@@ -99,7 +157,9 @@ def test_problems_of_a_page_come_before_those_with_other_pages(built: Build) -> 
     found = built(
         c=page(release="v0.9", specs=[spec(1, target="zen2"), spec(2, target="zen2")]),
         a=page(meta={"num_specs": 7}, specs=[spec(1), spec(2)]),
-        b=page(release="v0.20", specs=[spec(1, target="zen2")], meta={"targets": ["zen3"]}),
+        b=page(
+            release="v0.20", specs=[spec(1, target="zen2")], meta={"targets": ["zen3"]}
+        ),
     ).execute(ROWS)
     other = "has another configuration here than in a.md: target zen2, not x86_64_v3"
     one, two = spec_hash(1), spec_hash(2)

@@ -1,4 +1,6 @@
-"""build.history: no build erases releases of an older database, unless an option says so."""
+"""build.history: no build erases releases of an older database, unless an option says
+so.
+"""
 
 import os
 import shutil
@@ -48,7 +50,9 @@ def history(tmp_path: Path) -> Path:
 def test_a_database_that_cannot_be_read_is_never_left_out(
     damage: str, history: Path, tmp_path: Path
 ) -> None:
-    """With each option, into the same file or another: an error, and no file is written."""
+    """With each option, into the same file or another: an error, and no file is
+    written.
+    """
     DAMAGES[damage](history)
     before = history.read_bytes()
     for output in (history, tmp_path / "y.db"):
@@ -64,8 +68,12 @@ def test_a_database_that_cannot_be_read_is_never_left_out(
     assert not (tmp_path / "y.db").exists()
 
 
-def test_the_message_says_what_is_read_and_what_to_do(history: Path, tmp_path: Path) -> None:
-    """The versions, that nothing was written, and that moving the file begins a new history."""
+def test_the_message_says_what_is_read_and_what_to_do(
+    history: Path, tmp_path: Path
+) -> None:
+    """The versions, that nothing was written, and that moving the file begins a new
+    history.
+    """
     as_old(history)
     result = run("build", history, tmp_path / "mirrors", "-o", history, "--keep-going")
     assert f"{history}: has schema version 1, " in result.stderr
@@ -74,7 +82,9 @@ def test_the_message_says_what_is_read_and_what_to_do(history: Path, tmp_path: P
     assert "If you move it away, the next build begins a new history." in result.stderr
 
 
-def test_a_build_without_the_database_keeps_its_releases(history: Path, tmp_path: Path) -> None:
+def test_a_build_without_the_database_keeps_its_releases(
+    history: Path, tmp_path: Path
+) -> None:
     """The error names the releases, and the command that it shows keeps them."""
     before = history.read_bytes()
     mirrors = night(tmp_path / "mirrors", "c")
@@ -86,7 +96,9 @@ def test_a_build_without_the_database_keeps_its_releases(history: Path, tmp_path
             "does not have; nothing was written. To keep them: spack-cache-db build "
         )
         assert history.read_bytes() == before
-    command = result.stderr.partition("To keep them: spack-cache-db ")[2].partition(". To ")[0]
+    command = result.stderr.partition("To keep them: spack-cache-db ")[2].partition(
+        ". To "
+    )[0]
     assert command == f"build {history} {mirrors} -o {history} --snapshot 2026-11-26"
     assert run(*command.split()).exit_code == 0
     assert listed(history).keys() == {
@@ -97,7 +109,9 @@ def test_a_build_without_the_database_keeps_its_releases(history: Path, tmp_path
 
 
 def test_the_same_sources_replace_their_database(tmp_path: Path) -> None:
-    """Of pages, the example and an installation; a release more is no loss, one fewer is."""
+    """Of pages, the example and an installation; a release more is no loss, one fewer
+    is.
+    """
     example = ("build", "--example", "-o", tmp_path / "example.db")
     assert [run(*example).exit_code for _ in range(2)] == [0, 0]
     pages = write(tmp_path / "pages", a=page("a", "develop", [spec(1)]))
@@ -105,7 +119,9 @@ def test_the_same_sources_replace_their_database(tmp_path: Path) -> None:
     write(tmp_path / "pages", b=page("b", "v1.0", [spec(2)]))
     build(pages, tmp_path / "x.db")
     (pages / "a.md").write_bytes(b"---\n")
-    with pytest.raises(OutputError, match=r"has the release develop, which the input does not"):
+    with pytest.raises(
+        OutputError, match=r"has the release develop, which the input does not"
+    ):
         build(pages, tmp_path / "x.db", keep_going=True)
     tree = write_tree(tmp_path / "opt", [installed(node("a"))])
     for _ in range(2):

@@ -78,7 +78,9 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         "print('ready', flush=True)\n"
         "list(workers.work_through([600, 600], time.sleep, Input([], jobs=2)))\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as running:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE
+    ) as running:
         assert running.stdout is not None
         running.stdout.readline()
         deadline = time.monotonic() + 30
@@ -93,7 +95,9 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
-    """The caller gets Python's exception, workers say nothing, and nothing half-written stays."""
+    """The caller gets Python's exception, workers say nothing, and nothing half-written
+    stays.
+    """
     program = (
         "import sys\n"
         "from spack_cache_db import build\n"

@@ -1,4 +1,6 @@
-"""build.known_packages: what files say of one package, and how it compares with binaries."""
+"""build.known_packages: what files say of one package, and how it compares with
+binaries.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -29,14 +31,24 @@ def built(folder: Path, *packages: dict[str, Any], **files: Any) -> Path:
 
 def test_two_forms_of_package_data_are_joined(tmp_path: Path) -> None:
     """What contradicts is a problem that names the file."""
-    other = listed("a", "3", "1", homepage="https://other", dependencies={"link": ["b"]})
+    other = listed(
+        "a", "3", "1", homepage="https://other", dependencies={"link": ["b"]}
+    )
     said = published("a", "2", "1", dependencies=described("b"))
     file = built(tmp_path / "in", said, list=[other])
     (package,) = rows(file, "SELECT homepage, build_system, recipe FROM known_packages")
-    assert package == ("https://a.example.org", "CMakePackage", "https://example.org/a/package.py")
-    versions = rows(file, "SELECT version, deprecated FROM known_versions ORDER BY position")
+    assert package == (
+        "https://a.example.org",
+        "CMakePackage",
+        "https://example.org/a/package.py",
+    )
+    versions = rows(
+        file, "SELECT version, deprecated FROM known_versions ORDER BY position"
+    )
     assert versions == [("1", 0), ("2", 0), ("3", None)]
-    assert rows(file, "SELECT dependency, types FROM known_dependencies") == [("b", "link")]
+    assert rows(file, "SELECT dependency, types FROM known_dependencies") == [
+        ("b", "link")
+    ]
     problems = rows(file, "SELECT code, source, message FROM problems ORDER BY code")
     assert [code for code, *_ in problems] == [
         "package_homepage", "package_latest_version", "package_versions",
@@ -45,7 +57,9 @@ def test_two_forms_of_package_data_are_joined(tmp_path: Path) -> None:
         "list.json",
         "the package a has other versions here than in a.json: 3, not 2",
     )
-    assert [each.path for each in check(tmp_path / "in")[1]] == [f"{tmp_path}/in/list.json"] * 3
+    assert [each.path for each in check(tmp_path / "in")[1]] == [
+        f"{tmp_path}/in/list.json"
+    ] * 3
 
 
 def test_two_files_of_a_form_that_differ_are_a_fault(tmp_path: Path) -> None:
@@ -54,16 +68,28 @@ def test_two_files_of_a_form_that_differ_are_a_fault(tmp_path: Path) -> None:
     write_packages(folder / "again", published("a", "1"))
     build(folder, tmp_path / "x.db")
     write_packages(folder / "more", published("a", "2"))
-    with pytest.raises(InputError, match=r"more/a\.json: has other data of the package a than"):
+    with pytest.raises(
+        InputError, match=r"more/a\.json: has other data of the package a than"
+    ):
         build(folder, tmp_path / "x.db")
 
 
 def test_versions_are_in_spacks_order_with_branches_marked(tmp_path: Path) -> None:
     """Deprecated ones are among them."""
-    versions = [{"name": "1.10"}, {"name": "1.9"}, {"name": "main"}, {"name": "9", "branch": "x"}]
+    versions = [
+        {"name": "1.10"},
+        {"name": "1.9"},
+        {"name": "main"},
+        {"name": "9", "branch": "x"},
+    ]
     deprecated = [{"name": "1.2"}]
-    file = built(tmp_path / "in", published("a", versions=versions, versions_deprecated=deprecated))
-    found = rows(file, "SELECT version, deprecated, kind FROM known_versions ORDER BY position")
+    file = built(
+        tmp_path / "in",
+        published("a", versions=versions, versions_deprecated=deprecated),
+    )
+    found = rows(
+        file, "SELECT version, deprecated, kind FROM known_versions ORDER BY position"
+    )
     assert found == [
         ("1.2", 1, "number"), ("1.9", 0, "number"), ("1.10", 0, "number"),
         ("9", 0, "branch"), ("main", 0, "branch"),
@@ -77,22 +103,30 @@ def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) 
         {"name": "blas", "description": "The package twin."},
         {"name": "else", "description": "The package openmpi."},
     ]
-    twins = [published(name, description="The package twin.") for name in ("one", "two")]
+    twins = [
+        published(name, description="The package twin.") for name in ("one", "two")
+    ]
     file = built(
         tmp_path / "in",
         published("a", dependencies=virtual),
         published("openmpi", dependent_to=described("else")),
         *twins,
     )
-    found = rows(file, "SELECT virtual, name FROM providers JOIN known_packages ON id = package")
+    found = rows(
+        file, "SELECT virtual, name FROM providers JOIN known_packages ON id = package"
+    )
     assert found == [("mpi", "openmpi")]
 
 
-def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_file: Path) -> None:
+def test_package_data_changes_no_row_of_the_binaries(
+    tmp_path: Path, samples_file: Path
+) -> None:
     """And without it, its tables are empty."""
     tables = [
         name
-        for (name,) in rows(samples_file, "SELECT name FROM sqlite_master WHERE type='table'")
+        for (name,) in rows(
+            samples_file, "SELECT name FROM sqlite_master WHERE type='table'"
+        )
         if not name.startswith("known_packages_fts")
     ]
     with_data = tmp_path / "x.db"
@@ -100,7 +134,9 @@ def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_fil
     own = {"versions", "dependency_types", "problems", "sqlite_stat1"}
     for name in tables:
         without = rows(samples_file, f"SELECT * FROM [{name}]")
-        if name.startswith(("known_", "package_rests", "providers", "variant_meanings")):
+        if name.startswith(
+            ("known_", "package_rests", "providers", "variant_meanings")
+        ):
             assert without == []
         elif name not in own:
             assert rows(with_data, f"SELECT * FROM [{name}]") == without, name

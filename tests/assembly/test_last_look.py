@@ -1,4 +1,6 @@
-"""build.sqlite_file: a build notes when it looked at its sources, also if they have nothing new."""
+"""build.sqlite_file: a build notes when it looked at its sources, also if they have
+nothing new.
+"""
 
 import json
 import shutil
@@ -24,7 +26,9 @@ def make_old(file: Path) -> None:
     assert looked_at(file) == LONG_AGO
 
 
-def test_each_build_notes_its_look_and_the_database_keeps_its_bytes(tmp_path: Path) -> None:
+def test_each_build_notes_its_look_and_the_database_keeps_its_bytes(
+    tmp_path: Path,
+) -> None:
     """Built, built again with the same bytes, and skipped because nothing is new."""
     mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
     begun = datetime.now(UTC).replace(microsecond=0)
@@ -35,7 +39,9 @@ def test_each_build_notes_its_look_and_the_database_keeps_its_bytes(tmp_path: Pa
         sources = [file, mirrors] if day else [file]
         assert build(sources, file, snapshot=day).is_unchanged
         assert file.read_bytes() == before
-        assert begun <= datetime.fromisoformat(looked_at(file) or "") <= datetime.now(UTC)
+        assert (
+            begun <= datetime.fromisoformat(looked_at(file) or "") <= datetime.now(UTC)
+        )
         assert {path.name for path in tmp_path.iterdir()} == {
             "x.db", "x.inspect.json", "mirrors"
         }  # fmt: skip
@@ -49,7 +55,9 @@ def test_a_build_with_faults_has_looked(tmp_path: Path) -> None:
 
 
 def test_info_shows_both_days(tmp_path: Path) -> None:
-    """That of the data, and that of the last look; a lone database has no second one."""
+    """That of the data, and that of the last look; a lone database has no second
+    one.
+    """
     mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
     build([file, mirrors], file, snapshot="2026-11-24")
     make_old(file)
@@ -60,6 +68,11 @@ def test_info_shows_both_days(tmp_path: Path) -> None:
     copy = Path(shutil.copy(file, tmp_path / "copy.db"))
     assert info(copy)["looked_at"] is None
     assert "last checked" not in run("info", copy).stdout
-    for broken in ("", "[]", '{"spack-cache": {"build": {"looked": "soon"}}}', "[" * 10_000):
+    for broken in (
+        "",
+        "[]",
+        '{"spack-cache": {"build": {"looked": "soon"}}}',
+        "[" * 10_000,
+    ):
         inspect_path(copy).write_text(broken)
         assert looked_at(copy) is None

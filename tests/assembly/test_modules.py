@@ -1,4 +1,6 @@
-"""Modules of an installation: read from Spack's and Lmod's lists, and what they load."""
+"""Modules of an installation: read from Spack's and Lmod's lists, and what they
+load.
+"""
 
 import json
 import sqlite3
@@ -27,7 +29,9 @@ MODULES = "SELECT hash, module, module_tree FROM installations WHERE release = ?
 
 
 def of_spack(folder: Path, modules: Iterable[tuple[str, str, str]]) -> Path:
-    """Write the module index of Spack: the hash, the tree and the name of each module."""
+    """Write the module index of Spack: the hash, the tree and the name of each
+    module.
+    """
     entries = {
         dag_hash: {"path": f"{tree}/{name}.lua", "use_name": name}
         for dag_hash, tree, name in modules
@@ -39,7 +43,9 @@ def of_spack(folder: Path, modules: Iterable[tuple[str, str, str]]) -> Path:
 
 
 def of_lmod(folder: Path, modules: Iterable[tuple[str, str, str, bool]]) -> Path:
-    """Write the software page of Lmod: package, tree, name, and whether it is hidden."""
+    """Write the software page of Lmod: package, tree, name, and whether it is
+    hidden.
+    """
     page = [
         {
             "package": package,
@@ -58,11 +64,17 @@ def of_lmod(folder: Path, modules: Iterable[tuple[str, str, str, bool]]) -> Path
 
 def tree_of(folder: Path, *specs: dict[str, Any]) -> Path:
     """Write an installation of some specs."""
-    return write_tree(folder, [installed(spec, path=f"/opt/{spec['hash']}") for spec in specs])
+    return write_tree(
+        folder, [installed(spec, path=f"/opt/{spec['hash']}") for spec in specs]
+    )
 
 
-def loading(database: Path, release: str = "installed") -> dict[str, tuple[str, str | None]]:
-    """Return the module, and the tree if it is shown, of each installed spec that has one."""
+def loading(
+    database: Path, release: str = "installed"
+) -> dict[str, tuple[str, str | None]]:
+    """Return the module, and the tree if it is shown, of each installed spec that has
+    one.
+    """
     with closing(sqlite3.connect(database)) as conn:
         rows = conn.execute(MODULES, [release])
         return {dag_hash: (module, tree) for dag_hash, module, tree in rows if module}
@@ -73,14 +85,23 @@ def hdf5(tmp_path: Path) -> Path:
     """An installation with an hdf5 of each of two compilers, and a zlib."""
 
     def of(version: int) -> dict[str, Any]:
-        compiler = {"annotations": {"original_specfile_version": 4, "compiler": f"gcc@={version}"}}
-        return node("hdf5", version="1.14.3", hash=hash_of(f"hdf5-{version}"), **compiler)
+        compiler = {
+            "annotations": {
+                "original_specfile_version": 4,
+                "compiler": f"gcc@={version}",
+            }
+        }
+        return node(
+            "hdf5", version="1.14.3", hash=hash_of(f"hdf5-{version}"), **compiler
+        )
 
     return tree_of(tmp_path / "opt", of(12), of(13), node("zlib", version="1.3"))
 
 
 def test_a_module_is_loaded_by_the_hash_of_its_spec(hdf5: Path, tmp_path: Path) -> None:
-    """A name of several trees is shown with its tree; the command of Spack comes second."""
+    """A name of several trees is shown with its tree; the command of Spack comes
+    second.
+    """
     index = of_spack(
         tmp_path / "lmod",
         [
@@ -103,19 +124,32 @@ def test_a_module_is_loaded_by_the_hash_of_its_spec(hdf5: Path, tmp_path: Path) 
     assert commands[0] == "module load zlib/1.3"
     assert commands[-1] == f"spack load zlib/{hash_of('zlib')[:7]}"
     done = run("find", "hdf5%gcc@13", output, "--install")
-    assert done.stdout.splitlines()[-4:-2] == ["module use /m/gcc/13", "module load hdf5/1.14.3"]
+    assert done.stdout.splitlines()[-4:-2] == [
+        "module use /m/gcc/13",
+        "module load hdf5/1.14.3",
+    ]
     assert "hdf5/1.14.3 in /m/gcc/12" in run("find", "hdf5", output).stdout
     (found,) = find(output, "zlib")
     assert (found.modules, found.module_tree) == (("zlib/1.3",), None)
     with opened(output) as lookups:
-        install = environment_commands(lookups, cover(lookups.conn, ["zlib", "hdf5%gcc@12"]))
+        install = environment_commands(
+            lookups, cover(lookups.conn, ["zlib", "hdf5%gcc@12"])
+        )
         assert install is not None
-        lines = ("module load zlib/1.3", "module use /m/gcc/12", "module load hdf5/1.14.3")
+        lines = (
+            "module load zlib/1.3",
+            "module use /m/gcc/12",
+            "module load hdf5/1.14.3",
+        )
         assert install.commands == lines
 
 
-def test_a_module_of_lmod_is_loaded_by_name_and_version(hdf5: Path, tmp_path: Path) -> None:
-    """In any spelling, also if hidden, or by its folder's compiler; ambiguous ones are reported."""
+def test_a_module_of_lmod_is_loaded_by_name_and_version(
+    hdf5: Path, tmp_path: Path
+) -> None:
+    """In any spelling, also if hidden, or by its folder's compiler; ambiguous ones are
+    reported.
+    """
     modules = [
         ("ZLIB", "/m/Core", "ZLIB/1.3", False),
         ("zlib", "/m/Core", "zlib/.1.3", True),
@@ -124,13 +158,19 @@ def test_a_module_of_lmod_is_loaded_by_name_and_version(hdf5: Path, tmp_path: Pa
     ]
     page, output = of_lmod(tmp_path, modules), tmp_path / "x.db"
     build(hdf5, output, modules=[page])
-    expected = {hash_of("hdf5-13"): ("hdf5/1.14.3", None), hash_of("zlib"): ("ZLIB/1.3", None)}
+    expected = {
+        hash_of("hdf5-13"): ("hdf5/1.14.3", None),
+        hash_of("zlib"): ("ZLIB/1.3", None),
+    }
     assert loading(output) == expected
     of_lmod(tmp_path, [modules[1], ("hdf5", "/m/Core", "hdf5/1.14.3", False)])
     report = build(hdf5, output, modules=[page])
     assert loading(output) == {hash_of("zlib"): ("zlib/.1.3", None)}
     assert report.problems == 1
-    assert "1 of 2 modules load an installed spec, 1 may load one of several" in report.notes[0]
+    assert (
+        "1 of 2 modules load an installed spec, 1 may load one of several"
+        in report.notes[0]
+    )
     with closing(sqlite3.connect(output)) as conn:
         (problem,) = conn.execute("SELECT source, code, message FROM problems")
         words = "the module hdf5/1.14.3 of installed may load any of 2 specs"
@@ -148,13 +188,19 @@ def test_modules_are_of_the_installation_that_is_named(tmp_path: Path) -> None:
     done = run("build", *options, f"--modules=derecho={index}", "-o", output)
     assert (done.exit_code, len(loading(output, "derecho"))) == (0, 1)
     for modules in ([index], [("cheyenne", index)]):
-        with pytest.raises(InputError, match="--modules NAME=PATH with one of casper, derecho"):
+        with pytest.raises(
+            InputError, match="--modules NAME=PATH with one of casper, derecho"
+        ):
             build([], output, installations=named, modules=modules)
 
 
 @pytest.mark.parametrize("without_paths", [False, True])
-def test_a_database_with_modules_is_a_source(tmp_path: Path, without_paths: bool) -> None:
-    """It verifies, gives itself again, and databases of its parts give the same bytes."""
+def test_a_database_with_modules_is_a_source(
+    tmp_path: Path, without_paths: bool
+) -> None:
+    """It verifies, gives itself again, and databases of its parts give the same
+    bytes.
+    """
     named, modules, parts = [], [], []
     for at in "ab":
         specs = [node("zlib"), node("cmake"), node("cmake", hash=hash_of("cmake2"))]
@@ -164,7 +210,10 @@ def test_a_database_with_modules_is_a_source(tmp_path: Path, without_paths: bool
             of_lmod(
                 tmp_path / at,
                 [("own_" + at, f"/{at}-secret", f"own_{at}/1.0", False)]
-                + [("cmake", f"/{at}-secret/{tree}", "cmake/1.0", False) for tree in "xy"],
+                + [
+                    ("cmake", f"/{at}-secret/{tree}", "cmake/1.0", False)
+                    for tree in "xy"
+                ],
             ),
         ]
         named.append((at, tree))
@@ -185,10 +234,19 @@ def test_a_database_with_modules_is_a_source(tmp_path: Path, without_paths: bool
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("module_index:\n  abc:\n    path: /m/a\n    use_name: a\n", "x:3: 'abc' is not a hash"),
-        (f"module_index:\n  {hash_of('a')}:\n    path: /m/a\n", "x:3: has path, expected path and"),
+        (
+            "module_index:\n  abc:\n    path: /m/a\n    use_name: a\n",
+            "x:3: 'abc' is not a hash",
+        ),
+        (
+            f"module_index:\n  {hash_of('a')}:\n    path: /m/a\n",
+            "x:3: has path, expected path and",
+        ),
         (f"module_index:\n  {hash_of('a')}: 1\n", "x:2: expected path and use_name"),
-        ("modules: {}\n", "x:1: has the keys modules, expected Spack's module-index.yaml"),
+        (
+            "modules: {}\n",
+            "x:1: has the keys modules, expected Spack's module-index.yaml",
+        ),
         ("a: [\n", "x:1: broken YAML"),
         ('{"a": 1}', "x: Expected `object`, got `int`"),
         ('{"a": {"/m/a/1": {"fullName": "a 1"}}}', "x: has the module 'a 1'"),
@@ -196,8 +254,14 @@ def test_a_database_with_modules_is_a_source(tmp_path: Path, without_paths: bool
             '[{"package": "a", "versions": [{"full": "a/1", "parent": [["-b"]]}]}]',
             "x: has the module '-b'",
         ),
-        ('[{"package": "a", "versions": [{"full": 1}]}]', "x: Expected `str`, got `int`"),
-        ('[{"package": "a", "versions": [{"full": "a b"}]}]', "x: has the module 'a b'"),
+        (
+            '[{"package": "a", "versions": [{"full": 1}]}]',
+            "x: Expected `str`, got `int`",
+        ),
+        (
+            '[{"package": "a", "versions": [{"full": "a b"}]}]',
+            "x: has the module 'a b'",
+        ),
         ('[{"package": "a", "versions": [{"full": "-a"}]}]', "x: has the module '-a'"),
         ("\0", "x:1: a NUL byte"),
     ],
@@ -210,13 +274,21 @@ def test_a_wrong_list_of_modules_is_a_fault(text: str, fault: str) -> None:
 
 
 def test_no_module_runs_a_command(tmp_path: Path) -> None:
-    """A name with characters of the shell is quoted, in an index and in an installation."""
+    """A name with characters of the shell is quoted, in an index and in an
+    installation.
+    """
     outside = {"path": "/usr", "module": ["a;b"]}
     tree = tree_of(tmp_path / "opt", node("zlib"), node("cuda", external=outside))
     index = of_spack(tmp_path / "lmod", [(hash_of("zlib"), "/m", "z$(b)")])
     build(tree, tmp_path / "x.db", modules=[index])
-    for name, command in (("zlib", "module load 'z$(b)'"), ("cuda", "module load 'a;b'")):
-        assert command in run("find", name, tmp_path / "x.db", "--install").stdout.splitlines()
+    for name, command in (
+        ("zlib", "module load 'z$(b)'"),
+        ("cuda", "module load 'a;b'"),
+    ):
+        assert (
+            command
+            in run("find", name, tmp_path / "x.db", "--install").stdout.splitlines()
+        )
 
 
 def page(folder: Path, *versions: dict[str, Any], package: str = "zstd") -> Path:
@@ -227,17 +299,30 @@ def page(folder: Path, *versions: dict[str, Any], package: str = "zstd") -> Path
     return path
 
 
-ZSTD = {"full": "zstd/1.5.5", "path": "/m/gcc/10.2.0/zstd/1.5.5.lua", "versionName": "1.5.5"}
+ZSTD = {
+    "full": "zstd/1.5.5",
+    "path": "/m/gcc/10.2.0/zstd/1.5.5.lua",
+    "versionName": "1.5.5",
+}
 """A module of a hierarchy, without its parents."""
 
 
 @pytest.mark.parametrize(
     ("parents", "line"),
     [
-        ({"parent": [["gcc/12.1.0", "env/23.09"], ["gcc/10.2.0"]]}, "gcc/10.2.0 zstd/1.5.5"),
+        (
+            {"parent": [["gcc/12.1.0", "env/23.09"], ["gcc/10.2.0"]]},
+            "gcc/10.2.0 zstd/1.5.5",
+        ),
         ({"parentAA": [["b/1"], ["a/1"]]}, "a/1 zstd/1.5.5"),
-        ({"parentAA": [["gcc/10.2.0", "openmpi/4.1"]]}, "gcc/10.2.0 openmpi/4.1 zstd/1.5.5"),
-        ({"parent": ["default:gcc/10.2.0:openmpi/4.1"]}, "gcc/10.2.0 openmpi/4.1 zstd/1.5.5"),
+        (
+            {"parentAA": [["gcc/10.2.0", "openmpi/4.1"]]},
+            "gcc/10.2.0 openmpi/4.1 zstd/1.5.5",
+        ),
+        (
+            {"parent": ["default:gcc/10.2.0:openmpi/4.1"]},
+            "gcc/10.2.0 openmpi/4.1 zstd/1.5.5",
+        ),
         ({"parent": [[]]}, "zstd/1.5.5"),
         ({}, "zstd/1.5.5"),
     ],
@@ -245,8 +330,13 @@ ZSTD = {"full": "zstd/1.5.5", "path": "/m/gcc/10.2.0/zstd/1.5.5.lua", "versionNa
 def test_the_parents_of_a_module_are_loaded_first(
     parents: dict[str, Any], line: str, tmp_path: Path
 ) -> None:
-    """Lmod refuses a module of a hierarchy without them; the shortest alternative is taken."""
-    tree, output = tree_of(tmp_path / "opt", node("zstd", version="1.5.5")), tmp_path / "x.db"
+    """Lmod refuses a module of a hierarchy without them; the shortest alternative is
+    taken.
+    """
+    tree, output = (
+        tree_of(tmp_path / "opt", node("zstd", version="1.5.5")),
+        tmp_path / "x.db",
+    )
     build(tree, output, modules=[page(tmp_path, ZSTD | parents)])
     printed = run("find", "zstd", output, "--install").stdout.splitlines()
     assert f"module load {line}" in printed
@@ -258,8 +348,13 @@ def test_the_parents_of_a_module_are_loaded_first(
 
 def test_parents_of_lmod_complete_the_list_of_spack(tmp_path: Path) -> None:
     """Spack's list has the hash, and Lmod's the parents of the same file."""
-    tree, output = tree_of(tmp_path / "opt", node("zstd", version="1.5.5")), tmp_path / "x.db"
-    spack = of_spack(tmp_path / "spack", [(hash_of("zstd"), "/m/gcc/10.2.0", "zstd/1.5.5")])
+    tree, output = (
+        tree_of(tmp_path / "opt", node("zstd", version="1.5.5")),
+        tmp_path / "x.db",
+    )
+    spack = of_spack(
+        tmp_path / "spack", [(hash_of("zstd"), "/m/gcc/10.2.0", "zstd/1.5.5")]
+    )
     lmod = page(tmp_path, ZSTD | {"parent": [["gcc/10.2.0"]]})
     build(tree, output, modules=[spack, lmod])
     assert find(output, "zstd")[0].modules == ("gcc/10.2.0", "zstd/1.5.5")
@@ -267,7 +362,10 @@ def test_parents_of_lmod_complete_the_list_of_spack(tmp_path: Path) -> None:
 
 def test_the_other_list_of_lmod(tmp_path: Path) -> None:
     """`spider -o spider-json` has the same, by the paths of files."""
-    tree, output = tree_of(tmp_path / "opt", node("zstd", version="1.5.5")), tmp_path / "x.db"
+    tree, output = (
+        tree_of(tmp_path / "opt", node("zstd", version="1.5.5")),
+        tmp_path / "x.db",
+    )
     entry = {"fullName": "zstd/1.5.5", "Version": "1.5.5", "parentAA": [["gcc/10.2.0"]]}
     other = {"fullName": "meta", "Version": False, "hidden": True}
     files = {ZSTD["path"]: entry, "/m/meta.lua": other}
@@ -294,7 +392,8 @@ def spec_of(name: str, version: str, dag_hash: str, compiler: str) -> dict[str, 
         ("zstd-1.5.5-gcc-7.5.0-lvnw667", "zstd-1.5.5-gcc-7.5.0-lvnw667", "lvnw667"),
         ("py_numpy", "py_numpy/1.26.0-bbbbbbb", "bbbbbbb"),
         ("py-numpy", "py-numpy/1.26.0-openmpi-bbbbbbb", "bbbbbbb"),
-        # A version of another spec, a compiler that none has, and words that say nothing.
+        # A version of another spec, a compiler that none has, and words that say
+        # nothing.
         ("zstd", "zstd/1.5-lvnw667", None),
         ("zstd", "zstd/1.5.5-gcc-9.4.0", None),
         ("zstd", "zstd/1.5.5-serial", None),
@@ -312,7 +411,11 @@ def test_a_name_with_a_hash_or_a_compiler(
         spec_of("zstd", "1.5.5", "aaaaaaa", "gcc@=12.2.0"),
         spec_of("py-numpy", "1.26.0", "bbbbbbb", "gcc@=12.2.0"),
     )
-    module = {"full": name, "path": f"/m/Core/{name}.lua", "versionName": name.split("/")[-1]}
+    module = {
+        "full": name,
+        "path": f"/m/Core/{name}.lua",
+        "versionName": name.split("/")[-1],
+    }
     output = tmp_path / "x.db"
     build(tree, output, modules=[page(tmp_path, module, package=package)])
     found = {dag_hash[:7]: module for dag_hash, (module, _) in loading(output).items()}
@@ -331,7 +434,10 @@ def test_escapes_of_lmod_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("folder", "release"),
     [
-        ("gcc/__spack_path_placeholder__/__spack_path_placeholder__/__spack_path_pla", "gcc"),
+        (
+            "gcc/__spack_path_placeholder__/__spack_path_placeholder__/__spack_path_pla",
+            "gcc",
+        ),
         ("__spack_path_placeholder__/__spack", "installed"),
     ],
 )

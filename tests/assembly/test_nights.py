@@ -1,4 +1,6 @@
-"""Nights of a facility: whatever happens, no snapshot that was written is lost without a word."""
+"""Nights of a facility: whatever happens, no snapshot that was written is lost without
+a word.
+"""
 
 import os
 import shutil
@@ -44,8 +46,14 @@ def snapshots_in(file: Path) -> Snapshots:
 
 
 def test_ten_nights_with_failures_an_upgrade_and_a_restore(tmp_path: Path) -> None:
-    """Two nights of an older version, eight of this one; two fail, and one ends with a backup."""
-    file, mirrors, backup = tmp_path / "x.db", tmp_path / "mirrors", tmp_path / "backup.db"
+    """Two nights of an older version, eight of this one; two fail, and one ends with a
+    backup.
+    """
+    file, mirrors, backup = (
+        tmp_path / "x.db",
+        tmp_path / "mirrors",
+        tmp_path / "backup.db",
+    )
     # The first two nights were built by an older version of the program.
     WITH_SNAPSHOTS[-1].write(file)
     before = [name for name in release_names(file) if release_date(name)]
@@ -75,7 +83,10 @@ def test_ten_nights_with_failures_an_upgrade_and_a_restore(tmp_path: Path) -> No
     # Night 5: the build is killed, and repeated.
     command = build_night(5, "a", "b")
     program = signalled_after("spack_cache_db.assembly.file.finish", "SIGKILL")
-    assert completed([sys.executable, "-c", program, *command]).returncode == -signal.SIGKILL
+    assert (
+        completed([sys.executable, "-c", program, *command]).returncode
+        == -signal.SIGKILL
+    )
     assert file.read_bytes() == whole
     assert run(*command).exit_code == 0
     expected["site-2026-11-05"] = {"a", "b"}
@@ -110,7 +121,8 @@ class Nights(RuleBasedStateMachine):
     """A history that is built, upgraded, damaged, thinned and killed in any order.
 
     Attributes:
-        written: the binaries of each snapshot that was written, unless a message named it since.
+        written: the binaries of each snapshot that was written, unless a message named
+            it since.
     """
 
     def __init__(self) -> None:
@@ -125,7 +137,10 @@ class Nights(RuleBasedStateMachine):
         """Remove the files."""
         shutil.rmtree(self.folder)
 
-    @initialize(kind=st.sampled_from([None, *WITH_SNAPSHOTS]), names=st.sets(st.sampled_from("ab")))
+    @initialize(
+        kind=st.sampled_from([None, *WITH_SNAPSHOTS]),
+        names=st.sets(st.sampled_from("ab")),
+    )
     def begin(self, kind: Any, names: set[str]) -> None:
         """Begin with nothing, or with a database of an older version."""
         night(self.mirrors, *names)
@@ -152,13 +167,20 @@ class Nights(RuleBasedStateMachine):
         keep=st.sampled_from([None, None, 1, 3]),
         is_new_day=st.booleans(),
     )
-    def mirror_changes(self, names: set[str], keep: int | None, is_new_day: bool) -> None:
+    def mirror_changes(
+        self, names: set[str], keep: int | None, is_new_day: bool
+    ) -> None:
         """Build a night, or the same day once more."""
         self.day = min(self.day + is_new_day, 28)
         night(self.mirrors, *names)
-        self._build([self.file, self.mirrors], snapshot=self._today(), keep_snapshots=keep)
+        self._build(
+            [self.file, self.mirrors], snapshot=self._today(), keep_snapshots=keep
+        )
 
-    @rule(moment=st.sampled_from(MOMENTS), names=st.sets(st.sampled_from("abc"), min_size=1))
+    @rule(
+        moment=st.sampled_from(MOMENTS),
+        names=st.sets(st.sampled_from("abc"), min_size=1),
+    )
     def build_is_killed(self, moment: str, names: set[str]) -> None:
         """Kill a build after one of its steps; what it published before counts."""
         self.day = min(self.day + 1, 28)
@@ -178,7 +200,9 @@ class Nights(RuleBasedStateMachine):
                 os._exit(0)
         os.waitpid(child, 0)
 
-    @rule(options=st.sampled_from([{}, {"keep_going": True}, {"snapshot": "2026-10-28"}]))
+    @rule(
+        options=st.sampled_from([{}, {"keep_going": True}, {"snapshot": "2026-10-28"}])
+    )
     def database_is_forgotten(self, options: dict[str, Any]) -> None:
         """Build the mirrors alone over the history."""
         # The snapshot of the same day is built again from the mirrors.

@@ -26,7 +26,9 @@ HOLDER = (
 
 
 def test_a_second_build_is_refused_and_a_kill_blocks_nothing(tmp_path: Path) -> None:
-    """While a process has the lock, builds of the output fail; after its death, they succeed."""
+    """While a process has the lock, builds of the output fail; after its death, they
+    succeed.
+    """
     pages, output = write(tmp_path / "in", a=page()), tmp_path / "new" / "x.db"
     command = [sys.executable, "-c", HOLDER, str(output)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
@@ -64,12 +66,17 @@ def test_threads_of_one_process_are_locked_as_well(tmp_path: Path) -> None:
 
 def test_a_build_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     """A folder that did not exist before is removed again."""
-    assert run("build", tmp_path / "none", "-o", tmp_path / "a" / "b" / "x.db").exit_code == 1
+    assert (
+        run("build", tmp_path / "none", "-o", tmp_path / "a" / "b" / "x.db").exit_code
+        == 1
+    )
     assert [*tmp_path.iterdir()] == []
 
 
 def test_a_file_that_another_program_replaced_stays(tmp_path: Path) -> None:
-    """Where the system has no locks, a build notices that its output changed meanwhile."""
+    """Where the system has no locks, a build notices that its output changed
+    meanwhile.
+    """
     file, mirrors = tmp_path / "x.db", night(tmp_path / "mirrors", "a")
     build([file, mirrors], file, snapshot="2026-11-24")
     night(mirrors, "b")
@@ -81,11 +88,15 @@ def test_a_file_that_another_program_replaced_stays(tmp_path: Path) -> None:
         if other.exists():
             other.replace(file)
 
-    with pytest.raises(OutputError, match=r"x\.db: has changed since this build began, .* again$"):
+    with pytest.raises(
+        OutputError, match=r"x\.db: has changed since this build began, .* again$"
+    ):
         build([file, mirrors], file, snapshot="2026-11-26", progress=replace)
     assert "site-2026-11-25" in listed(file)
     build([file, mirrors], file, snapshot="2026-11-26")
-    assert {"site-2026-11-24", "site-2026-11-25", "site-2026-11-26"} < listed(file).keys()
+    assert {"site-2026-11-24", "site-2026-11-25", "site-2026-11-26"} < listed(
+        file
+    ).keys()
 
 
 def test_an_inspect_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -96,7 +107,9 @@ def test_an_inspect_file_that_cannot_be_written_is_named(tmp_path: Path) -> None
         (tmp_path / "x.inspect.json").mkdir(exist_ok=True)
 
     for what in ("the new database is complete and in place", "is unchanged"):
-        with pytest.raises(OutputError, match=rf"x\.db: {what}, but .*inspect\.json was not"):
+        with pytest.raises(
+            OutputError, match=rf"x\.db: {what}, but .*inspect\.json was not"
+        ):
             build(pages, output, progress=block)
         (tmp_path / "x.inspect.json").rmdir()
         assert listed(output) != {}

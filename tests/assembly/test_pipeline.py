@@ -1,4 +1,6 @@
-"""build.pipeline: the same pages give the same bytes, and a kill never leaves half a file."""
+"""build.pipeline: the same pages give the same bytes, and a kill never leaves half a
+file.
+"""
 
 import random
 import shutil
@@ -20,7 +22,9 @@ from tests.pagetexts import SAMPLES, page, write
 
 def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     """Nothing of the time or the place of a build goes into the file."""
-    assert built(tmp_path / "one.db", folder) == built(tmp_path / "two" / "other.db", folder)
+    assert built(tmp_path / "one.db", folder) == built(
+        tmp_path / "two" / "other.db", folder
+    )
 
 
 def test_the_order_of_paths_does_not_matter(
@@ -38,8 +42,12 @@ def test_the_order_of_paths_does_not_matter(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.zst", ".zip"])
-def test_archives_give_what_their_folder_gives(suffix: str, folder: Path, tmp_path: Path) -> None:
-    """An archive whose members have the same names, also as `tar -C FOLDER .` writes them."""
+def test_archives_give_what_their_folder_gives(
+    suffix: str, folder: Path, tmp_path: Path
+) -> None:
+    """An archive whose members have the same names, also as `tar -C FOLDER .` writes
+    them.
+    """
     path = tmp_path / f"archive{suffix}"
     if suffix == ".zip":
         shutil.make_archive(str(tmp_path / "archive"), "zip", folder)
@@ -80,7 +88,9 @@ def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
     assert [str(each).replace(f"{tmp_path}/", "") for each in faults] == [
         "b.md:1: no front matter, expected --- on the first line"
     ]
-    assert [each.message for each in problems] == ["meta declares num_specs 3, the page lists 1"]
+    assert [each.message for each in problems] == [
+        "meta declares num_specs 3, the page lists 1"
+    ]
     assert {each.name for each in tmp_path.iterdir()} == {"a.md", "b.md"}
 
 

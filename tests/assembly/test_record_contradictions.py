@@ -26,7 +26,9 @@ PROBLEMS = "SELECT code, message FROM problems ORDER BY message"
 
 
 @contextmanager
-def built(folder: Path, *documents: Iterable[dict[str, Any]]) -> Iterator[sqlite3.Connection]:
+def built(
+    folder: Path, *documents: Iterable[dict[str, Any]]
+) -> Iterator[sqlite3.Connection]:
     """Build an index of each list of records, and connect to the database."""
     for number, records in enumerate(documents):
         path = folder / "in" / "develop" / f"s{number}"
@@ -71,7 +73,9 @@ def without_record(name: str) -> tuple[str, str]:
 def test_records_that_differ_are_a_problem(
     tmp_path: Path, one: dict[str, Any], other: dict[str, Any], words: str
 ) -> None:
-    """Namespace, package hash, flags, patches, external or pushed, old hashes: both values."""
+    """Namespace, package hash, flags, patches, external or pushed, old hashes: both
+    values.
+    """
     more = [record(node("x")), record(node("y"))]
     documents = ([record(node("a", **each)), *more] for each in (one, other))
     with built(tmp_path, *documents) as db:
@@ -82,7 +86,9 @@ def test_records_that_differ_are_a_problem(
 
 
 def test_a_key_that_an_index_lacks_contradicts_nothing(tmp_path: Path) -> None:
-    """Formats of indexes differ: a key that one of them lacks, and what it says of its format."""
+    """Formats of indexes differ: a key that one of them lacks, and what it says of its
+    format.
+    """
     same = node("a", edge("b", "link"))
     old = {key: value for key, value in same.items() if key != "package_hash"}
     old["annotations"] = {"original_specfile_version": 4}
@@ -98,7 +104,9 @@ def test_no_edges_contradict_some_edges(tmp_path: Path, first_has_it: bool) -> N
     documents = ([record(node("a", *each)), record(node("b"))] for each in edges)
     with built(tmp_path, *documents) as db:
         (count,) = db.execute("SELECT count(*) FROM dependencies").fetchone()
-        ((mirror, code, value),) = db.execute("SELECT mirror, code, value FROM problems")
+        ((mirror, code, value),) = db.execute(
+            "SELECT mirror, code, value FROM problems"
+        )
     expected: list[Any] = [] if first_has_it else [[hash_of("b"), ["link"], [], None]]
     assert count == int(first_has_it)
     assert (mirror, code, json.loads(value)) == (2, "two_dependencies", expected)
@@ -134,7 +142,9 @@ def test_one_index_with_a_record_suffices(tmp_path: Path, order: int) -> None:
 
 @pytest.mark.slow
 def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) -> None:
-    """Of a real index without a tenth of its records, all others are there with all edges."""
+    """Of a real index without a tenth of its records, all others are there with all
+    edges.
+    """
     records = json.loads(real())["database"]["installs"]
     gone = {*random.Random(3).sample(sorted(records), len(records) // 10)}
     left = {key: records[key] for key in records if key not in gone}
@@ -144,6 +154,10 @@ def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) ->
         for dependency in left[key]["spec"].get("dependencies", ())
     }
     with built(tmp_path, left.values()) as db:
-        assert {*db.execute("SELECT hash, dependency_hash FROM dependency_edges")} == needed
-        (count,) = db.execute("SELECT count(*) FROM problems WHERE code = 'no_record'").fetchone()
+        assert {
+            *db.execute("SELECT hash, dependency_hash FROM dependency_edges")
+        } == needed
+        (count,) = db.execute(
+            "SELECT count(*) FROM problems WHERE code = 'no_record'"
+        ).fetchone()
         assert count == len({dependency for _, dependency in needed} & gone) > 0

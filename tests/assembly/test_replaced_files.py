@@ -1,4 +1,6 @@
-"""build.sqlite_file: a database replaces an old one or takes a new name, and harms nothing else."""
+"""build.sqlite_file: a database replaces an old one or takes a new name, and harms
+nothing else.
+"""
 
 import hashlib
 import json
@@ -48,7 +50,9 @@ def test_only_a_regular_file_is_replaced(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The database and its inspect file replace nothing else, and leave nothing behind."""
+    """The database and its inspect file replace nothing else, and leave nothing
+    behind.
+    """
     monkeypatch.chdir(tmp_path)
     folder = write(Path("in"), a=page())
     Path("precious").write_text("text")
@@ -56,7 +60,9 @@ def test_only_a_regular_file_is_replaced(
     before = {path.name: path.lstat().st_mode for path in Path().iterdir()}
     with pytest.raises(OutputError) as caught:
         build(folder, "x.db")
-    assert str(caught.value) == f"{name}: is {kind}, expected a regular file or a new name"
+    assert (
+        str(caught.value) == f"{name}: is {kind}, expected a regular file or a new name"
+    )
     assert {path.name: path.lstat().st_mode for path in Path().iterdir()} == before
 
 
@@ -71,14 +77,18 @@ def test_a_page_that_is_read_is_not_replaced(tmp_path: Path) -> None:
         ([folder], tmp_path / "also" / "a.md"),
         ([folder], tmp_path / "in" / ".." / "in" / "a.md"),
     ):
-        with pytest.raises(OutputError, match="is part of the input, expected another place"):
+        with pytest.raises(
+            OutputError, match="is part of the input, expected another place"
+        ):
             build(paths, output)
         assert (folder / "a.md").read_bytes() == page()
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.inspect.json"])
 def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) -> None:
-    """Neither where the database belongs nor where its inspect file does, unless that is forced."""
+    """Neither where the database belongs nor where its inspect file does, unless that
+    is forced.
+    """
     folder, other = write(tmp_path / "in", a=page()), tmp_path / name
     other.write_text("precious")
     with pytest.raises(OutputError, match=f"{name}: was not made by spack-cache-db"):
@@ -95,8 +105,12 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
         build(folder, folder / "a.md", force=True)
 
 
-def test_an_output_among_the_pages_does_not_break_the_next_build(tmp_path: Path) -> None:
-    """A database and its inspect file are passed over, whatever they are called; so is litter."""
+def test_an_output_among_the_pages_does_not_break_the_next_build(
+    tmp_path: Path,
+) -> None:
+    """A database and its inspect file are passed over, whatever they are called; so is
+    litter.
+    """
     folder = write(tmp_path / "in", a=page())
     first = build(folder, folder / "x.db")
     shutil.copy(folder / "x.db", folder / "b.md")
@@ -108,7 +122,9 @@ def test_an_output_among_the_pages_does_not_break_the_next_build(tmp_path: Path)
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("output", ["", "x" * 300, "x" * 250, "y/" * 3000 + "x", ".", "/", "a\0b"])
+@pytest.mark.parametrize(
+    "output", ["", "x" * 300, "x" * 250, "y/" * 3000 + "x", ".", "/", "a\0b"]
+)
 def test_a_name_that_no_file_can_have_is_an_error(output: str, tmp_path: Path) -> None:
     """One line, and no traceback."""
     folder = write(tmp_path / "in", a=page())
@@ -129,12 +145,19 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError, sqlite3.DatabaseError])
-def test_an_error_leaves_the_old_file(error: type[BaseException], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "error", [RuntimeError, KeyboardInterrupt, OSError, sqlite3.DatabaseError]
+)
+def test_an_error_leaves_the_old_file(
+    error: type[BaseException], tmp_path: Path
+) -> None:
     """Whatever is raised, the old file stays and the temporary file goes."""
     output = tmp_path / "x.db"
     output.write_bytes(b"old")
-    with pytest.raises((error, OutputError)), sqlite_file.replacing(output) as temporary:
+    with (
+        pytest.raises((error, OutputError)),
+        sqlite_file.replacing(output) as temporary,
+    ):
         temporary.write_bytes(b"half")
         raise error
     assert output.read_bytes() == b"old"
@@ -177,7 +200,9 @@ def test_a_build_writes_the_inspect_file(tmp_path: Path) -> None:
     assert written["hash"] == hashlib.sha256(output.read_bytes()).hexdigest()
     assert (written["size"], written["file"]) == (output.stat().st_size, "x.db")
     with closing(sqlite3.connect(output)) as db:
-        tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        tables = db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall()
         counts = {
             name: {"count": db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
             for (name,) in tables

@@ -18,8 +18,20 @@ HDF5 = spec(
     os="ubuntu22.04",
     target="zen3",
     variants=[
-        *("+cuda", "++pic", "~java", "mpi=True", "build_type=Release", "cuda_arch=80,90"),
-        *("libs=shared,static", "languages='c,c++'", "k='two words'", "prefix=/usr/local"),
+        *(
+            "+cuda",
+            "++pic",
+            "~java",
+            "mpi=True",
+            "build_type=Release",
+            "cuda_arch=80,90",
+        ),
+        *(
+            "libs=shared,static",
+            "languages='c,c++'",
+            "k='two words'",
+            "prefix=/usr/local",
+        ),
     ],
 )
 TORCH = spec(
@@ -32,11 +44,15 @@ TORCH = spec(
     variants=["~cuda", "java=false", "odd='a:b%c'"],
 )
 FOUND = {
-    ("hdf5",): """hdf5 HDF5 1.14 @1.14 1.14.3 hdf5@1.14 gcc %gcc gcc@12 %gcc@12.2 gcc@12.2.0 zen3
+    (
+        "hdf5",
+    ): """hdf5 HDF5 1.14 @1.14 1.14.3 hdf5@1.14 gcc %gcc gcc@12 %gcc@12.2 gcc@12.2.0 zen3
         target=zen3 x86_64 ubuntu22.04 os=ubuntu22.04 platform=linux +cuda cuda ++pic +pic pic mpi
         +mpi mpi=true mpi=True build_type=Release release cuda_arch=80 cuda_arch=80,90 cuda_arch=90
         90 libs=static static languages=c++ c++ two k=two prefix=/usr/local /usr/local""",
-    ("py-torch",): """torch py-torch py-torch@1.12 aarch64 os=sequoia darwin platform=darwin ~cuda
+    (
+        "py-torch",
+    ): """torch py-torch py-torch@1.12 aarch64 os=sequoia darwin platform=darwin ~cuda
         a:b%c""",
     ("hdf5", "py-torch"): "1 ~java",
     (): """1.1 hdf5@1.12 @=1.14.3 gcc@12.2.1 gcc@1 %gcc@17 %@12 @12.2.0 ^gcc ~pic java +java ~mpi
@@ -49,7 +65,9 @@ FOUND = {
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A database of the two packages."""
     folder = tmp_path_factory.mktemp("words")
-    pages = write(folder, a=page("hdf5", specs=[HDF5]), b=page("py-torch", specs=[TORCH]))
+    pages = write(
+        folder, a=page("hdf5", specs=[HDF5]), b=page("py-torch", specs=[TORCH])
+    )
     build(pages, folder / "x.db")
     connection = sqlite3.connect(folder / "x.db")
     yield connection
@@ -57,8 +75,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
 
 
 @pytest.mark.parametrize("packages", FOUND, ids=str)
-def test_a_word_finds_what_it_means(database: sqlite3.Connection, packages: tuple[str]) -> None:
-    """One word, quoted as Datasette quotes it, finds these packages; two words find both's."""
+def test_a_word_finds_what_it_means(
+    database: sqlite3.Connection, packages: tuple[str]
+) -> None:
+    """One word, quoted as Datasette quotes it, finds these packages; two words find
+    both's.
+    """
     sql = (
         "SELECT packages.name FROM configurations_fts "
         "JOIN configurations ON configurations.id = configurations_fts.rowid "
@@ -71,8 +93,14 @@ def test_a_word_finds_what_it_means(database: sqlite3.Connection, packages: tupl
 
 
 def test_a_long_version_does_not_grow_as_its_square() -> None:
-    """Of a version with many dots the first parts are searched for one by one, and the whole."""
+    """Of a version with many dots the first parts are searched for one by one, and the
+    whole.
+    """
     version = ".".join("1" * 100)
-    words = configuration_tokens(configuration(version=version, compiler=f"gcc@{version}", os="os"))
-    assert {f"zlib@{version}", "zlib@1.1.1", f"%gcc@{version}", "%gcc@1.1.1"} <= set(words.split())
+    words = configuration_tokens(
+        configuration(version=version, compiler=f"gcc@{version}", os="os")
+    )
+    assert {f"zlib@{version}", "zlib@1.1.1", f"%gcc@{version}", "%gcc@1.1.1"} <= set(
+        words.split()
+    )
     assert len(words) < 12 * len(version)

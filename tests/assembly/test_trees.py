@@ -1,4 +1,6 @@
-"""Installed trees: known by their content, first in every list, with prefixes and times."""
+"""Installed trees: known by their content, first in every list, with prefixes and
+times.
+"""
 
 import json
 import sqlite3
@@ -45,7 +47,9 @@ def expected_rows(
             release,
             each["path"],
             int(each["explicit"]),
-            datetime.fromtimestamp(each["installation_time"], UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            datetime.fromtimestamp(each["installation_time"], UTC).strftime(
+                "%Y-%m-%d %H:%M:%S"
+            ),
         )
         for each in records
         if each["installed"]
@@ -53,7 +57,9 @@ def expected_rows(
 
 
 def test_every_installed_spec_is_in_the_view(real_tree: sqlite3.Connection) -> None:
-    """With its prefix, whether it is explicit, and the time of its installation in UTC."""
+    """With its prefix, whether it is explicit, and the time of its installation in
+    UTC.
+    """
     rows = real_tree.execute(INSTALLATIONS).fetchall()
     assert rows == expected_rows(real_tree_records())
     assert rows[0][-1] >= "2023-12-06 00:00:00"
@@ -61,9 +67,16 @@ def test_every_installed_spec_is_in_the_view(real_tree: sqlite3.Connection) -> N
 
 def test_an_installation_is_known_by_its_content(tmp_path: Path) -> None:
     """An index that is renamed is still one; a mirror in its place is none."""
-    path = write_tree(tmp_path / "opt", [installed(node("a"))]) / ".spack-db" / "index.json"
+    path = (
+        write_tree(tmp_path / "opt", [installed(node("a"))])
+        / ".spack-db"
+        / "index.json"
+    )
     path = path.rename(tmp_path / "backup.json")
-    for options, name in (({}, "installed"), ({"release": "big-machine"}, "big-machine")):
+    for options, name in (
+        ({}, "installed"),
+        ({"release": "big-machine"}, "big-machine"),
+    ):
         with closing(built(tmp_path / f"{name}.db", path, **options)) as db:
             assert db.execute(RELEASES).fetchall() == [(name, "installed")]
     path.write_bytes(index(record(node("a"))))
@@ -72,7 +85,9 @@ def test_an_installation_is_known_by_its_content(tmp_path: Path) -> None:
 
 
 def test_a_database_has_the_date_of_its_newest_source(tmp_path: Path) -> None:
-    """`as_of` is the last day of a snapshot or an installation, also of a database of databases."""
+    """`as_of` is the last day of a snapshot or an installation, also of a database of
+    databases.
+    """
     days = [(None, None), (1_700_000_000, "2023-11-14"), (1_600_000_000, "2023-11-14")]
     paths: list[Path] = []
     for at, (seconds, _) in enumerate(days):
@@ -86,12 +101,17 @@ def test_a_database_has_the_date_of_its_newest_source(tmp_path: Path) -> None:
         build(paths[:end], tmp_path / "x.db")
         found.append(info(tmp_path / "x.db")["as_of"])
     build([*paths, pages], tmp_path / "x.db")
-    assert [*found, info(tmp_path / "x.db")["as_of"]] == [*(day for _, day in days), "2023-12-24"]
+    assert [*found, info(tmp_path / "x.db")["as_of"]] == [
+        *(day for _, day in days),
+        "2023-12-24",
+    ]
     assert "as_of" not in info(tmp_path / "x.db")["origin"]
 
 
 def test_trees_stand_before_releases(tmp_path: Path) -> None:
-    """A tree beside a branch comes first, unless a release is named first; the file says which."""
+    """A tree beside a branch comes first, unless a release is named first; the file
+    says which.
+    """
     tree = write_tree(tmp_path / "opt", [installed(node("a"))])
     pages = write(
         tmp_path / "pages",
@@ -99,19 +119,37 @@ def test_trees_stand_before_releases(tmp_path: Path) -> None:
         b=page("a", "v1.0", [spec(2)]),
     )
     with closing(built(tmp_path / "x.db", tree, pages)) as db:
-        assert [name for name, _ in db.execute(RELEASES)] == ["installed", "develop", "v1.0"]
+        assert [name for name, _ in db.execute(RELEASES)] == [
+            "installed",
+            "develop",
+            "v1.0",
+        ]
     with closing(built(tmp_path / "y.db", tree, pages, first="v1.0")) as db:
-        assert [name for name, _ in db.execute(RELEASES)] == ["v1.0", "installed", "develop"]
+        assert [name for name, _ in db.execute(RELEASES)] == [
+            "v1.0",
+            "installed",
+            "develop",
+        ]
     assert info(tmp_path / "y.db")["origin"]["first"] == "v1.0"
-    with pytest.raises(ArgumentError, match="first is 'v2', expected a release, such as inst"):
+    with pytest.raises(
+        ArgumentError, match="first is 'v2', expected a release, such as inst"
+    ):
         build([tree, pages], tmp_path / "y.db", first="v2")
 
 
 def test_trees_that_use_each_other_are_one_release(tmp_path: Path) -> None:
-    """Trees of one name are told together, each spec with all prefixes; a copy is passed over."""
-    own = [installed(node("a", edge("b", "link"))), installed(node("b"), path="/upstream/b")]
+    """Trees of one name are told together, each spec with all prefixes; a copy is
+    passed over.
+    """
+    own = [
+        installed(node("a", edge("b", "link"))),
+        installed(node("b"), path="/upstream/b"),
+    ]
     upstream = [installed(node("b")), installed(node("c"))]
-    trees = [write_tree(tmp_path / "own", own), write_tree(tmp_path / "upstream", upstream)]
+    trees = [
+        write_tree(tmp_path / "own", own),
+        write_tree(tmp_path / "upstream", upstream),
+    ]
     trees.append(write_tree(tmp_path / "copy", own))
     expected = sorted([*expected_rows(own, "here"), *expected_rows(upstream, "here")])
     with closing(built(tmp_path / "x.db", *trees, release="here")) as db:
@@ -143,7 +181,9 @@ def test_trees_that_use_each_other_are_one_release(tmp_path: Path) -> None:
 def test_a_folder_names_an_installation(
     tmp_path: Path, folder: str, path: str, release: str
 ) -> None:
-    """The first folder of the input that is not called as any installation, or else the input."""
+    """The first folder of the input that is not called as any installation, or else the
+    input.
+    """
     write_tree(tmp_path / "opt" / folder, [installed(node("a"))])
     build(tmp_path / "opt" / path, tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
@@ -151,20 +191,29 @@ def test_a_folder_names_an_installation(
 
 
 def test_installations_are_not_merged_unless_both_are_named(tmp_path: Path) -> None:
-    """Other trees of one name are an error that names both, from sources and from databases."""
+    """Other trees of one name are an error that names both, from sources and from
+    databases.
+    """
     for at in "ab":
         write_tree(tmp_path / at / "derecho", [installed(node(f"of-{at}"))])
         build(tmp_path / at, tmp_path / f"{at}.db")
-    for paths in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "a.db", tmp_path / "b.db"]):
+    for paths in (
+        [tmp_path / "a", tmp_path / "b"],
+        [tmp_path / "a.db", tmp_path / "b.db"],
+    ):
         with pytest.raises(InputError) as raised:
             build(paths, tmp_path / "x.db")
         (fault,) = raised.value.faults
-        assert {at for at in "ab" if f"{paths['ab'.index(at)]}/" in str(fault)} == {*"ab"}
+        assert {at for at in "ab" if f"{paths['ab'.index(at)]}/" in str(fault)} == {
+            *"ab"
+        }
         assert "--installation NAME=PATH" in fault.message
 
 
 def test_an_installation_has_the_name_that_is_given(tmp_path: Path) -> None:
-    """Before its folder and `--release`, which is that of the mirrors; PATH may be left out."""
+    """Before its folder and `--release`, which is that of the mirrors; PATH may be left
+    out.
+    """
     trees = [write_tree(tmp_path / at / "opt", [installed(node(at))]) for at in "ab"]
     (tmp_path / "index.json").write_bytes(index(record(node("c"))))
     named = [("casper", trees[1]), ("derecho", trees[0])]
@@ -172,8 +221,14 @@ def test_an_installation_has_the_name_that_is_given(tmp_path: Path) -> None:
     build(tmp_path / "index.json", output, release="develop", installations=named)
     with closing(sqlite3.connect(output)) as db:
         rows = "SELECT release, package FROM build_listings ORDER BY release"
-        assert db.execute(rows).fetchall() == [("casper", "b"), ("derecho", "a"), ("develop", "c")]
-    again = verify(output, tmp_path / "index.json", release="develop", installations=named)
+        assert db.execute(rows).fetchall() == [
+            ("casper", "b"),
+            ("derecho", "a"),
+            ("develop", "c"),
+        ]
+    again = verify(
+        output, tmp_path / "index.json", release="develop", installations=named
+    )
     assert again.differences == ()
     options = [f"--installation={name}={path}" for name, path in named]
     output = tmp_path / "y.db"
@@ -215,17 +270,25 @@ def test_a_tree_shares_its_release_with_nothing_else(tmp_path: Path) -> None:
 
 
 def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
-    """No prefix is in the bytes of the file, which says so; all else is, and can be verified."""
+    """No prefix is in the bytes of the file, which says so; all else is, and can be
+    verified.
+    """
     found: dict[str, Any] = {"compilers": {"c": "/secret/bin/gcc"}}
-    outside = node("gcc", external={"path": "/secret", "module": ["m"], "extra_attributes": found})
+    outside = node(
+        "gcc", external={"path": "/secret", "module": ["m"], "extra_attributes": found}
+    )
     records = [installed(node("a", edge("gcc", "build")), path="/secret/a")]
     records += [installed(outside, path="/secret")]
     tree = write_tree(tmp_path / "opt", records)
     output = tmp_path / "x.db"
     with closing(built(output, tree, without_paths=True)) as db:
         rows = db.execute(INSTALLATIONS).fetchall()
-        assert rows == sorted((*row[:4], None, *row[5:]) for row in expected_rows(records))
-        (external,) = db.execute("SELECT external FROM nodes WHERE external IS NOT NULL").fetchone()
+        assert rows == sorted(
+            (*row[:4], None, *row[5:]) for row in expected_rows(records)
+        )
+        (external,) = db.execute(
+            "SELECT external FROM nodes WHERE external IS NOT NULL"
+        ).fetchone()
         assert json.loads(external) == {"module": ["m"]}
     assert b"/secret" not in output.read_bytes()
     assert info(output)["origin"]["paths"] == "left out"
@@ -234,7 +297,8 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
     (tree / ".spack-db" / "index.json").unlink()
     (tree / ".spack-db").rmdir()
     assert {
-        (each.table, each.column) for each in verify(output, write_tree(tree, records)).differences
+        (each.table, each.column)
+        for each in verify(output, write_tree(tree, records)).differences
     } == {("installs", "explicit"), ("mirrors", "sha256")}
 
 

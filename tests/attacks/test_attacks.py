@@ -12,22 +12,33 @@ from attacks.__main__ import BUILT, KINDS, SERVED, main
 from attacks.target import field, serving
 
 OTHERS = {"hosts", "endings"}
-"""Kinds that other tests run: `tests/serve/test_server.py` ends servers and asks by other names."""
+"""Kinds that other tests run: `tests/serve/test_server.py` ends servers and asks by
+other names.
+"""
 
 LONGER = {"sql": 40.0, "repetition": 10.0}
-"""Seconds for kinds of which no other test is, so that they try most of what they have."""
+"""Seconds for kinds of which no other test is, so that they try most of what they
+have.
+"""
 
 
 @pytest.fixture
 def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attacks of few visitors, none of which depends on what else the machine does."""
-    # Memory takes several times the processor time to get where other processes use it as well.
-    # A statement that nothing ends still exceeds this.
+    # Memory takes several times the processor time to get where other processes use it
+    # as well. A statement that nothing ends still exceeds this.
     monkeypatch.setattr(requests, "SECONDS", 4 * requests.SECONDS)
-    for attacks, name in (("HEAVY", "names that are not there"), ("SLOW_CLIENTS", "half a form")):
-        monkeypatch.setattr(neighbours, attacks, {name: getattr(neighbours, attacks)[name]})
+    for attacks, name in (
+        ("HEAVY", "names that are not there"),
+        ("SLOW_CLIENTS", "half a form"),
+    ):
+        monkeypatch.setattr(
+            neighbours, attacks, {name: getattr(neighbours, attacks)[name]}
+        )
     monkeypatch.setattr(pages, "PAGES", 50)
-    monkeypatch.setattr(neighbours, "POLITE", dict.fromkeys(neighbours.POLITE, math.inf))
+    monkeypatch.setattr(
+        neighbours, "POLITE", dict.fromkeys(neighbours.POLITE, math.inf)
+    )
 
 
 @pytest.mark.slow
@@ -58,8 +69,12 @@ def test_the_command_reports_what_it_tried(samples_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_attack_on_datasette_alone_does_harm(samples_file: Path, tmp_path: Path) -> None:
-    """Without defences a response contains a path of the machine, and the attack notices that."""
+def test_an_attack_on_datasette_alone_does_harm(
+    samples_file: Path, tmp_path: Path
+) -> None:
+    """Without defences a response contains a path of the machine, and the attack
+    notices that.
+    """
     # Below a folder that no answer but this one names.
     file = Path(shutil.copy(samples_file, tmp_path))
     with serving(file, plain=True) as target:

@@ -27,4 +27,7 @@ def test_the_same_number_of_records_gives_the_same_bytes(tmp_path: Path) -> None
     for name in ("a", "b"):
         indexes.write(tmp_path / name, 240)
     for path in (tmp_path / "a").rglob("index.json"):
-        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+        assert (
+            path.read_bytes()
+            == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+        )

@@ -1,4 +1,6 @@
-"""cli: faulty input is told line by line, nothing is overwritten, no traceback is shown."""
+"""cli: faulty input is told line by line, nothing is overwritten, no traceback is
+shown.
+"""
 
 import json
 import sqlite3
@@ -19,7 +21,9 @@ FAULTS = {
         "5: 2022 page: its meta has no stacks and no num_specs, its specs are in "
         "spec-N.json files; expected a page of 2023 or later"
     ),
-    "era_d_spec.json": (" broken spec file: spec.arch is not an object, expected one of Spack's"),
+    "era_d_spec.json": (
+        " broken spec file: spec.arch is not an object, expected one of Spack's"
+    ),
     "era_e.md": (
         "1: 2021 page: it lists spec files, no spec details; expected a page of 2023 or "
         "later, with meta and spec_details"
@@ -72,15 +76,21 @@ def test_faults_of_folders(
 
 
 def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
-    """The faults are told, and recorded in `problems`; a refused page leaves no other trace."""
+    """The faults are told, and recorded in `problems`; a refused page leaves no other
+    trace.
+    """
     output = tmp_path / "x.db"
     result = run("build", BAD_PAGES, SAMPLES, "-o", output, "--keep-going")
     assert result.exit_code == 0, result.output
     told = result.stderr.splitlines()
     assert told == [f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)]
     connection = sqlite3.connect(output)
-    rows = connection.execute("SELECT page, code, source, message FROM problems").fetchall()
-    assert [row[:3] for row in rows] == [(None, "refused", name) for name in sorted(FAULTS)]
+    rows = connection.execute(
+        "SELECT page, code, source, message FROM problems"
+    ).fetchall()
+    assert [row[:3] for row in rows] == [
+        (None, "refused", name) for name in sorted(FAULTS)
+    ]
     for row, line in zip(rows, told, strict=True):
         assert row[3].partition(": ")[2] in line or row[3] in line
     assert connection.execute("SELECT count(*) FROM pages").fetchone() == (5,)
@@ -89,10 +99,14 @@ def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
 
 
 def test_the_example_needs_no_input(tmp_path: Path) -> None:
-    """`--example` builds the sample pages of this program; without it, a path is needed."""
+    """`--example` builds the sample pages of this program; without it, a path is
+    needed.
+    """
     assert run("build", "--example", "-o", tmp_path / "example.db").exit_code == 0
     assert run("build", SAMPLES, "-o", tmp_path / "samples.db").exit_code == 0
-    assert (tmp_path / "example.db").read_bytes() == (tmp_path / "samples.db").read_bytes()
+    assert (tmp_path / "example.db").read_bytes() == (
+        tmp_path / "samples.db"
+    ).read_bytes()
     missing = run("build", "-o", tmp_path / "none.db")
     assert (missing.exit_code, "PATH" in missing.stderr) == (2, True)
 
@@ -100,7 +114,11 @@ def test_the_example_needs_no_input(tmp_path: Path) -> None:
 def test_check_tells_problems_without_failing(tmp_path: Path) -> None:
     """Contradictions are no faults; `--json` has both lists."""
     good = run("check", SAMPLES)
-    assert (good.exit_code, good.stdout, good.stderr) == (0, "0 faults, 0 problems\n", "")
+    assert (good.exit_code, good.stdout, good.stderr) == (
+        0,
+        "0 faults, 0 problems\n",
+        "",
+    )
     folder = write(tmp_path / "pages", a=page(meta={"num_specs": 7}))
     problem = f"{folder}/a.md: meta declares num_specs 7, the page lists 1"
     result = run("check", folder)
@@ -109,6 +127,8 @@ def test_check_tells_problems_without_failing(tmp_path: Path) -> None:
     both = run("check", folder, "--json")
     assert both.exit_code == 1
     assert json.loads(both.stdout) == {
-        "faults": [f"{folder}/empty.md: the file is empty, expected a page that starts with ---"],
+        "faults": [
+            f"{folder}/empty.md: the file is empty, expected a page that starts with ---"
+        ],
         "problems": [problem],
     }

@@ -1,4 +1,6 @@
-"""Completion in shells: commands, options, and the names of the file that is queried."""
+"""Completion in shells: commands, options, and the names of the file that is
+queried.
+"""
 
 import os
 import shutil
@@ -30,7 +32,11 @@ def offered(words: str, folder: Path, shell: str = "bash") -> set[str]:
     )
     assert ran.stderr == ""
     lines = ran.stdout.split("\n")
-    return set(lines[1::3]) if shell == "zsh" else {line.rpartition(",")[2] for line in lines}
+    return (
+        set(lines[1::3])
+        if shell == "zsh"
+        else {line.rpartition(",")[2] for line in lines}
+    )
 
 
 @pytest.fixture
@@ -42,22 +48,30 @@ def folder(tmp_path: Path, samples_file: Path) -> Path:
 
 @pytest.mark.slow
 def test_names_of_the_file_are_offered(folder: Path) -> None:
-    """Releases, stacks and targets, of the file that stands before the option, in each shell."""
+    """Releases, stacks and targets, of the file that stands before the option, in each
+    shell.
+    """
     for shell in ("bash", "zsh", "fish"):
         releases = offered("find hdf5 other.db --release dev", folder, shell)
         assert releases - {""} == {"develop", "develop-2025-04-20"}
-    assert "e4s-oneapi" in offered("cover specs.txt other.db --here --stack e4s", folder)
+    assert "e4s-oneapi" in offered(
+        "cover specs.txt other.db --here --stack e4s", folder
+    )
     assert "x86_64_v3" in offered("find hdf5 other.db --host x86", folder)
 
 
 @pytest.mark.slow
 def test_without_a_file_the_one_of_this_folder_counts(folder: Path) -> None:
-    """The option may stand before the file; where there is no database, nothing is offered."""
+    """The option may stand before the file; where there is no database, nothing is
+    offered.
+    """
     assert offered("find hdf5 --release ", folder) == {""}
     (folder / "other.db").rename(folder / "spack-cache.db")
     assert "develop" in offered("find hdf5 --release ", folder)
     assert offered("diff develop-", folder) - {""} == {"develop-2025-04-20"}
-    assert "x86_64_v3" in offered("diff develop develop spack-cache.db --host x86", folder)
+    assert "x86_64_v3" in offered(
+        "diff develop develop spack-cache.db --host x86", folder
+    )
 
 
 @pytest.mark.slow

@@ -34,23 +34,41 @@ def run_on(path: Path, *arguments: object) -> Result:
 
 
 def test_a_table(samples_file: Path) -> None:
-    """People get the total, then what lacks a binary with the reason, then what has one."""
+    """People get the total, then what lacks a binary with the reason, then what has
+    one.
+    """
     result = run(SPECS, samples_file)
 
     assert result.exit_code == 1, result.output
     lines = result.stdout.splitlines()
     counts = "unanswerable 1, none 1, near 1, binary 1"
     assert lines[:3] == ["1 of 4 specs has a binary", counts, ""]
-    assert [line.split()[0] for line in lines[3:]] == ["unanswerable", "none", "near", "binary"]
+    assert [line.split()[0] for line in lines[3:]] == [
+        "unanswerable",
+        "none",
+        "near",
+        "binary",
+    ]
     assert "newest 4.0.1" in lines[5]
     assert lines[-1].split()[1:-3] == [
-        *("py-mpi4py@4:", "%gcc@13", "py-mpi4py@4.0.1", "gcc@13.2.0", "ubuntu24.04", "x86_64_v3"),
+        *(
+            "py-mpi4py@4:",
+            "%gcc@13",
+            "py-mpi4py@4.0.1",
+            "gcc@13.2.0",
+            "ubuntu24.04",
+            "x86_64_v3",
+        ),
     ]
 
 
 def test_only_one_status(samples_file: Path) -> None:
-    """What is not wanted is not shown, in any form; the totals stay those of all specs."""
-    lines = run(SPECS, samples_file, "--only", "near", "--only", "none").stdout.splitlines()
+    """What is not wanted is not shown, in any form; the totals stay those of all
+    specs.
+    """
+    lines = run(
+        SPECS, samples_file, "--only", "near", "--only", "none"
+    ).stdout.splitlines()
     assert [line.split()[0] for line in lines[3:]] == ["none", "near"]
     assert lines[0] == "1 of 4 specs has a binary"
 
@@ -71,7 +89,9 @@ spack:
 
 
 def test_groups_and_externals(samples_file: Path, tmp_path: Path) -> None:
-    """An external that Spack may not build needs no binary; groups have their own totals."""
+    """An external that Spack may not build needs no binary; groups have their own
+    totals.
+    """
     path = tmp_path / "spack.yaml"
     path.write_text(MANIFEST)
     result = run_on(path, samples_file)
@@ -90,14 +110,21 @@ def test_groups_and_externals(samples_file: Path, tmp_path: Path) -> None:
     said = json.loads(run_on(path, samples_file, "--json").stdout)
     assert (said["external"], said["total"]) == (1, 4)
     assert [each["group"] for each in said["specs"]] == [None, *["more"] * 4]
-    assert [each["external"] for each in said["specs"]][3:] == ["cray-mpich@8.1.25", "cuda@12"]
+    assert [each["external"] for each in said["specs"]][3:] == [
+        "cray-mpich@8.1.25",
+        "cuda@12",
+    ]
 
 
 def test_forms(samples_file: Path) -> None:
-    """JSON and CSV have each spec in the order of the environment; Markdown has the table."""
+    """JSON and CSV have each spec in the order of the environment; Markdown has the
+    table.
+    """
     said = json.loads(run(SPECS, samples_file, "--json").stdout)
     rows = [*csv.DictReader(io.StringIO(run(SPECS, samples_file, "--csv").stdout))]
-    markdown = run(SPECS + "py-mpi4py x='a|b'\n", samples_file, "--markdown").stdout.splitlines()
+    markdown = run(
+        SPECS + "py-mpi4py x='a|b'\n", samples_file, "--markdown"
+    ).stdout.splitlines()
 
     assert (said["binary"], said["total"], said["near"], said["none"]) == (1, 4, 1, 1)
     assert [(each["spec"], each["status"], each["line"]) for each in said["specs"]] == [
@@ -107,8 +134,14 @@ def test_forms(samples_file: Path) -> None:
         ("py-mpi4py ^openmpi", "unanswerable", 5),
     ]
     assert [row["status"] for row in rows] == [each["status"] for each in said["specs"]]
-    assert rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
-    assert markdown[:3] == ["1 of 5 specs has a binary.", "", "| status | spec | answer |"]
+    assert (
+        rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
+    )
+    assert markdown[:3] == [
+        "1 of 5 specs has a binary.",
+        "",
+        "| status | spec | answer |",
+    ]
     assert "`` py-mpi4py x='a\\|b' ``" in markdown[7]
 
 
@@ -128,13 +161,22 @@ def test_what_a_binary_lacks_is_named(tmp_path: Path) -> None:
         "to build from source: app, lib",
         "to download: 1 package",
     ]
-    assert f"/{hash_of('app')} in r: no binary of lib@1.0, so Spack would build it" in table.stdout
+    assert (
+        f"/{hash_of('app')} in r: no binary of lib@1.0, so Spack would build it"
+        in table.stdout
+    )
     assert lacking in (tmp_path / "report.xml").read_text()
 
     data = json.loads(run("app\ntool\n", tmp_path / "x.db", "--json").stdout)
     assert [spec["missing"] for spec in data["specs"]] == [[lacking], []]
-    assert (data["to_build"], data["package_count"], data["size"]) == (["app", "lib"], 1, None)
-    rows = [*csv.DictReader(io.StringIO(run("app\n", tmp_path / "x.db", "--csv").stdout))]
+    assert (data["to_build"], data["package_count"], data["size"]) == (
+        ["app", "lib"],
+        1,
+        None,
+    )
+    rows = [
+        *csv.DictReader(io.StringIO(run("app\n", tmp_path / "x.db", "--csv").stdout))
+    ]
     assert (rows[0]["status"], rows[0]["missing"]) == ("incomplete", lacking)
     markdown = run("app\ntool\n", tmp_path / "x.db", "--markdown").stdout
     assert "\nTo build from source: app, lib.\n" in markdown
@@ -148,7 +190,12 @@ def test_what_a_binary_lacks_is_named(tmp_path: Path) -> None:
         ("", (), 1, "0 of 0 specs have a binary"),
         ("py-mpi4py\n", ("--release", "develop"), 0, "1 of 1"),
         ("py-mpi4py\n", ("--host", "riscv64"), 1, "without host riscv64"),
-        ("spack: {include: x}", (), 2, "Error: standard input:1: expected a list of paths"),
+        (
+            "spack: {include: x}",
+            (),
+            2,
+            "Error: standard input:1: expected a list of paths",
+        ),
         ("spack: [", (), 2, "Error: standard input:1: broken YAML"),
         (b"\xff", (), 2, "Error: standard input:1: is not UTF-8"),
         ("py-mpi4py %gcc target=:zen3\n", ("--spack", "0.23"), 0, "1 of 1"),
@@ -158,9 +205,15 @@ def test_what_a_binary_lacks_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_the_exit_status(
-    samples_file: Path, text: str | bytes, options: tuple[str, ...], status: int, said: str
+    samples_file: Path,
+    text: str | bytes,
+    options: tuple[str, ...],
+    status: int,
+    said: str,
 ) -> None:
-    """0 if all have a binary, 1 if some lack one, 2 for what cannot be read or answered."""
+    """0 if all have a binary, 1 if some lack one, 2 for what cannot be read or
+    answered.
+    """
     result = run(text, samples_file, *options)
 
     assert result.exit_code == status, result.output
@@ -170,10 +223,14 @@ def test_the_exit_status(
 
 def test_a_machine_that_the_file_does_not_know(samples_file: Path) -> None:
     """It may be a typo, or one for which nothing is built yet: a note, and no error."""
-    result = run("py-mpi4py", samples_file, "--os", "ubunto24.04", "--platform", "solaris")
+    result = run(
+        "py-mpi4py", samples_file, "--os", "ubunto24.04", "--platform", "solaris"
+    )
 
     first, second = result.stderr.splitlines()
-    assert first.startswith("Note: no binary was built for the operating system 'ubunto24.04'")
+    assert first.startswith(
+        "Note: no binary was built for the operating system 'ubunto24.04'"
+    )
     assert "; close: ubuntu24.04" in first
     assert second.startswith("Note: no binary was built for the platform 'solaris'; ")
     assert result.exit_code == 1
@@ -183,7 +240,10 @@ def test_a_machine_that_the_file_does_not_know(samples_file: Path) -> None:
 def test_a_file_that_is_not_there(samples_file: Path, tmp_path: Path) -> None:
     """An environment or a database that cannot be opened is said by its name."""
     result = run_on(tmp_path / "no.yaml", samples_file)
-    assert (result.exit_code, "no.yaml: cannot be read: No such file" in result.output) == (2, True)
+    assert (
+        result.exit_code,
+        "no.yaml: cannot be read: No such file" in result.output,
+    ) == (2, True)
 
     result = run("zlib", tmp_path / "no.db")
     assert (result.exit_code, "no such file" in result.output) == (2, True)
@@ -207,14 +267,22 @@ def environments(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder(samples_file: Path, environments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All environments in a folder are one report; those that cannot be read are told in it."""
+def test_a_folder(
+    samples_file: Path, environments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All environments in a folder are one report; those that cannot be read are told
+    in it.
+    """
     result = run_on(environments, samples_file)
     total, _, first, second, broken = result.stdout.splitlines()
 
     assert result.exit_code == 2, result.output
     assert total == "2 of 3 specs have a binary, in 3 environments"
-    assert first.split() == ["a/spack.yaml", *["1", "of", "2"], *["near", "1,", "binary", "1"]]
+    assert first.split() == [
+        "a/spack.yaml",
+        *["1", "of", "2"],
+        *["near", "1,", "binary", "1"],
+    ]
     assert second.split()[:4] == ["b/c/spack.yaml", *["1", "of", "1"]]
     assert broken.startswith("d/spack.yaml") and "broken YAML" in broken
     monkeypatch.setenv("COLUMNS", "50")
@@ -224,7 +292,10 @@ def test_a_folder(samples_file: Path, environments: Path, monkeypatch: pytest.Mo
     (environments / "d" / "spack.yaml").unlink()
     assert run_on(environments, samples_file).exit_code == 1
     empty = run_on(environments / "d", samples_file)
-    assert (empty.exit_code, "there is no environment in this folder" in empty.stderr) == (2, True)
+    assert (
+        empty.exit_code,
+        "there is no environment in this folder" in empty.stderr,
+    ) == (2, True)
 
 
 def test_linked_folders(samples_file: Path, environments: Path, tmp_path: Path) -> None:
@@ -236,7 +307,9 @@ def test_linked_folders(samples_file: Path, environments: Path, tmp_path: Path) 
     (linked / "circle").symlink_to(linked)
     result = run_on(linked, samples_file, "--json")
 
-    assert [each["path"] for each in json.loads(result.stdout)["environments"]] == ["a/spack.yaml"]
+    assert [each["path"] for each in json.loads(result.stdout)["environments"]] == [
+        "a/spack.yaml"
+    ]
     long = run_on(Path("x" * 5_000), samples_file)
     assert (long.exit_code, "File name too long" in long.stderr) == (2, True)
 
@@ -255,7 +328,11 @@ def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
     assert said["environments"][0] == {"path": "a/spack.yaml", **alone}
     assert "broken YAML" in said["environments"][2]["error"]
     assert [(row["environment"], row["status"]) for row in rows] == [
-        *(("a/spack.yaml", "binary"), ("a/spack.yaml", "near"), ("b/c/spack.yaml", "binary")),
+        *(
+            ("a/spack.yaml", "binary"),
+            ("a/spack.yaml", "near"),
+            ("b/c/spack.yaml", "binary"),
+        ),
     ]
     assert run_on(path, samples_file, "--markdown").stdout in markdown + "\n"
 

@@ -62,9 +62,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("a", "b"):
         (folder / name).mkdir()
     low = record(node("low"))
-    (folder / "a" / "index.json").write_bytes(index(record(node("top", edge("low", "link"))), low))
+    (folder / "a" / "index.json").write_bytes(
+        index(record(node("top", edge("low", "link"))), low)
+    )
     (folder / "b" / "index.json").write_bytes(index(low))
-    data = write_packages(folder / "data", published("top", "9.0"), published("other", "1.0"))
+    data = write_packages(
+        folder / "data", published("top", "9.0"), published("other", "1.0")
+    )
     build([folder / "a", data], folder / "full.db", stack="s")
     build([folder / "a"], folder / "index.db", release="a")
     build([data], folder / "data.db")
@@ -83,7 +87,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def header(folder: Path, arguments: tuple[str, ...]) -> str:
     """Return the first line of CSV that a command prints."""
-    words = [str(folder / word) if (folder / word).exists() else word for word in arguments]
+    words = [
+        str(folder / word) if (folder / word).exists() else word for word in arguments
+    ]
     # The releases of `diff` have the names of folders.
     if arguments[0] == "diff" and arguments[1] != "--databases":
         words[1:3] = arguments[1:3]

@@ -17,12 +17,24 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with Dask, which Datasette would load in every process if it were beside it."""
+    """A folder with Dask, which Datasette would load in every process if it were beside
+    it.
+    """
     folder = tmp_path_factory.mktemp("dask")
     lock = ROOT / "requirements" / "dask.lock"
     options = ["--require-hashes", "--target", folder, "-r", lock]
     completed(
-        [sys.executable, "-m", "uv", "pip", "install", "-q", "--python", sys.executable, *options],
+        [
+            sys.executable,
+            "-m",
+            "uv",
+            "pip",
+            "install",
+            "-q",
+            "--python",
+            sys.executable,
+            *options,
+        ],
         check=True,
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -32,9 +44,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         sys.path.remove(str(folder))
 
 
-def test_a_cluster_of_this_machine_gives_the_same_bytes(installed: Path, tmp_path: Path) -> None:
+def test_a_cluster_of_this_machine_gives_the_same_bytes(
+    installed: Path, tmp_path: Path
+) -> None:
     """`--dask local` starts one and ends it."""
-    command = [sys.executable, "-m", "spack_cache_db", "build", SAMPLES, "-o", tmp_path / "x.db"]
+    command = [
+        sys.executable,
+        "-m",
+        "spack_cache_db",
+        "build",
+        SAMPLES,
+        "-o",
+        tmp_path / "x.db",
+    ]
     completed([*command, "--dask", "local", "--jobs", "2"], check=True)
     assert (tmp_path / "x.db").read_bytes() == built(tmp_path / "y.db", SAMPLES)
 

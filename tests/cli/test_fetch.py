@@ -10,7 +10,14 @@ import pytest
 from tests.commands import run
 from tests.indexes import MIRRORS
 from tests.processes import on_a_terminal
-from tests.sources.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
+from tests.sources.fetch.mirrors import (
+    below,
+    files_in,
+    index,
+    layout_2,
+    layout_3,
+    written,
+)
 from tests.sources.fetch.server import Site, serve
 
 DATA = index("zlib")
@@ -42,19 +49,31 @@ def test_a_manifest(site: Site, tmp_path: Path) -> None:
         b'{"develop": [{"label": "root", "url": "s3://x/y/a"}],'
         b' "old": [{"label": "root", "url": "s3://x/y/b"}]}'
     )
-    command = ("fetch", f"{site.url}/list.json", "-o", tmp_path, "--map", f"s3://x/y={site.url}")
+    command = (
+        "fetch",
+        f"{site.url}/list.json",
+        "-o",
+        tmp_path,
+        "--map",
+        f"s3://x/y={site.url}",
+    )
     assert run(*command).exit_code == 0
     site.files["/list.json"] = b'{"develop": [{"label": "root", "url": "s3://x/y/a"}]}'
 
     told = run(*command, "--release", "develop")
 
     advice = "its manifest no longer lists it; remove the folder if you do not need it"
-    assert (told.exit_code, told.stderr) == (0, f"Note: {tmp_path}/old/root: {advice}\n")
+    assert (told.exit_code, told.stderr) == (
+        0,
+        f"Note: {tmp_path}/old/root: {advice}\n",
+    )
 
 
 @pytest.mark.parametrize("keep_going", [(), ("--keep-going",)])
 def test_faults(site: Site, tmp_path: Path, keep_going: tuple[str, ...]) -> None:
-    """A fault is a line, sorted; with --keep-going, `fetch && build` goes on with good mirrors."""
+    """A fault is a line, sorted; with --keep-going, `fetch && build` goes on with good
+    mirrors.
+    """
     urls = [f"{site.url}/{name}" for name in ("none", "a", "missing")]
 
     result = run("fetch", *urls, "-o", tmp_path / "m", *keep_going)
@@ -65,7 +84,9 @@ def test_faults(site: Site, tmp_path: Path, keep_going: tuple[str, ...]) -> None
     assert none.startswith(f"{site.url}/none: has neither v3/manifests/index/")
     error = "Error: 2 mirrors failed; files of earlier runs are kept."
     assert (result.exit_code, last) == ((0, []) if keep_going else (1, [error]))
-    assert result.stdout.startswith(f"{tmp_path}/m: 1 of 3 mirrors downloaded, 1 changed, ")
+    assert result.stdout.startswith(
+        f"{tmp_path}/m: 1 of 3 mirrors downloaded, 1 changed, "
+    )
     assert (tmp_path / "m" / "a" / "root" / "mirror.json").is_file()
     assert without.exit_code == 1
 
@@ -86,10 +107,17 @@ def test_mirrors_without_an_index(tmp_path: Path) -> None:
     result = run("fetch", "--mirrors", path, "-o", tmp_path / "m")
 
     assert result.exit_code == 1
-    assert result.stdout.startswith(f"{tmp_path}/m: 2 of 5 mirrors downloaded, 2 changed, ")
+    assert result.stdout.startswith(
+        f"{tmp_path}/m: 2 of 5 mirrors downloaded, 2 changed, "
+    )
     lines = {line.partition(": ")[0]: line for line in result.stderr.splitlines()}
-    assert "there is no such folder, expected a mirror" in lines["file:///nonexistent/mirror"]
-    advice = "a folder without spec files has no binaries; `spack buildcache push` adds some"
+    assert (
+        "there is no such folder, expected a mirror"
+        in lines["file:///nonexistent/mirror"]
+    )
+    advice = (
+        "a folder without spec files has no binaries; `spack buildcache push` adds some"
+    )
     assert lines[f"file://{tmp_path}/src"].endswith(advice)
     assert "the mirror broken has no url to fetch from" in lines[f"{path}:7"]
     assert lines["Note"] == "Note: sources: has no binaries (binary: false)"

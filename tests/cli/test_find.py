@@ -48,18 +48,33 @@ def test_a_table(samples_file: Path) -> None:
 
 
 def test_one_row_has_all_its_columns(samples_file: Path) -> None:
-    """A single configuration is shown whole; with --hashes there is one row per spec."""
+    """A single configuration is shown whole; with --hashes there is one row per
+    spec.
+    """
     lines = run("py-mpi4py@3", samples_file).stdout.splitlines()
     assert lines[2].split() == [
-        *("package", "version", "compiler", "os", "platform", "target", "binaries", "releases"),
+        *(
+            "package",
+            "version",
+            "compiler",
+            "os",
+            "platform",
+            "target",
+            "binaries",
+            "releases",
+        ),
         *("variants", "stacks"),
     ]
     hashes = run("py-mpi4py@3", samples_file, "--hashes").stdout.splitlines()
     assert (hashes[0], len(hashes)) == ("1 configuration, 5 binaries", 3 + 5)
 
 
-def test_a_table_fits_the_terminal(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A narrow terminal leaves out the least useful columns, and names them below the table."""
+def test_a_table_fits_the_terminal(
+    samples_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A narrow terminal leaves out the least useful columns, and names them below the
+    table.
+    """
     monkeypatch.setenv("COLUMNS", "80")
     shown = run(SPEC, samples_file).stdout.splitlines()
     assert shown[3].split() == ["version", "compiler", "os", "binaries", "releases"]
@@ -73,7 +88,9 @@ def test_a_table_fits_the_terminal(samples_file: Path, monkeypatch: pytest.Monke
 def test_a_terminal_shows_fifty_rows(
     real_index_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left out is counted below; --all and --limit show more, and a pipe gets all rows."""
+    """What is left out is counted below; --all and --limit show more, and a pipe gets
+    all rows.
+    """
     whole = run("*", real_index_file).stdout
     count = len(json.loads(run("*", real_index_file, "--json").stdout))
     monkeypatch.setattr(tables, "is_terminal", lambda: True)
@@ -97,14 +114,25 @@ FROM builds ORDER BY hash
 
 
 def test_a_row_for_a_spec_is_of_that_spec_alone(all_samples_file: Path) -> None:
-    """Each row of --hashes says what `builds` says: the spec's own releases, stacks and days."""
+    """Each row of --hashes says what `builds` says: the spec's own releases, stacks and
+    days.
+    """
     found = json.loads(run("*", all_samples_file, "--hashes", "--json").stdout)
     with sqlite3.connect(all_samples_file) as connection:
         expected = [
             [*row[:7], row[7].split(), json.loads(row[8]), *row[9:]]
             for row in connection.execute(BUILDS)
         ]
-    names = ("hash", "package", "version", "compiler", "os", "platform", "target", "variants")
+    names = (
+        "hash",
+        "package",
+        "version",
+        "compiler",
+        "os",
+        "platform",
+        "target",
+        "variants",
+    )
     rows: list[list[Any]] = [
         [*map(row.get, (*names, "stacks")), len(row["releases"]), *map(row.get, SEEN)]
         for row in found
@@ -113,8 +141,12 @@ def test_a_row_for_a_spec_is_of_that_spec_alone(all_samples_file: Path) -> None:
 
 
 def test_install(samples_file: Path, tmp_path: Path) -> None:
-    """With --install the commands follow that install the first row, and what they lack."""
-    mirror, trust, install = run("py-mpi4py@3", samples_file, "--install").stdout.splitlines()[-3:]
+    """With --install the commands follow that install the first row, and what they
+    lack.
+    """
+    mirror, trust, install = run(
+        "py-mpi4py@3", samples_file, "--install"
+    ).stdout.splitlines()[-3:]
     assert mirror == "spack mirror add develop https://binaries.spack.io/develop"
     assert trust == "yes | spack buildcache keys --install --trust"
     assert install.startswith("spack install --cache-only py-mpi4py/")
@@ -122,16 +154,33 @@ def test_install(samples_file: Path, tmp_path: Path) -> None:
     build([REAL_FILE], tmp_path / "x.db")
     lines = run("zlib-ng", tmp_path / "x.db", "--install").stdout.splitlines()
     note, _, mirror, *_ = lines[-5:]
-    assert note.startswith("# The address of the mirror is not known: put it in place of URL-")
+    assert note.startswith(
+        "# The address of the mirror is not known: put it in place of URL-"
+    )
     assert mirror == "spack mirror add root URL-of-your-mirror"
 
 
 @pytest.mark.parametrize(
     ("this", "status", "oses", "said"),
     [
-        (Machine("zen3", "ubuntu24.04", "linux"), 0, {"ubuntu24.04"}, "is zen3, ubuntu24.04, linu"),
-        (Machine("m2", None, "darwin", ("no name",)), 0, {"sequoia"}, "no name: any operating sys"),
-        (Machine("riscv64", "debian13", "linux"), 1, set(), "without os=debian13 and host riscv64"),
+        (
+            Machine("zen3", "ubuntu24.04", "linux"),
+            0,
+            {"ubuntu24.04"},
+            "is zen3, ubuntu24.04, linu",
+        ),
+        (
+            Machine("m2", None, "darwin", ("no name",)),
+            0,
+            {"sequoia"},
+            "no name: any operating sys",
+        ),
+        (
+            Machine("riscv64", "debian13", "linux"),
+            1,
+            set(),
+            "without os=debian13 and host riscv64",
+        ),
     ],
     ids=lambda value: getattr(value, "target", None),
 )
@@ -143,15 +192,22 @@ def test_here(
     samples_file: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With --here only what the machine can run is left; what is not known of it is said."""
+    """With --here only what the machine can run is left; what is not known of it is
+    said.
+    """
     monkeypatch.setattr(machine, "this_machine", lambda: this)
     result = run("py-mpi4py", samples_file, "--here", "--json")
-    assert (result.exit_code, {row["os"] for row in json.loads(result.stdout)}) == (status, oses)
+    assert (result.exit_code, {row["os"] for row in json.loads(result.stdout)}) == (
+        status,
+        oses,
+    )
     assert said in result.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("spec", "status"), [("py-mpi4py", 0), ("nothing", 1), ("a@@", 2)])
+@pytest.mark.parametrize(
+    ("spec", "status"), [("py-mpi4py", 0), ("nothing", 1), ("a@@", 2)]
+)
 def test_a_real_process(samples_file: Path, spec: str, status: int) -> None:
     """The statuses are those of the process, and nothing ends in a traceback."""
     done = process("find", spec, samples_file)
@@ -159,7 +215,9 @@ def test_a_real_process(samples_file: Path, spec: str, status: int) -> None:
 
 
 def test_dependencies(tmp_path: Path) -> None:
-    """Of two specs that look alike one is found; what cannot be asked is counted in a note."""
+    """Of two specs that look alike one is found; what cannot be asked is counted in a
+    note.
+    """
     file = built(LOOK_ALIKES, tmp_path)
     result = run("app ^mpich", file, "--hashes", "--csv")
     (row,) = csv.DictReader(io.StringIO(result.stdout))
@@ -174,15 +232,31 @@ def test_dependencies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pasted", "spec", "note"),
     [
-        (f"$ spack install --fresh -j 8 '{SPEC}'", SPEC, "skipped: install --fresh -j 8"),
+        (
+            f"$ spack install --fresh -j 8 '{SPEC}'",
+            SPEC,
+            "skipped: install --fresh -j 8",
+        ),
         ("[+]  2feova4  py-mpi4py@4.0.1", "py-mpi4py@4.0.1 /2feova4", "read as"),
-        ("py-mpi4py/4.0.1-gcc-11.4.0-2feova4", "py-mpi4py/2feova4", "read as 'py-mpi4py/2feova4'"),
-        ("py-mpi4py-4.0.1-gcc-11.4.0-aaaaaaa", "py-mpi4py@4.0.1", "read as 'py-mpi4py@4.0.1'"),
+        (
+            "py-mpi4py/4.0.1-gcc-11.4.0-2feova4",
+            "py-mpi4py/2feova4",
+            "read as 'py-mpi4py/2feova4'",
+        ),
+        (
+            "py-mpi4py-4.0.1-gcc-11.4.0-aaaaaaa",
+            "py-mpi4py@4.0.1",
+            "read as 'py-mpi4py@4.0.1'",
+        ),
         ("py-mpi4py %gcc@11", "py-mpi4py %gcc@11", "one compiler per binary"),
     ],
 )
-def test_what_people_paste(pasted: str, spec: str, note: str, samples_file: Path) -> None:
-    """A command, a line that Spack printed or a module is answered as its spec; a note says so."""
+def test_what_people_paste(
+    pasted: str, spec: str, note: str, samples_file: Path
+) -> None:
+    """A command, a line that Spack printed or a module is answered as its spec; a note
+    says so.
+    """
     result = run(pasted, samples_file)
     assert (result.exit_code, result.stdout) == (0, run(spec, samples_file).stdout)
     assert note in result.stderr
@@ -193,15 +267,30 @@ def test_what_people_paste(pasted: str, spec: str, note: str, samples_file: Path
     [
         ("py-mpi4pi", (), 1, "py-mpi4pi: no package has this name (near: py-mpi4py)"),
         ("zzzz", (), 1, "zzzz: no package has this name\n"),
-        ("py-mpi4py target=zen3", (), 1, "with target=:zen3: 4 configurations; x86_64_v3 runs on"),
+        (
+            "py-mpi4py target=zen3",
+            (),
+            1,
+            "with target=:zen3: 4 configurations; x86_64_v3 runs on",
+        ),
         ("py-mpi4py@99:", (), 1, "no binary in this database satisfies this spec"),
         ("py-mpi4py@99:", (), 1, "no version 99: of py-mpi4py: newest 4.0.1"),
-        ("py-mpi4py %gcc target=:zen3", (), 2, "perhaps you mean: py-mpi4py target=:zen3 %gcc"),
+        (
+            "py-mpi4py %gcc target=:zen3",
+            (),
+            2,
+            "perhaps you mean: py-mpi4py target=:zen3 %gcc",
+        ),
         ("py-mpi4py@@4", (), 2, "  py-mpi4py@@4\n           ^\n"),
         ("", (), 2, "expected a package name"),
         ("py-mpi4py ^openmpi", (), 2, "this database has no dependency data"),
         ("mpi", (), 2, "virtual package"),
-        ("py-mpi4py", ("--release", "devlop"), 2, "no release is called 'devlop'; close: develop"),
+        (
+            "py-mpi4py",
+            ("--release", "devlop"),
+            2,
+            "no release is called 'devlop'; close: develop",
+        ),
         ("py-mpi4py", ("--stack", "e4"), 2, "no stack is called 'e4'; close: e4s"),
         ("py-mpi4py", ("--limit", "0"), 2, "--limit"),
     ],

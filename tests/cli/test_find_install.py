@@ -1,4 +1,6 @@
-"""`find --install` prints commands that work, or says what is missing, with its exit status."""
+"""`find --install` prints commands that work, or says what is missing, with its exit
+status.
+"""
 
 import json
 from pathlib import Path
@@ -97,7 +99,9 @@ def test_a_binary_that_only_snapshots_list(tmp_path: Path) -> None:
     write_mirror(tmp_path / "2", "main", "lib", "runtime", signed=True)
     build([tmp_path / "1"], tmp_path / "x.db", snapshot="2026-11-01")
     build([tmp_path / "x.db", tmp_path / "2"], tmp_path / "x.db", snapshot="2026-11-02")
-    result = run("find", "app", tmp_path / "x.db", "--install", "--release", "main-2026-11-01")
+    result = run(
+        "find", "app", tmp_path / "x.db", "--install", "--release", "main-2026-11-01"
+    )
 
     assert result.exit_code == 1
     assert "spack " not in result.stdout
@@ -114,7 +118,9 @@ def test_a_copy_installs_from_the_mirror_that_it_copies(tmp_path: Path) -> None:
     assert commands_of(lines)[0] == "spack mirror add main https://main.example.org"
 
 
-@pytest.mark.parametrize(("names", "complete"), [(("lib", "runtime"), True), (("lib",), False)])
+@pytest.mark.parametrize(
+    ("names", "complete"), [(("lib", "runtime"), True), (("lib",), False)]
+)
 def test_json_and_python_have_the_same_plan(
     tmp_path: Path, names: tuple[str, ...], complete: bool
 ) -> None:

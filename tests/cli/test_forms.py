@@ -51,7 +51,9 @@ def cell(name: str, value: Any) -> str:
     """Return a value of JSON as a cell of CSV."""
     if isinstance(value, list):
         return ("; " if name == "differences" else " ").join(value)
-    return "" if value is None else str(int(value) if isinstance(value, bool) else value)
+    return (
+        "" if value is None else str(int(value) if isinstance(value, bool) else value)
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,11 +72,19 @@ def cell(name: str, value: Any) -> str:
     ],
     ids=lambda words: " ".join(words) if isinstance(words, tuple) else str(words),
 )
-def test_every_form_has_the_same_rows(command: tuple[str, ...], status: int, file: Path) -> None:
-    """In the same order, with the same exit status; the table has the first column of each row."""
+def test_every_form_has_the_same_rows(
+    command: tuple[str, ...], status: int, file: Path
+) -> None:
+    """In the same order, with the same exit status; the table has the first column of
+    each row.
+    """
     user, needs = max(graphs.edges().items(), key=lambda each: len(each[1]))
-    words = [{"USER": user, "USED": next(iter(needs))}.get(word, word) for word in command]
-    plain, as_json, as_csv = (run(*words, file, *form) for form in ((), ("--json",), ("--csv",)))
+    words = [
+        {"USER": user, "USED": next(iter(needs))}.get(word, word) for word in command
+    ]
+    plain, as_json, as_csv = (
+        run(*words, file, *form) for form in ((), ("--json",), ("--csv",))
+    )
     assert {each.exit_code for each in (plain, as_json, as_csv)} == {status}
     rows = json.loads(as_json.stdout)
     assert rows
@@ -84,17 +94,27 @@ def test_every_form_has_the_same_rows(command: tuple[str, ...], status: int, fil
     if command[0] not in ("find", "history"):
         lines = plain.stdout.splitlines()
         first = next(iter(rows[0]))
-        assert [line.split()[0] for line in lines] == [first, *(row[first] for row in rows)]
+        assert [line.split()[0] for line in lines] == [
+            first,
+            *(row[first] for row in rows),
+        ]
 
 
 @pytest.mark.parametrize("options", [(), ("--package", "py-ml-dtypes")])
 def test_differences(options: tuple[str, ...], file: Path) -> None:
-    """JSON and CSV are the answer of Python; people get the totals, and what is new or gone."""
+    """JSON and CSV are the answer of Python; people get the totals, and what is new or
+    gone.
+    """
     command = ("diff", SNAPSHOT, BRANCH, file, *options)
     found = diff(file, SNAPSHOT, BRANCH, package=options[1] if options else None)
-    assert json.loads(run(*command, "--json").stdout) == json.loads(json.dumps(found.as_dict()))
+    assert json.loads(run(*command, "--json").stdout) == json.loads(
+        json.dumps(found.as_dict())
+    )
     assert table_of(run(*command, "--csv").stdout) == [
-        {name: cell(name, [*value] if name == "variants" else value) for name, value in row.items()}
+        {
+            name: cell(name, [*value] if name == "variants" else value)
+            for name, value in row.items()
+        }
         for row in found.rows.records
     ]
     for form in ((), ("--markdown",)):
@@ -126,7 +146,9 @@ def test_options_that_exclude_each_other(command: tuple[str, ...], file: Path) -
 
 @pytest.mark.parametrize("command", ["deps", "dependents"])
 @pytest.mark.parametrize("prefix", ["", "/", "nothing", "/2"])
-def test_a_hash_has_to_name_one_spec(command: str, prefix: str, real_index_file: Path) -> None:
+def test_a_hash_has_to_name_one_spec(
+    command: str, prefix: str, real_index_file: Path
+) -> None:
     """Otherwise the status is 2, and the message names the hashes that begin so."""
     result = run(command, prefix, real_index_file)
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
@@ -136,7 +158,12 @@ def test_a_hash_has_to_name_one_spec(command: str, prefix: str, real_index_file:
 def test_an_error_has_one_status_in_every_command(tmp_path: Path) -> None:
     """What is no database ends each command that reads one with status 2."""
     none = tmp_path / "none.db"
-    first = {"find": ["zlib"], "diff": ["a", "b"], "deps": ["abc"], "dependents": ["abc"]}
+    first = {
+        "find": ["zlib"],
+        "diff": ["a", "b"],
+        "deps": ["abc"],
+        "dependents": ["abc"],
+    }
     first["cover"] = [str(Path(__file__))]
     for name in sorted(COMMANDS.keys() - {"build", "check", "fetch", "site", "serve"}):
         rest = [str(tmp_path)] if name == "verify" else []
@@ -144,7 +171,9 @@ def test_an_error_has_one_status_in_every_command(tmp_path: Path) -> None:
         assert (name, result.exit_code) == (name, 2), result.output
 
 
-@pytest.mark.parametrize(("no_colour", "is_coloured"), [(None, True), ("", True), ("1", False)])
+@pytest.mark.parametrize(
+    ("no_colour", "is_coloured"), [(None, True), ("", True), ("1", False)]
+)
 def test_colours_are_for_terminals(
     no_colour: str | None, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +186,9 @@ def test_colours_are_for_terminals(
     )
     for is_terminal in (False, True):
         output = io.StringIO()
-        monkeypatch.setattr(output, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr(
+            output, "isatty", lambda is_terminal=is_terminal: is_terminal
+        )
         monkeypatch.setattr("sys.stdout", output)
         if no_colour is None:
             monkeypatch.delenv("NO_COLOR", raising=False)

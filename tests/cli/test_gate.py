@@ -1,4 +1,6 @@
-"""What was lost from one database to the next: `cover --baseline`, `diff --databases`, and CI."""
+"""What was lost from one database to the next: `cover --baseline`, `diff --databases`,
+and CI.
+"""
 
 import json
 import os
@@ -34,10 +36,18 @@ def nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     One release is in the old database alone, and another one in the new database.
     """
-    for name, binaries, other in (("old", "app lib", "v1.0"), ("new", "app tool", "v1.1")):
+    for name, binaries, other in (
+        ("old", "app lib", "v1.0"),
+        ("new", "app tool", "v1.1"),
+    ):
         nodes = {"app": APP, "lib": node("lib"), "tool": node("tool")}
-        records = (record(each, is_binary=key in binaries) for key, each in nodes.items())
-        for release, data in (("develop", index(*records)), (other, index(record(node("x"))))):
+        records = (
+            record(each, is_binary=key in binaries) for key, each in nodes.items()
+        )
+        for release, data in (
+            ("develop", index(*records)),
+            (other, index(record(node("x")))),
+        ):
             path = tmp_path / name / release / "e4s" / "index.json"
             path.parent.mkdir(parents=True)
             path.write_bytes(data)
@@ -52,7 +62,9 @@ def cases(path: Path) -> list[tuple[str, str, str, str]]:
     root = ET.fromstring(path.read_bytes())
     found = []
     for case in root.iter("testcase"):
-        result, message = next(((each.tag, each.attrib["message"]) for each in case), ("", ""))
+        result, message = next(
+            ((each.tag, each.attrib["message"]) for each in case), ("", "")
+        )
         found.append((case.attrib["classname"], case.attrib["name"], result, message))
     for suite in (root, *root):
         for tag in ("failure", "skipped"):
@@ -63,38 +75,66 @@ def cases(path: Path) -> list[tuple[str, str, str, str]]:
 
 
 def test_only_lost_binaries_fail(nights: Path) -> None:
-    """With a baseline, a spec that never had a binary is reported, and only a lost one fails."""
-    gate = ("cover", "specs.txt", "new.db", "--release", "develop", "--baseline", "old.db")
+    """With a baseline, a spec that never had a binary is reported, and only a lost one
+    fails.
+    """
+    gate = (
+        "cover",
+        "specs.txt",
+        "new.db",
+        "--release",
+        "develop",
+        "--baseline",
+        "old.db",
+    )
     result = run(*gate, "--junit", "r.xml")
     assert result.exit_code == 1, result.output
     assert result.stdout.startswith("1 of 3 specs has a binary; 1 lost since old.db\n")
-    line = next(line for line in result.stdout.splitlines() if line.startswith("lost  "))
+    line = next(
+        line for line in result.stdout.splitlines() if line.startswith("lost  ")
+    )
     assert "was lib@1.0 none debian12 x86_64_v3 /" in line
-    assert line.endswith("lib: known as a dependency, no binary of it is in this database")
+    assert line.endswith(
+        "lib: known as a dependency, no binary of it is in this database"
+    )
     assert [case[1:3] for case in cases(nights / "r.xml")] == [
         *(("app", ""), ("lib@1", "failure"), ("nothing@1", "skipped")),
     ]
     found = json.loads(run(*gate, "--json", "--only", "lost").stdout)
     assert (found["lost"], [each["spec"] for each in found["specs"]]) == (1, ["lib@1"])
-    assert spack_cache_db.cover("new.db", ["lib"], baseline="old.db").counted("lost") == 1
+    assert (
+        spack_cache_db.cover("new.db", ["lib"], baseline="old.db").counted("lost") == 1
+    )
 
     (nights / "specs.txt").write_text("app\nnothing@1\n")
     passed = run(*gate)
-    assert (passed.exit_code, passed.stdout.splitlines()[0][-19:]) == (0, "0 lost since old.db")
+    assert (passed.exit_code, passed.stdout.splitlines()[0][-19:]) == (
+        0,
+        "0 lost since old.db",
+    )
     assert run(*gate[:3], "--junit", "r.xml").exit_code == 1
     assert [case[2] for case in cases(nights / "r.xml")] == ["", "failure"]
     wrong = run(*gate[:3], "--release", "v1.1", "--baseline", "old.db")
-    assert (wrong.exit_code, "old.db: no release is called 'v1.1'" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "old.db: no release is called 'v1.1'" in wrong.stderr) == (
+        2,
+        True,
+    )
 
 
-def test_snapshots_do_not_hide_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A binary that only a snapshot of its mirror still lists is lost, and `--install` says so."""
+def test_snapshots_do_not_hide_a_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A binary that only a snapshot of its mirror still lists is lost, and `--install`
+    says so.
+    """
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "mirrors" / "develop" / "e4s"
     folder.mkdir(parents=True)
     (folder / "mirror.json").write_text('{"url": "https://cache.example.org"}')
     for day, names in (("2026-11-25", "app lib"), ("2026-11-26", "app")):
-        (folder / "index.json").write_bytes(index(*(record(node(name)) for name in names.split())))
+        (folder / "index.json").write_bytes(
+            index(*(record(node(name)) for name in names.split()))
+        )
         file = f"{day}.db"
         older = ["2026-11-25.db"] if day != "2026-11-25" else []
         build([*older, "mirrors"], file, snapshot=day)
@@ -120,7 +160,13 @@ def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
     found = json.loads(run(*gate, "--json").stdout)
     assert found["lost"] == found["environments"][0]["lost"] == 1
     assert [(case[2], case[3][:5]) for case in cases(nights / "r.xml")] == [
-        *(("", ""), ("failure", "lost:"), ("", ""), ("skipped", "missi"), ("failure", "envs/")),
+        *(
+            ("", ""),
+            ("failure", "lost:"),
+            ("", ""),
+            ("skipped", "missi"),
+            ("failure", "envs/"),
+        ),
     ]
     (nights / "envs" / "c" / "spack.yaml").unlink()
     assert run(*gate).exit_code == 1
@@ -170,7 +216,9 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
 def test_answers_and_refusals_of_the_gate(
     nights: Path, options: tuple[str, ...], status: int, message: str
 ) -> None:
-    """A name that one database has is compared; a report replaces nothing but a report."""
+    """A name that one database has is compared; a report replaces nothing but a
+    report.
+    """
     before = (nights / "new.db").read_bytes()
     result = run("diff", "--databases", *PAIR, *options)
     assert (result.exit_code, message in result.stderr) == (status, True), result.output
@@ -188,22 +236,30 @@ def test_a_report_is_xml_whatever_it_names(nights: Path) -> None:
 def steps_of_github(values: dict[str, str]) -> tuple[str, dict[str, str]]:
     """Return the script and the variables of the action, given its inputs."""
     action = yaml.safe_load((CI / "action.yml").read_text(encoding="utf-8"))
-    given = {name: each.get("default", "") for name, each in action["inputs"].items()} | values
+    given = {
+        name: each.get("default", "") for name, each in action["inputs"].items()
+    } | values
     script, variables = "", {}
     for step in action["runs"]["steps"]:
         assert step["shell"] == "bash"
         script += step["run"]
         for name, text in step.get("env", {}).items():
-            variables[name] = given[text.removeprefix("${{ inputs.").removesuffix(" }}")]
+            variables[name] = given[
+                text.removeprefix("${{ inputs.").removesuffix(" }}")
+            ]
     return script, variables
 
 
 def steps_of_gitlab(values: dict[str, str]) -> tuple[str, dict[str, str]]:
     """Return the script and the variables of the job, given some of its variables."""
     (job,) = yaml.safe_load((CI / "gitlab.yml").read_text(encoding="utf-8")).values()
-    options = "".join(f"--{name} {values[name]} " for name in ("release", "host") if name in values)
+    options = "".join(
+        f"--{name} {values[name]} " for name in ("release", "host") if name in values
+    )
     known = {
-        name.upper(): text for name, text in values.items() if name.upper() in job["variables"]
+        name.upper(): text
+        for name, text in values.items()
+        if name.upper() in job["variables"]
     }
     return "\n".join(job["script"]), job["variables"] | known | {"OPTIONS": options}
 
@@ -211,15 +267,22 @@ def steps_of_gitlab(values: dict[str, str]) -> tuple[str, dict[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [steps_of_github, steps_of_gitlab])
 def test_jobs_of_hosts_fail_only_for_lost_binaries(steps: Any, nights: Path) -> None:
-    """The steps of the action and of the job, run as written, pass and fail as `cover` does."""
+    """The steps of the action and of the job, run as written, pass and fail as `cover`
+    does.
+    """
     needed("curl", "curl")
     work = nights / "work"
     work.mkdir()
 
     def status(environment: str, **values: str) -> int:
         (work / "my specs.txt").write_text(environment)
-        script, variables = steps({"environment": "my specs.txt", "release": "develop", **values})
-        host = {"RUNNER_TEMP": str(work), "GITHUB_STEP_SUMMARY": str(work / "summary.md")}
+        script, variables = steps(
+            {"environment": "my specs.txt", "release": "develop", **values}
+        )
+        host = {
+            "RUNNER_TEMP": str(work),
+            "GITHUB_STEP_SUMMARY": str(work / "summary.md"),
+        }
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
         done = completed(bash, env={"PATH": path, **host, **variables}, cwd=work)
@@ -276,9 +339,15 @@ def test_inputs_of_jobs_are_neither_options_nor_local_files(
     assert "Error" in done.stderr or "is not an address" in done.stderr
 
 
-def test_hook_checks_environments(nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hook of pre-commit calls `cover` with the arguments that it has, or with others."""
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+def test_hook_checks_environments(
+    nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hook of pre-commit calls `cover` with the arguments that it has, or with
+    others.
+    """
+    (hook,) = yaml.safe_load(
+        (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    )
     program, *words = hook["entry"].split()
     assert (program, hook["pass_filenames"]) == ("spack-cache-db", False)
     monkeypatch.setenv("SPACK_CACHE_DB", "new.db")

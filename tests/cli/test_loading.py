@@ -18,7 +18,15 @@ QUERY = (
     *(f"spack_cache_db.{name}" for name in ("api", "query.database", "spack.parser")),
 )
 HEAVY = {
-    *("asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy", "sqlite_utils"),
+    *(
+        "asyncio",
+        "datasette",
+        "httpx",
+        "msgspec",
+        "multiprocessing",
+        "numpy",
+        "sqlite_utils",
+    ),
     *("tarfile", "uvicorn", "yaml", "zstandard", *QUERY),
 }
 SERVERS = {"httpx", "datasette", "uvicorn"}
@@ -38,7 +46,9 @@ print(json.dumps(loaded))
 
 
 def loaded_by_each(*commands: Sequence[object]) -> dict[str, list[str]]:
-    """Run commands in one process; return which of the heavy packages were loaded after each."""
+    """Run commands in one process; return which of the heavy packages were loaded after
+    each.
+    """
     words = [[*map(str, command)] for command in commands]
     done = completed([sys.executable, "-c", PROGRAM, json.dumps(words)])
     assert done.returncode == 0, done.stderr
@@ -48,8 +58,12 @@ def loaded_by_each(*commands: Sequence[object]) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 def test_what_is_only_said_needs_nothing() -> None:
-    """Neither a version nor the help of any command waits: so a shell may complete its options."""
-    found = loaded_by_each(["--help"], ["--version"], *([name, "--help"] for name in COMMANDS))
+    """Neither a version nor the help of any command waits: so a shell may complete its
+    options.
+    """
+    found = loaded_by_each(
+        ["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)
+    )
 
     assert {command: packages for command, packages in found.items() if packages} == {}
 
@@ -63,9 +77,17 @@ def test_what_is_only_said_needs_nothing() -> None:
         ("cover SPECS FILE", set(), HEAVY),
         ("info FILE", set(), HEAVY),
         ("cover MANIFEST FILE", {"yaml"}, HEAVY - {"yaml"}),
-        ("build PAGES -o OUTPUT --jobs 1", {"numpy", "msgspec", "sqlite_utils"}, SERVERS),
+        (
+            "build PAGES -o OUTPUT --jobs 1",
+            {"numpy", "msgspec", "sqlite_utils"},
+            SERVERS,
+        ),
         ("verify FILE PAGES --jobs 1", {"msgspec"}, SERVERS),
-        ("fetch http://127.0.0.1:1/v1 -o OUT --retries 0", {"httpx"}, {"numpy", "datasette"}),
+        (
+            "fetch http://127.0.0.1:1/v1 -o OUT --retries 0",
+            {"httpx"},
+            {"numpy", "datasette"},
+        ),
         ("serve OUTPUT", {"uvicorn"}, set()),
     ],
 )
@@ -73,17 +95,24 @@ def test_each_command_loads_what_it_needs(
     command: str, needed: set[str], never: set[str], samples_file: Path, tmp_path: Path
 ) -> None:
     """And no more: a question waits for nothing that builds, fetches or serves."""
-    words: dict[str, object] = {"MANIFEST": tmp_path / "spack.yaml", "FILE": samples_file}
+    words: dict[str, object] = {
+        "MANIFEST": tmp_path / "spack.yaml",
+        "FILE": samples_file,
+    }
     words |= {"PAGES": SAMPLES, "OUTPUT": tmp_path / "x.db", "OUT": tmp_path}
     words["SPECS"] = tmp_path / "specs.txt"
     (tmp_path / "specs.txt").write_text("py-mpi4py@4\npy-mpi4py@99\n")
     (tmp_path / "spack.yaml").write_text("spack:\n  specs: [py-mpi4py]\n")
-    (found,) = loaded_by_each([words.get(word, word) for word in command.split()]).values()
+    (found,) = loaded_by_each(
+        [words.get(word, word) for word in command.split()]
+    ).values()
     assert needed <= {*found}
     assert never.isdisjoint({*found} - {*QUERY})
 
 
-@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])
+@pytest.mark.parametrize(
+    "name", [name for name, command in COMMANDS.items() if command.extra]
+)
 def test_a_missing_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what its extra installs, a command says in one line what to install."""
 

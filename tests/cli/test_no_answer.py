@@ -1,4 +1,6 @@
-"""No command is silent: an empty answer has a sentence on standard error and exit status 1."""
+"""No command is silent: an empty answer has a sentence on standard error and exit
+status 1.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -20,13 +22,19 @@ HASHES = {"pages": spec_hash(1), "index": hash_of("top"), "both": hash_of("top")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Databases of pages, of an index, of package data alone, of both, and some environments."""
+    """Databases of pages, of an index, of package data alone, of both, and some
+    environments.
+    """
     folder = tmp_path_factory.mktemp("databases")
-    pages = write(folder / "pages-in", a=page("top", "develop", [spec(1, stacks=["root"])]))
+    pages = write(
+        folder / "pages-in", a=page("top", "develop", [spec(1, stacks=["root"])])
+    )
     (folder / "index-in").mkdir()
     records = record(node("top", edge("low", "link"))), record(node("low"))
     (folder / "index-in" / "index.json").write_bytes(index(*records))
-    data = write_packages(folder / "data", published("top", "1.0"), published("other", "1.0"))
+    data = write_packages(
+        folder / "data", published("top", "1.0"), published("other", "1.0")
+    )
     build(pages, folder / "pages.db")
     build(folder / "index-in", folder / "index.db")
     build(data, folder / "data.db")
@@ -62,12 +70,21 @@ COMMANDS = [
 @pytest.mark.parametrize("database", ["pages", "index", "data", "both"])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_answer_is_silent(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, database: str, command: tuple[str, ...]
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    database: str,
+    command: tuple[str, ...],
 ) -> None:
-    """Where nothing is found, standard error says why; what a program reads stays what it is."""
+    """Where nothing is found, standard error says why; what a program reads stays what
+    it is.
+    """
     monkeypatch.chdir(folder)
     file = f"{database}.db"
-    names = {"FILE": file, "HASH": HASHES.get(database, "a" * 32), "RELEASE": release(file)}
+    names = {
+        "FILE": file,
+        "HASH": HASHES.get(database, "a" * 32),
+        "RELEASE": release(file),
+    }
     words = [names.get(word, word) for word in command]
     described = cli.get_command(click.Context(cli), command[0])
     assert described is not None
@@ -79,7 +96,10 @@ def test_no_answer_is_silent(
         answer = run(*words, form)
         assert answer.exit_code == people.exit_code
         if answer.exit_code == 2:
-            assert answer.stderr.startswith("Error: ") and answer.stdout == people.stdout == ""
+            assert (
+                answer.stderr.startswith("Error: ")
+                and answer.stdout == people.stdout == ""
+            )
         elif is_silent:
             assert answer.stderr == people.stderr
 
@@ -87,16 +107,36 @@ def test_no_answer_is_silent(
 @pytest.mark.parametrize(
     ("database", "command", "said"),
     [
-        ("pages", ("deps", "HASH"), "are not known: the database has no dependency data"),
-        ("pages", ("dependents", "HASH"), "are not known: the database has no dependency data"),
+        (
+            "pages",
+            ("deps", "HASH"),
+            "are not known: the database has no dependency data",
+        ),
+        (
+            "pages",
+            ("dependents", "HASH"),
+            "are not known: the database has no dependency data",
+        ),
         ("index", ("deps", hash_of("low")), f"/{hash_of('low')} has no dependencies"),
-        ("index", ("dependents", "HASH"), f"nothing in this database depends on /{hash_of('top')}"),
+        (
+            "index",
+            ("dependents", "HASH"),
+            f"nothing in this database depends on /{hash_of('top')}",
+        ),
         ("data", ("releases",), "the database has no release"),
         ("index", ("stacks",), "the database has no stack"),
         ("data", ("behind",), "no package has both a binary and package data"),
-        ("pages", ("diff", "develop", "develop", "--host", "m1"), "so nothing is compared"),
+        (
+            "pages",
+            ("diff", "develop", "develop", "--host", "m1"),
+            "so nothing is compared",
+        ),
         ("pages", ("cover", "empty.yaml"), "the environment has no specs"),
-        ("data", ("find", "other"), "other: Spack has this package, no binary of it is in this"),
+        (
+            "data",
+            ("find", "other"),
+            "other: Spack has this package, no binary of it is in this",
+        ),
     ],
 )
 def test_the_reason_is_said(
@@ -119,8 +159,14 @@ def test_the_reason_is_said(
 def test_good_news_is_a_success(folder: Path) -> None:
     """No package is behind, and nothing differs: that is said, and the status is 0."""
     for words, said in (
-        (("behind", folder / "both.db", "--json"), "no package is behind: 1 package compared"),
-        (("diff", "root", "root", folder / "index.db", "--csv"), "root has the same 2 binaries"),
+        (
+            ("behind", folder / "both.db", "--json"),
+            "no package is behind: 1 package compared",
+        ),
+        (
+            ("diff", "root", "root", folder / "index.db", "--csv"),
+            "root has the same 2 binaries",
+        ),
     ):
         answer = run(*words)
         assert (answer.exit_code, said in answer.stderr) == (0, True)

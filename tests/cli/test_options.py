@@ -23,7 +23,9 @@ from tests.pagetexts import SAMPLES, page, write
         ),
     ],
 )
-def test_sizes_are_bytes_or_have_a_unit(size: str, status: int, said: str, tmp_path: Path) -> None:
+def test_sizes_are_bytes_or_have_a_unit(
+    size: str, status: int, said: str, tmp_path: Path
+) -> None:
     """K, M and G are powers of 1024."""
     folder = write(tmp_path / "pages", a=page())
     result = run("check", folder, "--max-page-size", size)
@@ -54,11 +56,16 @@ def test_an_empty_path_is_a_usage_error(arguments: tuple[str, ...]) -> None:
 def test_the_only_database_need_not_be_named(
     samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FILE is what SPACK_CACHE_DB names, or else the one of ours in `dist/` or in this folder."""
+    """FILE is what SPACK_CACHE_DB names, or else the one of ours in `dist/` or in this
+    folder.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.db").write_bytes(b"SQLite format 3\0" + b"x" * 100)
     none = run("info")
-    assert (none.exit_code, "there is none in dist/ and the current folder" in none.stderr) == (
+    assert (
+        none.exit_code,
+        "there is none in dist/ and the current folder" in none.stderr,
+    ) == (
         2,
         True,
     )
@@ -72,11 +79,15 @@ def test_the_only_database_need_not_be_named(
     shutil.copy(samples_file, tmp_path / "dist" / "a.db")
     assert run("find", "py-mpi4py").exit_code == 0
     shutil.copy(samples_file, tmp_path / "b.db")
-    assert "there are 2 in dist/ and the current folder" in run("find", "py-mpi4py").stderr
+    assert (
+        "there are 2 in dist/ and the current folder" in run("find", "py-mpi4py").stderr
+    )
 
 
 def test_every_summary_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal of 80 columns each command has one line, which ends with its sentence."""
+    """On a terminal of 80 columns each command has one line, which ends with its
+    sentence.
+    """
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("--help").stdout.partition("Commands:\n")[2].splitlines()
 

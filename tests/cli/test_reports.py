@@ -27,8 +27,12 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 4096, 100_000, 200_000])
-def test_a_full_disk_leaves_the_old_file(limit: int, tmp_path: Path, output: Path) -> None:
-    """A limit on the size of files stands in for the disk: one line, nothing left behind."""
+def test_a_full_disk_leaves_the_old_file(
+    limit: int, tmp_path: Path, output: Path
+) -> None:
+    """A limit on the size of files stands in for the disk: one line, nothing left
+    behind.
+    """
     done = completed(
         [
             sys.executable,
@@ -65,7 +69,9 @@ def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("info",), ("find", "zlib"), ("serve",)])
 def test_a_folder_is_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """Whoever names a folder where a file is read is told so, and not to build into it."""
+    """Whoever names a folder where a file is read is told so, and not to build into
+    it.
+    """
     result = run(*arguments, tmp_path)
     assert result.exit_code != 0
     said = result.stderr.removeprefix(f"Loading {tmp_path} ...\n")
@@ -76,7 +82,11 @@ def test_a_folder_is_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None
 def test_only_a_build_speaks_of_what_was_written(
     arguments: tuple[str, ...], samples_file: Path
 ) -> None:
-    """What never writes does not say that it has not, nor how to build in spite of faults."""
-    result = run(*(each.format(file=samples_file) for each in arguments), "no-such-page")
+    """What never writes does not say that it has not, nor how to build in spite of
+    faults.
+    """
+    result = run(
+        *(each.format(file=samples_file) for each in arguments), "no-such-page"
+    )
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "Error: 1 fault in the input"

@@ -24,15 +24,33 @@ CALLS: dict[str, tuple[str, ...]] = {
     "build": ("build pages -o b.db", "build pages -o b.db --snapshot 2025-01-05"),
     "check": ("check pages", "check pages broken.md"),
     "cover": (
-        *("cover specs.txt all.db", "cover specs.txt all.db --only near --baseline e4s.db"),
-        *("cover spack.lock all.db", "cover spack.yaml all.db", "cover specs.txt tree.db"),
+        *(
+            "cover specs.txt all.db",
+            "cover specs.txt all.db --only near --baseline e4s.db",
+        ),
+        *(
+            "cover spack.lock all.db",
+            "cover spack.yaml all.db",
+            "cover specs.txt tree.db",
+        ),
     ),
     "cover FOLDER": ("cover envs all.db", "cover envs all.db --baseline e4s.db"),
     "dependents": (f"dependents {next(iter(graphs.edges()[USER]))} e4s.db",),
     "deps": (f"deps {USER} e4s.db",),
-    "diff": ("diff develop-2025-04-20 develop all.db", "diff develop:e4s develop e4s.db"),
-    "diff --databases": ("diff --databases e4s.db all.db", "diff --databases 1.db 2.db"),
-    "find": ("find hdf5 e4s.db", "find zlib all.db", "find glibc tree.db", "find zlib tree.db"),
+    "diff": (
+        "diff develop-2025-04-20 develop all.db",
+        "diff develop:e4s develop e4s.db",
+    ),
+    "diff --databases": (
+        "diff --databases e4s.db all.db",
+        "diff --databases 1.db 2.db",
+    ),
+    "find": (
+        "find hdf5 e4s.db",
+        "find zlib all.db",
+        "find glibc tree.db",
+        "find zlib tree.db",
+    ),
     "find --hashes": ("find gmake --hashes all.db", "find zlib --hashes tree.db"),
     "find --install": (
         *("find hdf5 e4s.db --install", "find zlib tree.db --install"),
@@ -41,9 +59,14 @@ CALLS: dict[str, tuple[str, ...]] = {
     "history": ("history py-ml-dtypes all.db",),
     "info": ("info all.db", "info e4s.db"),
     "releases": ("releases all.db",),
-    "retention": ("retention all.db --newest 1 --environment spack.yaml --allow-missing",),
+    "retention": (
+        "retention all.db --newest 1 --environment spack.yaml --allow-missing",
+    ),
     "stacks": ("stacks all.db",),
-    "verify": ("verify pages.db pages", "verify pages.db broken.md pages/_cache/develop"),
+    "verify": (
+        "verify pages.db pages",
+        "verify pages.db broken.md pages/_cache/develop",
+    ),
 }
 """By the name of the schema, the commands that print such JSON."""
 
@@ -98,7 +121,10 @@ def test_every_command_prints_what_its_schema_says(
         result = run(*call.split(), "--json")
         value = json.loads(result.stdout)
         assert value, call
-        errors = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+        errors = [
+            f"{error.json_path}: {error.message}"
+            for error in validator.iter_errors(value)
+        ]
         assert errors == [], call
 
 

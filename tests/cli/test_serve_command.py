@@ -36,7 +36,8 @@ def test_it_listens_where_it_says(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300]
+    "host",
+    ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300],
 )
 def test_an_odd_host_is_told(host: str) -> None:
     """A host that is none, or not of this machine: one line that says what to do."""
@@ -47,7 +48,9 @@ def test_an_odd_host_is_told(host: str) -> None:
 
 
 def run_serve(*arguments: object) -> tuple[int, str]:
-    """Run `serve` until it ends, which it does at once when it refuses: its status and errors."""
+    """Run `serve` until it ends, which it does at once when it refuses: its status and
+    errors.
+    """
     done = completed(
         [sys.executable, "-m", "spack_cache_db", "serve", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -69,7 +72,9 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
         *loading, refusal = said.splitlines()
         assert status == 2
         assert refusal.startswith(start)
-        assert len(loading) <= 1 and all(each.startswith("Loading ") for each in loading)
+        assert len(loading) <= 1 and all(
+            each.startswith("Loading ") for each in loading
+        )
 
 
 @pytest.mark.parametrize(
@@ -80,16 +85,24 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
         (("--setting", "allow_download", "5"), "neither on nor off"),
         (("--metadata", "[1]"), "expected a mapping"),
         (("--metadata", "a: [b"), "m.yml:1: broken YAML"),
-        (("--metadata", "a:\n " + "[" * 9_999), "m.yml:2: is nested more than 32 levels deep: "),
+        (
+            ("--metadata", "a:\n " + "[" * 9_999),
+            "m.yml:2: is nested more than 32 levels deep: ",
+        ),
         (("--metadata", "a: 1\na: 2"), "m.yml:1: a repeated key, expected each once"),
         (("--metadata", "settings: {nope: 1}"), "no setting is called 'nope'"),
-        (("--metadata", "plugins: {spack-cache-db: {open: 1}}"), "no key is called 'open'"),
+        (
+            ("--metadata", "plugins: {spack-cache-db: {open: 1}}"),
+            "no key is called 'open'",
+        ),
     ],
 )
 def test_what_it_cannot_be_told_is_refused(
     samples_file: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    """A setting, a metadata file or an allowance that is wrong: one line that names it."""
+    """A setting, a metadata file or an allowance that is wrong: one line that names
+    it.
+    """
     *option, value = arguments
     if option == ["--metadata"]:
         value = str(tmp_path / "m.yml")
@@ -106,12 +119,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package elsewhere, in `builder/` of what may be a checkout."""
     folder = tmp_path / "builder" / "spack_cache_db"
     (folder / "site" / "files").mkdir(parents=True)
-    monkeypatch.setattr(spack_cache_db.site, "__file__", str(folder / "site" / "__init__.py"))
+    monkeypatch.setattr(
+        spack_cache_db.site, "__file__", str(folder / "site" / "__init__.py")
+    )
     return folder
 
 
 def test_the_files_of_a_wheel_come_first(package: Path) -> None:
-    """Files in the package win over those of a folder around it; without both, the error helps."""
+    """Files in the package win over those of a folder around it; without both, the
+    error helps.
+    """
     with pytest.raises(DatabaseError, match="install spack-cache-db again") as error:
         site_folder()
     for folder in (package / "site" / "files", package.parents[1]):
@@ -122,6 +139,8 @@ def test_the_files_of_a_wheel_come_first(package: Path) -> None:
 
 
 def test_it_prints_the_folder_alone() -> None:
-    """Its output is a folder's path alone, for a shell; a checkout's root is its own site."""
+    """Its output is a folder's path alone, for a shell; a checkout's root is its own
+    site.
+    """
     result = run("site")
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"{ROOT}\n", "")

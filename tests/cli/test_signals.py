@@ -1,4 +1,6 @@
-"""cli.output: whatever ends a command leaves no traceback, no litter and no half-written file."""
+"""cli.output: whatever ends a command leaves no traceback, no litter and no
+half-written file.
+"""
 
 import io
 import os
@@ -41,21 +43,29 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 """
-"""Python runs `sitecustomize` before all else: it does something when a module is loaded."""
+"""Python runs `sitecustomize` before all else: it does something when a module is
+loaded.
+"""
 
 
 def environment(folder: Path, module: str, do: str) -> dict[str, str]:
-    """Return an environment in which a process does something when it loads a module."""
+    """Return an environment in which a process does something when it loads a
+    module.
+    """
     (folder / "sitecustomize.py").write_text(WHEN_LOADED.format(do))
     return {**os.environ, "PYTHONPATH": str(folder), "WHEN_LOADED": module}
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of archives of pages, each a unit of its own, that takes a while to read."""
+    """A folder of archives of pages, each a unit of its own, that takes a while to
+    read.
+    """
     folder = tmp_path_factory.mktemp("many")
     for number in range(36):
-        specs = [spec(1000 * number + each, versions=[f"1.{each}"]) for each in range(50)]
+        specs = [
+            spec(1000 * number + each, versions=[f"1.{each}"]) for each in range(50)
+        ]
         data = page(f"p{number}", specs=specs)
         with tarfile.open(folder / f"{number % 12}.tar", "a") as tar:
             member = tarfile.TarInfo(f"p{number}.md")
@@ -76,7 +86,9 @@ def new(many: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_signal_ends_a_build_at_any_moment(
     number: int, jobs: int, many: Path, old: Path, new: str, tmp_path: Path
 ) -> None:
-    """From the command's first line on: one line or none, no litter, the old file or the new."""
+    """From the command's first line on: one line or none, no litter, the old file or
+    the new.
+    """
     output = tmp_path / "out" / "x.db"
     env = environment(tmp_path, "spack_cache_db.cli.build", "os.write(1, b'.')")
     length, ended, chance = 0.0, 0, random.Random()
@@ -126,14 +138,20 @@ def test_a_signal_ends_a_build_at_any_moment(
     ],
     ids=str,
 )
-def test_ctrl_c_while_the_command_is_loaded(begun: list[str], module: str, tmp_path: Path) -> None:
+def test_ctrl_c_while_the_command_is_loaded(
+    begun: list[str], module: str, tmp_path: Path
+) -> None:
     """While a command is imported: no traceback, and the status of the signal."""
     done = completed(
         [*begun, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")],
         env=environment(tmp_path, module, "os.kill(os.getpid(), signal.SIGINT)"),
     )
     assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
-    assert done.stderr in ("", "Error: stopped by SIGINT\n", f"Error: stopped by SIGINT{LEFT}\n")
+    assert done.stderr in (
+        "",
+        "Error: stopped by SIGINT\n",
+        f"Error: stopped by SIGINT{LEFT}\n",
+    )
     assert not (tmp_path / "x.db").exists()
 
 
@@ -143,7 +161,9 @@ def test_a_signal_that_is_ignored_stays_ignored(many: Path, tmp_path: Path) -> N
     with subprocess.Popen(
         ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command],
         stdout=subprocess.PIPE,
-        env=environment(tmp_path, "spack_cache_db.assembly.pipeline", "os.write(1, b'.')"),
+        env=environment(
+            tmp_path, "spack_cache_db.assembly.pipeline", "os.write(1, b'.')"
+        ),
         start_new_session=True,
     ) as running:
         assert running.stdout is not None
@@ -196,7 +216,9 @@ def stall_after(size: int, stalled: threading.Event) -> Answer:
         (signal.SIGKILL, ""),
     ],
 )
-def test_a_stopped_fetch_is_begun_again(number: signal.Signals, words: str, tmp_path: Path) -> None:
+def test_a_stopped_fetch_is_begun_again(
+    number: signal.Signals, words: str, tmp_path: Path
+) -> None:
     """The old index stays whole, and a hidden part stays that the next run replaces."""
     old, data = index("zlib"), index("zlib", size=300_000)
     stalled = threading.Event()

@@ -1,4 +1,6 @@
-"""cli.options: a spec is typed as for Spack, in any number of words, with the database last."""
+"""cli.options: a spec is typed as for Spack, in any number of words, with the database
+last.
+"""
 
 import shutil
 from pathlib import Path
@@ -26,7 +28,9 @@ from tests.commands import run
     ],
 )
 def test_words_are_one_spec(samples_file: Path, command: str, spec: str) -> None:
-    """Without quotes a command prints what it prints with them, wherever its options stand."""
+    """Without quotes a command prints what it prints with them, wherever its options
+    stand.
+    """
     expected = run(command, spec, samples_file, "--json", "--stack", "e4s")
     first, *others = spec.split()
     for words in (
@@ -56,7 +60,11 @@ def test_words_are_one_spec(samples_file: Path, command: str, spec: str) -> None
     ],
 )
 def test_a_word_at_the_wrong_place(
-    samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+    samples_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    said: str,
 ) -> None:
     """The message names the word, and what was expected there; nothing is answered."""
     monkeypatch.chdir(tmp_path)
@@ -72,7 +80,9 @@ def test_a_word_at_the_wrong_place(
 def test_without_a_database_all_words_are_the_spec(
     samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The only word is the spec even if a file has its name; a path that is not a file is named."""
+    """The only word is the spec even if a file has its name; a path that is not a file
+    is named.
+    """
     monkeypatch.chdir(tmp_path)
     shutil.copy(samples_file, "a.db")
     (tmp_path / "py-mpi4py").write_text("a file")
@@ -80,19 +90,29 @@ def test_without_a_database_all_words_are_the_spec(
     assert expected.exit_code == 0
     assert run("find", "py-mpi4py").stdout == expected.stdout
     monkeypatch.setenv("SPACK_CACHE_DB", "a.db")
-    assert run("find", "py-mpi4py", "@4:").stdout == run("find", "py-mpi4py@4:", "a.db").stdout
+    assert (
+        run("find", "py-mpi4py", "@4:").stdout
+        == run("find", "py-mpi4py@4:", "a.db").stdout
+    )
     missing = run("find", "py-mpi4py", "other/cache.sqlite")
     assert missing.exit_code == 2
-    assert "if other/cache.sqlite is the database: there is no such file" in missing.stderr
+    assert (
+        "if other/cache.sqlite is the database: there is no such file" in missing.stderr
+    )
 
 
 VALUES = st.builds(
-    "{}{} {}".format, st.sampled_from("az$+-"), st.text("az$=+' -"), st.sampled_from("az")
+    "{}{} {}".format,
+    st.sampled_from("az$+-"),
+    st.text("az$=+' -"),
+    st.sampled_from("az"),
 )
 
 
 @given(VALUES)
 def test_a_shell_takes_quotes_away(value: str) -> None:
-    """A value with a blank in it, which a shell gives without its quotes, stays one value."""
+    """A value with a blank in it, which a shell gives without its quotes, stays one
+    value.
+    """
     (flag,) = parse_query(spec_of_words(["zlib", f"cflags={value}", "+pic"])).flags
     assert flag.value == value

@@ -22,7 +22,9 @@ def database(samples_file: Path, tmp_path: Path) -> Path:
     return tmp_path / "x.db"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full on this machine"
+)
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
     [
@@ -58,6 +60,8 @@ def test_a_full_place_for_errors_is_survived(tmp_path: Path) -> None:
 
 def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
     """`find | head -1` ends quietly."""
-    line = f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'
+    line = (
+        f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'
+    )
     done = completed(["/bin/sh", "-c", line], cwd=database.parent)
     assert (done.returncode, done.stderr) == (0, "")

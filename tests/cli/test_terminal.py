@@ -27,7 +27,9 @@ PLAIN = {each: f"_{ord(each):x}_" for each in "\x1b\n\x9b\u202e\x7f\r\x07"}
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder, its own name odd, with a configuration of which `database` makes an odd one."""
+    """A folder, its own name odd, with a configuration of which `database` makes an odd
+    one.
+    """
     odd = spec(1, variants=ODD, stacks=["\x1b]0;title\x07"], tarball=TARBALL)
     plain = page(specs=[odd, spec(2, os="\x1b[5m")]).decode()
     for character, word in PLAIN.items():
@@ -39,28 +41,40 @@ def odd(text: str | None) -> str | None:
     """Return a text of a database, or its JSON, with odd characters in it."""
     for character, word in PLAIN.items() if text else ():
         is_json = text is not None and text[:1] in "[{"
-        text = (text or "").replace(word, json.dumps(character)[1:-1] if is_json else character)
+        text = (text or "").replace(
+            word, json.dumps(character)[1:-1] if is_json else character
+        )
     return text
 
 
 @pytest.fixture(scope="module")
 def database(pages: Path) -> Path:
-    """A database as no build makes it: with texts of these pages that a terminal would obey."""
+    """A database as no build makes it: with texts of these pages that a terminal would
+    obey.
+    """
     path = pages.parent / "x\x1b[2J\n.db"
     built(path, pages)
     with closing(sqlite3.connect(path)) as changed:
         changed.create_function("odd", 1, odd)
-        tables = changed.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'")
+        tables = changed.execute(
+            "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'"
+        )
         for (table,) in tables.fetchall():
-            for _, column, kind, *_ in changed.execute(f"PRAGMA table_info([{table}])").fetchall():
+            for _, column, kind, *_ in changed.execute(
+                f"PRAGMA table_info([{table}])"
+            ).fetchall():
                 if kind == "TEXT":
-                    changed.execute(f"UPDATE [{table}] SET [{column}] = odd([{column}])")
+                    changed.execute(
+                        f"UPDATE [{table}] SET [{column}] = odd([{column}])"
+                    )
         changed.commit()
     return path
 
 
 def lines(*arguments: object, status: int = 0) -> list[str]:
-    """Run a command; return all that it prints, after looking for what a terminal would obey."""
+    """Run a command; return all that it prints, after looking for what a terminal would
+    obey.
+    """
     # With colours Click hands on what it takes out where there is no terminal.
     result = CliRunner().invoke(cli, [*map(str, arguments)], color=True)
     assert result.exit_code == status, result.output
@@ -84,7 +98,9 @@ def test_the_table_shows_what_it_does_not_print(
 
 
 def test_json_and_csv_have_no_control_characters(database: Path) -> None:
-    """JSON escapes them, and CSV has them as text: a pipe may end in a terminal as well."""
+    """JSON escapes them, and CSV has them as text: a pipe may end in a terminal as
+    well.
+    """
     found = json.loads("\n".join(lines("find", "zlib", database, "--json")))
     assert any(set(ODD) <= set(each["variants"]) for each in found)
     text = run("find", "zlib", database, "--csv").stdout
@@ -93,7 +109,9 @@ def test_json_and_csv_have_no_control_characters(database: Path) -> None:
     assert all(char.isprintable() or char == "\n" for char in text)
 
 
-def test_other_commands_show_it_too(pages: Path, database: Path, tmp_path: Path) -> None:
+def test_other_commands_show_it_too(
+    pages: Path, database: Path, tmp_path: Path
+) -> None:
     """Reports, faults, differences and refusals, and the names of files in them."""
     other = write(tmp_path / "other\x1b", a=page(specs=[spec(1, variants=["k=é[3J"])]))
     bad = write(tmp_path / "bad\x1b", b=b"---\ntitle: \x1b[2J\n")
@@ -148,7 +166,15 @@ def test_names_in_advice_are_shown_too(database: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_csv_on_a_terminal_is_shown(database: Path) -> None:
     """On a terminal even that is for people."""
-    command = [sys.executable, "-m", "spack_cache_db", "find", "zlib", database, "--csv"]
+    command = [
+        sys.executable,
+        "-m",
+        "spack_cache_db",
+        "find",
+        "zlib",
+        database,
+        "--csv",
+    ]
     output = on_a_terminal(command, "stdout")
     assert b"\x1b" not in output
     assert rb"k=a\x1b[2Jb" in output

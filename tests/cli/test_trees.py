@@ -19,8 +19,12 @@ from tests.trees import real_tree, write_tree
 
 
 @pytest.mark.slow
-def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each command of docs/installed.md that ends by itself has an answer on a real tree."""
+def test_the_documented_commands_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command of docs/installed.md that ends by itself has an answer on a real
+    tree.
+    """
     monkeypatch.chdir(tmp_path)
     tree = write_tree(tmp_path / "opt", real_tree())
     hdf5 = [{"full": "hdf5/1.14.6", "path": "/m/hdf5/1.14.6", "versionName": "1.14.6"}]
@@ -28,10 +32,16 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
     mirror = tmp_path / "mirrors" / "develop" / "e4s"
     mirror.mkdir(parents=True)
     (mirror / "index.json").write_bytes(index(record(node("a"))))
-    commands = [each for fence in fences(ROOT / "docs" / "installed.md") for each in typed(fence)]
+    commands = [
+        each
+        for fence in fences(ROOT / "docs" / "installed.md")
+        for each in typed(fence)
+    ]
     ran = 0
     other = write_tree(tmp_path / "casper", real_tree()[:-1])
-    places = dict.fromkeys(('"$(spack location --install-root)"', "/opt/software"), tree)
+    places = dict.fromkeys(
+        ('"$(spack location --install-root)"', "/opt/software"), tree
+    )
     places |= {"/glade/derecho/opt": tree, "/glade/casper/opt": other}
     for each in commands:
         each_text = each.command
@@ -43,7 +53,9 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
             continue
         arguments = words[1:]
         result = run(*arguments)
-        notes = [line for line in result.stderr.splitlines() if "1 module load" not in line]
+        notes = [
+            line for line in result.stderr.splitlines() if "1 module load" not in line
+        ]
         assert (result.exit_code, notes) == (arguments[0] == "diff", []), each
         ran += 1
     assert ran >= 5
@@ -54,7 +66,9 @@ def test_the_nightly_script_serves_what_it_built(tmp_path: Path) -> None:
     """The documented script builds and serves; on the second night the server stays."""
     tree = write_tree(tmp_path / "opt", real_tree())
     (script,) = (
-        each.text for each in fences(ROOT / "docs" / "installed.md") if "serve.pid" in each.text
+        each.text
+        for each in fences(ROOT / "docs" / "installed.md")
+        if "serve.pid" in each.text
     )
     text = script.replace("/opt/software", str(tree)).replace("8001", "0")
     (tmp_path / "nightly.sh").write_text(text)

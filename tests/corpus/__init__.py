@@ -1,1 +1,3 @@
-"""An invented build cache, as large as the real one or a part of it: for tests and benchmarks."""
+"""An invented build cache, as large as the real one or a part of it: for tests and
+benchmarks.
+"""

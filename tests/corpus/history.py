@@ -1,9 +1,12 @@
-"""An invented history of the build cache: which binaries exist, and which release lists which.
+"""An invented history of the build cache: which binaries exist, and which release lists
+which.
 
-It has the proportions of the real site: about 1,250 packages, weekly snapshots in which a quarter
-of the hashes are new, a `develop` that keeps half a year of hashes, ten to twenty specs in one
-configuration there. Everything is drawn from generators seeded by name, so the same scale always
-gives the same history. Weeks are counted from the first snapshot; those before it are negative.
+It has the proportions of the real site: about 1,250 packages, weekly snapshots in which
+    a quarter
+of the hashes are new, a `develop` that keeps half a year of hashes, ten to twenty specs
+in one configuration there. Everything is drawn from generators seeded by name, so the
+same scale always gives the same history. Weeks are counted from the first snapshot;
+those before it are negative.
 """
 
 from base64 import b32encode
@@ -20,7 +23,9 @@ from tests.corpus.vocabulary import Environment
 PACKAGES = 1_275
 SNAPSHOTS = 80
 MAX_PACKAGE_FACTOR = 5.0
-"""Beyond this scale the history grows longer instead: Spack has some 8,000 packages, not 80,000."""
+"""Beyond this scale the history grows longer instead: Spack has some 8,000 packages,
+not 80,000.
+"""
 TURNOVER = 0.253
 MEAN_SLOTS = 11.15
 MAX_SLOTS = 60
@@ -46,7 +51,9 @@ LAST_ERA_C_RELEASE = 5
 
 @dataclass(frozen=True, slots=True)
 class Variety:
-    """How much the specs of a package differ, which decides how often the text of one repeats."""
+    """How much the specs of a package differ, which decides how often the text of one
+    repeats.
+    """
 
     weeks_per_version: int
     slots_per_recipe: float
@@ -62,7 +69,9 @@ VARIETIES = {
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release: the week it was made in, and for how many weeks back it keeps hashes."""
+    """One release: the week it was made in, and for how many weeks back it keeps
+    hashes.
+    """
 
     name: str
     era: str
@@ -77,7 +86,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The configuration of a spec; `variants` is written as in era C, sorted by name."""
+    """The configuration of a spec; `variants` is written as in era C, sorted by
+    name.
+    """
 
     package: str
     version: str
@@ -108,7 +119,9 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One node of some stack's environment: it gets a new hash whenever a dependency changes."""
+    """One node of some stack's environment: it gets a new hash whenever a dependency
+    changes.
+    """
 
     key: str
     recipe: Recipe
@@ -144,7 +157,9 @@ class Package:
     known: dict[tuple[int, int, bool], Configuration]
 
     def configuration(self, recipe: Recipe, week: int) -> Configuration:
-        """Return the configuration of `recipe` in `week`; one object for every equal answer."""
+        """Return the configuration of `recipe` in `week`; one object for every equal
+        answer.
+        """
         bump = max(bisect_right(self.bumps, week) - recipe.version_lag, 0)
         key = (id(recipe), bump, week >= self.renamed)
         if key not in self.known:
@@ -157,7 +172,9 @@ class Package:
         return self.known[key]
 
     def listings(self, release: Release) -> list[Listing]:
-        """Return the listings of this package in `release`, in the order of the slots."""
+        """Return the listings of this package in `release`, in the order of the
+        slots.
+        """
         if release.week < self.first_week:
             return []
         return [
@@ -211,7 +228,9 @@ def history(scale: float, variety: Variety = VARIETIES["usual"]) -> History:
 def _releases(first: date, snapshots: int) -> tuple[Release, ...]:
     """Return the branch, its snapshots and the named releases, sorted by name."""
     days = [first + timedelta(weeks=week) for week in range(snapshots)]
-    found = [Release(f"develop-{day}", _era(day), week) for week, day in enumerate(days)]
+    found = [
+        Release(f"develop-{day}", _era(day), week) for week, day in enumerate(days)
+    ]
     found.append(Release("develop", "A", snapshots - 1, DEVELOP_WEEKS))
     for number, (name, day) in enumerate(NAMED_RELEASES):
         era = "C" if number <= LAST_ERA_C_RELEASE else _era(max(day, ERA_B_FROM))
@@ -223,9 +242,12 @@ def _era(day: date) -> str:
     return "C" if day < ERA_B_FROM else "B" if day < ERA_A_FROM else "A"
 
 
-def _package(name: str, rank: float, weeks: range, renamed: int, variety: Variety) -> Package:
+def _package(
+    name: str, rank: float, weeks: range, renamed: int, variety: Variety
+) -> Package:
     random = Random(f"package {name}")
-    # Sizes are quantiles, not draws, so that a corpus of 12 packages has the shape of a large one.
+    # Sizes are quantiles, not draws, so that a corpus of 12 packages has the shape of a
+    # large one.
     slots = min(round(0.6 - (MEAN_SLOTS - 0.6) * log(1 - rank)) or 1, MAX_SLOTS)
     kind = vocabulary.kind(name, random)
     count = max(round(slots / variety.slots_per_recipe), 1)
@@ -244,9 +266,14 @@ def _package(name: str, rank: float, weeks: range, renamed: int, variety: Variet
         name,
         _first_week(random, weeks) if kind != "none" else renamed,
         versions=vocabulary.versions(most_versions + 3, random),
-        bumps=tuple(_births(random, weeks, 1 / variety.weeks_per_version, most_versions)),
+        bumps=tuple(
+            _births(random, weeks, 1 / variety.weeks_per_version, most_versions)
+        ),
         renamed=renamed,
-        slots=tuple(_slot(f"{name}/{n}", recipes[n % count], weeks, variety) for n in range(slots)),
+        slots=tuple(
+            _slot(f"{name}/{n}", recipes[n % count], weeks, variety)
+            for n in range(slots)
+        ),
         known={},
     )
 
@@ -254,8 +281,15 @@ def _package(name: str, rank: float, weeks: range, renamed: int, variety: Variet
 def _slot(key: str, recipe: Recipe, weeks: range, variety: Variety) -> Slot:
     random = Random(f"slot {key}")
     pool = recipe.environment.stacks
-    stacks = tuple(random.sample(pool, min(len(pool), random.choice(variety.stack_counts))))
-    return Slot(key, recipe, stacks, (weeks.start, *_births(random, weeks, TURNOVER, len(weeks))))
+    stacks = tuple(
+        random.sample(pool, min(len(pool), random.choice(variety.stack_counts)))
+    )
+    return Slot(
+        key,
+        recipe,
+        stacks,
+        (weeks.start, *_births(random, weeks, TURNOVER, len(weeks))),
+    )
 
 
 def _births(random: Random, weeks: range, chance: float, most: int) -> list[int]:
@@ -266,4 +300,8 @@ def _first_week(random: Random, weeks: range) -> int:
     draw = random.random()
     if draw < 0.62 or not weeks:
         return weeks.start
-    return random.randrange(weeks.start, 0) if draw < 0.95 else random.randrange(0, weeks.stop)
+    return (
+        random.randrange(weeks.start, 0)
+        if draw < 0.95
+        else random.randrange(0, weeks.stop)
+    )

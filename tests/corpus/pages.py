@@ -1,7 +1,9 @@
-"""Pages of an invented history, in the folder structure and the formats of the real site.
+"""Pages of an invented history, in the folder structure and the formats of the real
+site.
 
-Era A sorts everything and marks multi-valued variants with `:=`; era B still writes compilers
-with `@=`; era C keeps insertion order, lists specs unsorted and names their tarballs.
+Era A sorts everything and marks multi-valued variants with `:=`; era B still writes
+compilers with `@=`; era C keeps insertion order, lists specs unsorted and names their
+tarballs.
 """
 
 import json
@@ -35,7 +37,9 @@ class Totals:
 
 
 def write(out: Path, scale: float, variety: str = "usual") -> Totals:
-    """Write a corpus into a folder: the same bytes for the same scale, on every machine."""
+    """Write a corpus into a folder: the same bytes for the same scale, on every
+    machine.
+    """
     site = history.history(scale, history.VARIETIES[variety])
     totals = Totals(specs=site.spec_count())
     for path, data, listings in pages(site):
@@ -48,7 +52,9 @@ def write(out: Path, scale: float, variety: str = "usual") -> Totals:
 
 
 def pages(site: history.History) -> Iterator[tuple[str, bytes, int]]:
-    """Yield path, bytes and number of listings of every page, by release and package."""
+    """Yield path, bytes and number of listings of every page, by release and
+    package.
+    """
     for release in site.releases:
         for package in site.packages:
             if listings := package.listings(release):
@@ -98,7 +104,9 @@ def _sorted_keys(listing: Listing, stacks: tuple[str, ...], release: Release) ->
     return f"{before}{listing.hash}{between}{_texts(stacks)}{after}"
 
 
-def _insertion_order(listing: Listing, stacks: tuple[str, ...], release: Release) -> str:
+def _insertion_order(
+    listing: Listing, stacks: tuple[str, ...], release: Release
+) -> str:
     prefix = f"releases/{release.name}" if release.is_named else "develop"
     between, tarball = _insertion_parts(listing.configuration, prefix)
     return (
@@ -123,7 +131,9 @@ def _insertion_parts(each: Configuration, prefix: str) -> tuple[str, str]:
     where = f"{each.platform}-{each.os}-{each.target}"
     compiler = each.compiler.replace("@", "-")
     named = f"{each.package}-{each.version}"
-    folder = f"https://binaries.spack.io/{prefix}/build_cache/{where}/{compiler}/{named}"
+    folder = (
+        f"https://binaries.spack.io/{prefix}/build_cache/{where}/{compiler}/{named}"
+    )
     return (
         f'", "compiler": "{_compiler(each.compiler, "C")}", "versions": ["{each.version}"], '
         f'"os": "{each.os}", "platform": "{each.platform}", "target": "{each.target}", '
@@ -143,4 +153,6 @@ def _compiler(name: str, era: str) -> str:
 
 def _variant(text: str, era: str) -> str:
     name, equals, value = text.partition("=")
-    return f"{name}:={value}" if era == "A" and equals and name in MULTI_VALUED else text
+    return (
+        f"{name}:={value}" if era == "A" and equals and name in MULTI_VALUED else text
+    )

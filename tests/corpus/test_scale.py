@@ -14,7 +14,9 @@ from tests.metadata import QUERIES
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    """A database of a twentieth of the corpus: some 5,500 consistent pages of every era."""
+    """A database of a twentieth of the corpus: some 5,500 consistent pages of every
+    era.
+    """
     folder = tmp_path_factory.mktemp("scale")
     specs = corpus.write(folder / "pages", 0.05).specs
     report = build(folder / "pages", folder / "x.db", jobs=2)
@@ -47,27 +49,38 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
         "release_changes WHERE package = :package",
     ],
 )
-def test_a_question_to_a_view_takes_few_steps(query: str, connection: Connection) -> None:
-    """A view finds its way by indexes: steps of SQLite's machine, which no load changes."""
+def test_a_question_to_a_view_takes_few_steps(
+    query: str, connection: Connection
+) -> None:
+    """A view finds its way by indexes: steps of SQLite's machine, which no load
+    changes.
+    """
     spec_hash, package = connection.execute(
         "SELECT hash, package FROM builds WHERE target = 'x86_64_v3' LIMIT 1"
     ).fetchone()
     sql = f"SELECT * FROM {query}"
-    assert in_few_steps(connection, sql, {"hash": spec_hash, "package": package}, 50_000)
+    assert in_few_steps(
+        connection, sql, {"hash": spec_hash, "package": package}, 50_000
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_canned_query_takes_few_steps(query: str, connection: Connection) -> None:
     """With nothing filled in, the broadest that most of them can be asked."""
-    sql, params = QUERIES[query]["sql"], dict.fromkeys(QUERIES[query].get("params", ()), "")
+    sql, params = (
+        QUERIES[query]["sql"],
+        dict.fromkeys(QUERIES[query].get("params", ()), ""),
+    )
     in_few_steps(connection, sql, params, 600_000)
 
 
 def in_few_steps(
     connection: Connection, sql: str, params: dict[str, str], most: int
 ) -> list[tuple[object, ...]]:
-    """Return the rows of a statement; SQLite ends one that takes more steps with an error."""
+    """Return the rows of a statement; SQLite ends one that takes more steps with an
+    error.
+    """
     steps = 0
 
     def count() -> bool:

@@ -1,4 +1,6 @@
-"""The names that the invented history is made of: packages, versions, variants, environments."""
+"""The names that the invented history is made of: packages, versions, variants,
+environments.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +30,9 @@ _FIRST = _words(
     spectral star stoch super sym tensor terra thermo topo uni vec wave x-ray xeno
     """
 )
-_SECOND = _words("lib kit ml bench io viz core fit sort db py graph solve lang pack map stat sim")
+_SECOND = _words(
+    "lib kit ml bench io viz core fit sort db py graph solve lang pack map stat sim"
+)
 
 _WORDS = _words(
     """
@@ -52,7 +56,9 @@ _BUILD_SYSTEMS = {
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a stack builds. Spack 1.0 renamed Intel's compiler, so its name depends on the date."""
+    """Where a stack builds. Spack 1.0 renamed Intel's compiler, so its name depends on
+    the date.
+    """
 
     stacks: tuple[str, ...]
     compiler: str
@@ -65,7 +71,9 @@ class Environment:
 
 def _environment(line: str) -> Environment:
     compiler, os, target, platform, renamed, *stacks = line.split()
-    return Environment(tuple(stacks), compiler, os, target, platform, renamed.strip("-"))
+    return Environment(
+        tuple(stacks), compiler, os, target, platform, renamed.strip("-")
+    )
 
 
 ENVIRONMENTS = tuple(
@@ -92,11 +100,23 @@ gcc@10.2.1 centos7 x86_64_v3 linux - developer-tools-manylinux2014 bootstrap-x86
 
 def package_names(count: int) -> list[str]:
     """Return `count` distinct package names, sorted; the first few are famous ones."""
-    # A small corpus still needs a Python package and a CMake one: take names from all over.
+    # A small corpus still needs a Python package and a CMake one: take names from all
+    # over.
     famous = _FAMOUS[:: max(len(_FAMOUS) // max(count, 1), 1)]
     names = [f"{first}{second}" for first, second in product(_FIRST, _SECOND)]
     Random("names").shuffle(names)
-    prefixes = ("", "py-", "py-", "lib", "r-", "py-flow-", "perl-", "py-io-", "rust-", "go-")
+    prefixes = (
+        "",
+        "py-",
+        "py-",
+        "lib",
+        "r-",
+        "py-flow-",
+        "perl-",
+        "py-io-",
+        "rust-",
+        "go-",
+    )
     ends = ("", "-ng", "-mpi", "-data", "-tools", "2", "-legacy", "-plus")
     invented = [
         f"{prefixes[(row + turn * 3) % len(prefixes)]}{name}{end}"
@@ -117,12 +137,15 @@ def kind(name: str, random: Random) -> str:
 
 
 def versions(count: int, random: Random) -> tuple[str, ...]:
-    """Return `count` versions of one package, oldest first: numbers, dates, sometimes a branch."""
+    """Return `count` versions of one package, oldest first: numbers, dates, sometimes a
+    branch.
+    """
     draw = random.random()
     if draw < 0.08:
         months = (2021 * 12 + random.randrange(12) + n * 7 for n in range(count))
         return tuple(
-            f"{month // 12}.{month % 12 + 1:02d}.{random.randint(1, 28):02d}" for month in months
+            f"{month // 12}.{month % 12 + 1:02d}.{random.randint(1, 28):02d}"
+            for month in months
         )
     major, minor = random.choice((0, 0, 1, 1, 2, 3, 5, 24)), random.randrange(20)
     found = [f"{major}.{minor + n}.{random.randrange(4)}" for n in range(count)]
@@ -132,7 +155,9 @@ def versions(count: int, random: Random) -> tuple[str, ...]:
 
 
 def environments(kind: str, recipes: int, random: Random) -> list[Environment]:
-    """Return where a package with so many recipes is built; Python packages mostly by ML stacks."""
+    """Return where a package with so many recipes is built; Python packages mostly by
+    ML stacks.
+    """
     if kind == "none":
         return [ENVIRONMENTS[3]]
     common = ENVIRONMENTS[:4] if kind == "python" else ENVIRONMENTS[3:8]
@@ -147,7 +172,8 @@ def variants(kind: str, random: Random) -> tuple[str, ...]:
     found = list(_BUILD_SYSTEMS[kind])
     if kind in ("cmake", "autotools"):
         found += [
-            f"{random.choice('+~')}{word}" for word in random.sample(_WORDS, random.randint(1, 5))
+            f"{random.choice('+~')}{word}"
+            for word in random.sample(_WORDS, random.randint(1, 5))
         ]
     if kind == "cmake" and random.random() < 0.3:
         found += [f"~{gpu}" for gpu in _GPU]

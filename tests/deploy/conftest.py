@@ -27,7 +27,9 @@ class Front:
         """The address of the site."""
         return f"http://127.0.0.1:{self.port}"
 
-    def get(self, target: str, visitor: str = "192.0.2.1", **headers: str) -> httpx.Response:
+    def get(
+        self, target: str, visitor: str = "192.0.2.1", **headers: str
+    ) -> httpx.Response:
         """Request a target as a visitor; `_` in the names of headers becomes `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         named["X-Visitor"] = visitor
@@ -35,7 +37,9 @@ class Front:
 
     def client(self) -> httpx.Client:
         """Return a client of the site."""
-        return httpx.Client(base_url=self.address, timeout=PATIENCE, verify=False, trust_env=False)
+        return httpx.Client(
+            base_url=self.address, timeout=PATIENCE, verify=False, trust_env=False
+        )
 
     def targets(self) -> list[str]:
         """Return the targets of requests that reached the server."""

@@ -1,7 +1,8 @@
 """A machine in a folder, in which the commands of `docs/publish.md` run.
 
-Folders of `/opt`, `/srv`, `/etc`, `/run` and `/var/cache` are in that folder, and ports are free
-ones; `apt-get` and `useradd` do nothing, and `systemctl` calls `manager.py` instead of systemd.
+Folders of `/opt`, `/srv`, `/etc`, `/run` and `/var/cache` are in that folder, and ports
+are free ones; `apt-get` and `useradd` do nothing, and `systemctl` calls `manager.py`
+instead of systemd.
 """
 
 import os
@@ -27,24 +28,34 @@ _DEBIAN = r"/etc/nginx|/var/log/nginx|/run/nginx\.pid"
 
 @dataclass
 class Machine:
-    """The machine: its folder, the ports that stand for 80, 443 and 8001, its systemd."""
+    """The machine: its folder, the ports that stand for 80, 443 and 8001, its
+    systemd.
+    """
 
     folder: Path
     ports: dict[str, str]
     manager: Manager
 
     def there(self, text: str) -> str:
-        """Return a text of the documents or of `deploy/` as it reads on this machine."""
+        """Return a text of the documents or of `deploy/` as it reads on this
+        machine.
+        """
         text = re.sub(_FOLDERS, lambda found: f"{self.folder}{found[0]}", text)
         text = text.replace("8001", self.ports["8001"])
         text = re.sub(r" *listen \[::\].*\n", "", text)
         for port in ("80", "443"):
-            text = re.sub(rf"listen {port}\b", f"listen 127.0.0.1:{self.ports[port]}", text)
-        text = text.replace("https://localhost/", f"https://127.0.0.1:{self.ports['443']}/")
+            text = re.sub(
+                rf"listen {port}\b", f"listen 127.0.0.1:{self.ports[port]}", text
+            )
+        text = text.replace(
+            "https://localhost/", f"https://127.0.0.1:{self.ports['443']}/"
+        )
         return text.replace("-o spack-cache ", "")
 
     def run(self, commands: str, systemctl: int, folder: Path) -> tuple[str, Path]:
-        """Run commands of a document; return their output and the last folder of the shell."""
+        """Run commands of a document; return their output and the last folder of the
+        shell.
+        """
         write_command(
             self.folder / "commands",
             "systemctl",
@@ -55,7 +66,11 @@ class Machine:
             ["sh", "-eu", "-c", f"{self.there(commands)}\npwd > {path}"],
             cwd=folder,
             env={"PATH": self.manager.path, "HOME": str(self.folder)}
-            | {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+            | {
+                name: value
+                for name, value in os.environ.items()
+                if name.startswith("PIP_")
+            }
             # It takes longer than to compile what the commands import.
             | {"PIP_NO_COMPILE": "1"},
             stderr=subprocess.STDOUT,
@@ -68,7 +83,13 @@ def machine(folder: Path) -> Machine:
     """Return a machine with Debian's nginx, and nothing else."""
     program = needed("nginx", "nginx-light")
     ports = {name: str(free_port()) for name in ("80", "443", "8001")}
-    nginx = [program, "-c", f"{folder}/etc/nginx/nginx.conf", "-e", f"{folder}/error.log"]
+    nginx = [
+        program,
+        "-c",
+        f"{folder}/etc/nginx/nginx.conf",
+        "-e",
+        f"{folder}/error.log",
+    ]
     for name in (
         "commands",
         "etc/systemd/system",
@@ -88,7 +109,9 @@ def machine(folder: Path) -> Machine:
         if file.is_file():
             text = file.read_text(encoding="utf-8")
             text = re.sub(_DEBIAN, lambda found: f"{folder}{found[0]}", text)
-            file.write_text(text.replace("http {", f"http {{\n{temporary}", 1), encoding="utf-8")
+            file.write_text(
+                text.replace("http {", f"http {{\n{temporary}", 1), encoding="utf-8"
+            )
     write_command(folder / "commands", "apt-get", "exit 0")
     write_command(folder / "commands", "useradd", "exit 0")
     write_command(folder / "commands", "nginx", f'exec {" ".join(nginx)} "$@"')
@@ -98,7 +121,15 @@ def machine(folder: Path) -> Machine:
 def checkout(made: Machine) -> Path:
     """Return a checkout of this project as the machine reads it."""
     folder = made.folder / "checkout"
-    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(folder)]
+    git = [
+        "git",
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "-C",
+        str(folder),
+    ]
     listed = completed(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -110,7 +141,9 @@ def checkout(made: Machine) -> Path:
             shutil.copy2(ROOT / name, folder / name)
     for file in (folder / "deploy").rglob("*"):
         if file.is_file():
-            file.write_text(made.there(file.read_text(encoding="utf-8")), encoding="utf-8")
+            file.write_text(
+                made.there(file.read_text(encoding="utf-8")), encoding="utf-8"
+            )
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "All"]):
         completed([*git, *command], check=True)
     return folder

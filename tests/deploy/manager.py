@@ -1,4 +1,6 @@
-"""In place of systemd: what `systemctl` asks for, done with real processes in their sandboxes."""
+"""In place of systemd: what `systemctl` asks for, done with real processes in their
+sandboxes.
+"""
 
 import shlex
 import shutil
@@ -23,7 +25,9 @@ class RefusedError(Exception):
 
 @dataclass
 class Manager:
-    """The units of a folder, their running processes, and what `systemctl` was asked to do."""
+    """The units of a folder, their running processes, and what `systemctl` was asked to
+    do.
+    """
 
     units: Path
     runtime: Path
@@ -34,7 +38,9 @@ class Manager:
     nginx_runs: bool = False
 
     def do(self, arguments: list[str]) -> None:
-        """Do what `systemctl` would do; raises RefusedError if a unit is unknown or fails."""
+        """Do what `systemctl` would do; raises RefusedError if a unit is unknown or
+        fails.
+        """
         self.asked.append(" ".join(arguments))
         verb, *names = arguments
         if verb == "daemon-reload":
@@ -45,7 +51,10 @@ class Manager:
                 self._reload_nginx()
             elif verb in ("start", "restart") or is_now:
                 self._start(name, is_new=verb == "restart")
-            elif verb not in ("enable", "stop") or not template_of(self._file(name)).exists():
+            elif (
+                verb not in ("enable", "stop")
+                or not template_of(self._file(name)).exists()
+            ):
                 raise RefusedError(f"systemctl {verb} {name}")
 
     def close(self) -> None:
@@ -56,7 +65,9 @@ class Manager:
             self._stop(name)
 
     def _file(self, name: str) -> Path:
-        return self.units / (name if name.endswith((".timer", ".service")) else f"{name}.service")
+        return self.units / (
+            name if name.endswith((".timer", ".service")) else f"{name}.service"
+        )
 
     def _start(self, name: str, *, is_new: bool = False) -> None:
         running = self.running.get(name)
@@ -91,7 +102,9 @@ class Manager:
             folder.mkdir(exist_ok=True)
         try:
             for command in unit["ExecStart"]:
-                done = completed(_sandboxed(file, command), cwd=ROOT, env={"PATH": self.path})
+                done = completed(
+                    _sandboxed(file, command), cwd=ROOT, env={"PATH": self.path}
+                )
                 if done.returncode != 0:
                     raise RefusedError(f"{file.name}: {command} failed: {done.stderr}")
         finally:
@@ -105,7 +118,8 @@ class Manager:
             process.wait(PATIENCE)
 
     def _reload_nginx(self) -> None:
-        # Started without more, it returns when it listens; Debian starts it when it is installed.
+        # Started without more, it returns when it listens; Debian starts it when it is
+        # installed.
         signal = ["-s", "reload"] if self.nginx_runs else []
         completed([*self.nginx, *signal], check=True, stdout=None, stderr=None)
         self.nginx_runs = True
@@ -119,7 +133,13 @@ class Manager:
 
 
 def _sandboxed(file: Path, command: str) -> list[str]:
-    return [sys.executable, "-m", "tests.deploy.sandbox", str(file), *shlex.split(command)]
+    return [
+        sys.executable,
+        "-m",
+        "tests.deploy.sandbox",
+        str(file),
+        *shlex.split(command),
+    ]
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""Run a command as a systemd unit would: `python -m tests.deploy.sandbox UNIT COMMAND...`.
+"""Run a command as a systemd unit would:
+`python -m tests.deploy.sandbox UNIT COMMAND...`.
 
-System calls, address families, capabilities, privileges, environment, folder, files and umask are
-limited by the kernel, without systemd; users, namespaces and control groups are not.
+System calls, address families, capabilities, privileges, environment, folder, files and
+umask are limited by the kernel, without systemd; users, namespaces and control groups
+are not.
 """
 
 import ctypes
@@ -40,7 +42,9 @@ class _Comparison(ctypes.Structure):
 
 
 def read_unit(path: Path) -> Unit:
-    """Return the values of each setting of a unit file; `%i` is what follows `@` in its name."""
+    """Return the values of each setting of a unit file; `%i` is what follows `@` in its
+    name.
+    """
     instance = path.stem.partition("@")[2]
     unit: Unit = {}
     for line in template_of(path).read_text(encoding="utf-8").splitlines():
@@ -57,7 +61,9 @@ def template_of(path: Path) -> Path:
 
 
 def allowed_calls(unit: Unit) -> set[str]:
-    """Return the system calls that a unit may use (systemd.exec(5), `SystemCallFilter=`)."""
+    """Return the system calls that a unit may use (systemd.exec(5),
+    `SystemCallFilter=`).
+    """
     groups = _groups()
     found = _calls(groups, "@default")
     for line in unit["SystemCallFilter"]:
@@ -102,8 +108,12 @@ def apply(unit: Unit) -> None:
     if os.geteuid() == 0:
         _drop_capabilities(unit)
     _checked(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _restrict_families({name for line in unit["RestrictAddressFamilies"] for name in line.split()})
-    refused = [_ERRNO | getattr(errno, name) for name in unit.get("SystemCallErrorNumber", ())]
+    _restrict_families(
+        {name for line in unit["RestrictAddressFamilies"] for name in line.split()}
+    )
+    refused = [
+        _ERRNO | getattr(errno, name) for name in unit.get("SystemCallErrorNumber", ())
+    ]
     _restrict_calls(calls, refused[0] if refused else _KILL)
 
 
@@ -113,7 +123,11 @@ def call_number(name: str) -> int:
 
 
 def _drop_capabilities(unit: Unit) -> None:
-    kept = {CAPABILITIES[name] for line in unit["CapabilityBoundingSet"] for name in line.split()}
+    kept = {
+        CAPABILITIES[name]
+        for line in unit["CapabilityBoundingSet"]
+        for name in line.split()
+    }
     for number in set(range(_LAST_CAPABILITY + 1)) - kept:
         # Numbers that this kernel does not know are refused.
         ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
@@ -148,14 +162,22 @@ def _library() -> ctypes.CDLL:
     library.seccomp_init.restype = ctypes.c_void_p
     library.seccomp_init.argtypes = [ctypes.c_uint32]
     library.seccomp_rule_add_array.argtypes = [
-        *(ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+        *(
+            ctypes.c_void_p,
+            ctypes.c_uint32,
+            ctypes.c_int,
+            ctypes.c_uint,
+            ctypes.c_void_p,
+        )
     ]
     return library
 
 
 def _checked(result: int) -> None:
     if result != 0:
-        raise OSError(-result, f"the kernel refuses the sandbox: {os.strerror(abs(result))}")
+        raise OSError(
+            -result, f"the kernel refuses the sandbox: {os.strerror(abs(result))}"
+        )
 
 
 def main() -> None:
@@ -167,7 +189,9 @@ def main() -> None:
 
 
 def _expanded(word: str) -> list[str]:
-    """Return the words that one stands for: `$NAME` is split at blanks (systemd.service(5))."""
+    """Return the words that one stands for: `$NAME` is split at blanks
+    (systemd.service(5)).
+    """
     return os.environ[word[1:]].split() if word.startswith("$") else [word]
 
 

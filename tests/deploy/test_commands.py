@@ -1,4 +1,6 @@
-"""The commands of `docs/publish.md` and `docs/mirrors.md`, in order, on a machine in a folder."""
+"""The commands of `docs/publish.md` and `docs/mirrors.md`, in order, on a machine in a
+folder.
+"""
 
 import os
 import re
@@ -28,12 +30,20 @@ from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 
-DOCUMENT = (ROOT / "docs" / "publish.md").read_text(encoding="utf-8").partition("## nginx and")[2]
-BLOCKS = re.findall(r"^### (.+?)$|^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+DOCUMENT = (
+    (ROOT / "docs" / "publish.md")
+    .read_text(encoding="utf-8")
+    .partition("## nginx and")[2]
+)
+BLOCKS = re.findall(
+    r"^### (.+?)$|^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL
+)
 NEW_RELEASE = "v0.23.1"
 MIRRORS = (ROOT / "docs" / "mirrors.md").read_text(encoding="utf-8")
 ONCE, NIGHTLY = re.findall(
-    r"^```sh\n(.*?)^```", MIRRORS.partition("\n## Dependencies")[0], re.MULTILINE | re.DOTALL
+    r"^```sh\n(.*?)^```",
+    MIRRORS.partition("\n## Dependencies")[0],
+    re.MULTILINE | re.DOTALL,
 )
 EXAMPLE = "https://cache.example.org/v1.0"
 
@@ -85,8 +95,11 @@ def reading() -> Iterator[Reader]:
         needed(program, program)
     needed("systemd-analyze", "systemd")
     with ExitStack() as stack:
-        # Not in pytest's own folder: nginx's workers are another user, who may not enter that.
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="spack-cache-machine-")))
+        # Not in pytest's own folder: nginx's workers are another user, who may not
+        # enter that.
+        folder = Path(
+            stack.enter_context(TemporaryDirectory(prefix="spack-cache-machine-"))
+        )
         folder.chmod(0o755)
         made = machine(folder)
         port = stack.enter_context(asked(made.manager))
@@ -95,17 +108,27 @@ def reading() -> Iterator[Reader]:
 
 def has_a_program(reader: Reader) -> None:
     """The environment stands where the units look for it."""
-    program = reader.machine.folder / "opt/spack-cache-db/current/.venv/bin/spack-cache-db"
+    program = (
+        reader.machine.folder / "opt/spack-cache-db/current/.venv/bin/spack-cache-db"
+    )
     assert os.access(program, os.X_OK)
 
 
 def has_servers(reader: Reader) -> None:
-    """The server answers under the filters of its unit, without SQL; no litter is left."""
+    """The server answers under the filters of its unit, without SQL; no litter is
+    left.
+    """
     (most,) = read_unit(ROOT / "deploy/systemd/spack-cache.service")["TasksMax"]
-    for target in ("/package/py-mpi4py", "/find?q=%2Bshared", "/spack-cache/builds.csv"):
+    for target in (
+        "/package/py-mpi4py",
+        "/find?q=%2Bshared",
+        "/spack-cache/builds.csv",
+    ):
         assert reader.get(target, "8001").status_code == 200
     assert reader.get("/spack-cache?sql=select+1", "8001").status_code == 403
-    (server,) = [each for each in reader.machine.manager.running.values() if each.poll() is None]
+    (server,) = [
+        each for each in reader.machine.manager.running.values() if each.poll() is None
+    ]
     assert threads(server.pid) <= int(most) // 2
     assert {each.name for each in reader.srv.iterdir()} == {
         *(".lock", "build", "old", "pages", "published")
@@ -119,7 +142,9 @@ def has_servers(reader: Reader) -> None:
 
 def threads(pid: int) -> int:
     """Return how many threads a process and those below it have."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    children = (
+        Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    )
     own = len([*Path(f"/proc/{pid}/task").iterdir()])
     return own + sum(threads(int(each)) for each in children)
 
@@ -143,7 +168,9 @@ def brings_new_pages(reader: Reader) -> None:
     page = reader.srv / "pages" / "new" / "specs.md"
     page.parent.mkdir()
     text = SAMPLE_PAGES[0].read_text(encoding="utf-8")
-    named = re.sub(r"^categories: .*$", f"categories: [package, {NEW_RELEASE}]", text, flags=re.M)
+    named = re.sub(
+        r"^categories: .*$", f"categories: [package, {NEW_RELEASE}]", text, flags=re.M
+    )
     page.write_text(named, encoding="utf-8")
     reader.done.append(reader.published())
 
@@ -186,11 +213,15 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def a_timer_brings_what_the_mirror_has(reader: Reader, mirror: Path) -> None:
-    """Every night; with a mirror that is gone, what it gave last is built and stays published."""
+    """Every night; with a mirror that is gone, what it gave last is built and stays
+    published.
+    """
     assert reader.get("/package/py-mpi4py", "8001").status_code == 200
     with served(mirror.parent) as address:
         # With few retries, because the mirror is gone later.
-        reader.type(NIGHTLY.replace(EXAMPLE, address).replace("--retries 8", "--retries 1"))
+        reader.type(
+            NIGHTLY.replace(EXAMPLE, address).replace("--retries 8", "--retries 1")
+        )
         assert reader.get("/package/hdf5", "8001").status_code == 200
         assert reader.get("/package/py-mpi4py", "8001").status_code == 404
         first = reader.published()
@@ -205,14 +236,19 @@ def a_timer_brings_what_the_mirror_has(reader: Reader, mirror: Path) -> None:
 @pytest.fixture
 def mirror(tmp_path: Path) -> Path:
     """The folder of a mirror of one package."""
-    return write_layout3(tmp_path / "there" / "v1.0", {None: index(record(node("hdf5")))})
+    return write_layout3(
+        tmp_path / "there" / "v1.0", {None: index(record(node("hdf5")))}
+    )
 
 
 def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
     """Typed in an empty folder; the last one serves what the mirror has."""
     *commands, serve = ONCE.splitlines()
     port = free_port()
-    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    path = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+    }
     with served(mirror.parent) as address:
         for command in commands:
             completed(
@@ -237,7 +273,9 @@ def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
 
 
 def test_the_documents_do_what_they_say(mirror: Path) -> None:
-    """From an empty machine to a site, its updates, a new version, and what a mirror has."""
+    """From an empty machine to a site, its updates, a new version, and what a mirror
+    has.
+    """
     assert [section for section, _ in blocks()] == [section for section, _, _ in STEPS]
     with reading() as reader:
         for (_, commands), (_, before, after) in zip(blocks(), STEPS, strict=True):

@@ -67,10 +67,16 @@ def test_the_packed_file_is_sent_if_there_is_one(site: Front) -> None:
 
 
 def test_no_other_file_of_the_folder_is_sent(site: Front) -> None:
-    """Neither the inspect file nor other databases: those addresses go to the servers."""
+    """Neither the inspect file nor other databases: those addresses go to the
+    servers.
+    """
     for name in ("spack-cache.inspect.json", "spack-cache.db-wal"):
         (site.folder / "published" / name).write_text("secret")
-    for target in ("/spack-cache.inspect.json", "/spack-cache.db-wal", f"/files/first{FILE}"):
+    for target in (
+        "/spack-cache.inspect.json",
+        "/spack-cache.db-wal",
+        f"/files/first{FILE}",
+    ):
         assert "from" in site.get(target).text
 
 

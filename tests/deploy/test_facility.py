@@ -23,11 +23,17 @@ from tests.trees import installed, write_tree
 
 pytestmark = pytest.mark.slow
 
-MPICH = {"path": "/opt/cray/mpich/8.1", "module": ["cray-mpich/8.1.27"], "extra_attributes": {}}
+MPICH = {
+    "path": "/opt/cray/mpich/8.1",
+    "module": ["cray-mpich/8.1.27"],
+    "extra_attributes": {},
+}
 
 
 class Facility:
-    """Two machines, a mirror that is served on loopback, and the folders of `deploy/`."""
+    """Two machines, a mirror that is served on loopback, and the folders of
+    `deploy/`.
+    """
 
     def __init__(self, folder: Path, mirror: str) -> None:
         self.folder, self.mirror = folder, mirror
@@ -50,7 +56,9 @@ class Facility:
 
     def night(self, day: str) -> CompletedProcess[str]:
         """Fetch the mirror and build, as the services do in one night."""
-        fetched = self.run("fetch", self.mirror, "-o", self.srv / "pages", "--release", "main")
+        fetched = self.run(
+            "fetch", self.mirror, "-o", self.srv / "pages", "--release", "main"
+        )
         assert fetched.returncode == 0, fetched.stderr
         date = self.folder / "bin" / "date"
         date.parent.mkdir(exist_ok=True)
@@ -77,7 +85,9 @@ def served_folder(folder: Path) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=folder)
+    ) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -88,11 +98,15 @@ def published(file: Path, folder: Path) -> Iterator[httpx.Client]:
     """Serve a database behind the shipped nginx; yield a client of it."""
     folder.mkdir()
     with serving(file) as server, nginx(folder, server.port, published=folder) as port:
-        yield httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, trust_env=False)
+        yield httpx.Client(
+            base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, trust_env=False
+        )
 
 
 def write_machine(folder: Path, version: str) -> Path:
-    """Write an installation with an external MPI, and hdf5 built with it; return its folder."""
+    """Write an installation with an external MPI, and hdf5 built with it; return its
+    folder.
+    """
     mpich = node("cray-mpich", version="8.1.27", external=MPICH)
     hdf5 = node("hdf5", edge("cray-mpich", "link", virtuals=("mpi",)), version=version)
     hdf5["hash"] = hash_of(f"hdf5-{version}")
@@ -106,7 +120,9 @@ def write_mirror(folder: Path, *names: str) -> None:
 
 
 def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
-    """Machines, modules and the mirror are found; a lost binary is noticed and not published."""
+    """Machines, modules and the mirror are found; a lost binary is noticed and not
+    published.
+    """
     needed("nginx", "nginx-light")
     mirror, machines = tmp_path / "mirror", tmp_path / "machines"
     write_mirror(mirror, "zlib", "hdf5", "fftw")
@@ -118,13 +134,17 @@ def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
             tree = write_machine(machines / name / "opt", version)
             modules = machines / name / "modules" / "module-index.yaml"
             modules.parent.mkdir()
-            lines = f"    path: /modules/hdf5/{version}.lua\n    use_name: hdf5/{version}\n"
+            lines = (
+                f"    path: /modules/hdf5/{version}.lua\n    use_name: hdf5/{version}\n"
+            )
             text = f"module_index:\n  {hash_of(f'hdf5-{version}')}:\n{lines}"
             modules.write_text(text, encoding="utf-8")
             options += [f"--installation {name}={tree}", f"--modules {name}={modules}"]
         (facility.etc / "build").write_text("\n".join(options), encoding="utf-8")
         (facility.etc / "mirrors").touch()
-        (facility.etc / "required").write_text("zlib\nfftw\nnever-built\n", encoding="utf-8")
+        (facility.etc / "required").write_text(
+            "zlib\nfftw\nnever-built\n", encoding="utf-8"
+        )
 
         first = facility.night("2026-11-25")
         assert first.returncode == 0, first.stderr
@@ -132,13 +152,18 @@ def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
         shutil.copy(facility.publish(), file)
         mpich = facility.run("find", "cray-mpich", file)
         assert "provided by the system" in mpich.stdout
-        assert "cray-mpich/8.1.27" in facility.run("find", "cray-mpich", file, "--install").stdout
+        assert (
+            "cray-mpich/8.1.27"
+            in facility.run("find", "cray-mpich", file, "--install").stdout
+        )
         install = facility.run("find", "hdf5@1.14", file, "--install").stdout
         assert "module load hdf5/1.14.3" in install
         assert facility.run("diff", "derecho", "casper", file).returncode == 1
         with published(file, tmp_path / "nginx1") as client:
             page = client.get("/package/hdf5").text
-            assert all(name in page and version in page for name, version in versions.items())
+            assert all(
+                name in page and version in page for name, version in versions.items()
+            )
             assert "module load hdf5/1.14.3" in page
 
         write_mirror(mirror, "zlib", "hdf5", "openblas")
@@ -150,7 +175,9 @@ def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
         (facility.etc / "required").write_text("zlib\n", encoding="utf-8")
         third = facility.night("2026-11-26")
         assert third.returncode == 0, third.stdout + third.stderr
-        lost = facility.run("diff", "--databases", file, facility.srv / "build" / "next.db")
+        lost = facility.run(
+            "diff", "--databases", file, facility.srv / "build" / "next.db"
+        )
         assert "fftw" in lost.stdout
         newest = facility.publish()
         lost_binary = facility.run("find", "fftw", newest, "--install")

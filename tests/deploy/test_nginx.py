@@ -18,7 +18,9 @@ NAME = "spack-cache.example.org"
 def test_the_configuration_is_valid(tmp_path: Path) -> None:
     """`nginx -t` accepts the file, with its limits, and warns of nothing."""
     program = needed("nginx", "nginx-light")
-    config = write_config(tmp_path, free_port(), 8001, cache=True, limits=True, published=tmp_path)
+    config = write_config(
+        tmp_path, free_port(), 8001, cache=True, limits=True, published=tmp_path
+    )
     said = completed([program, "-t", "-e", "stderr", "-c", config])
     assert said.returncode == 0, said.stderr
     assert "warn" not in said.stderr
@@ -58,7 +60,13 @@ def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
         headers = {"Content-Type": kind, "Cookie": "a=1", "Host": "evil.example"}
         answers = [
             client.post(path, content=body, headers=headers).status_code
-            for path in ("/cover", "/cover.json", "/coverx", "/cover/x", "/package/cover")
+            for path in (
+                "/cover",
+                "/cover.json",
+                "/coverx",
+                "/cover/x",
+                "/package/cover",
+            )
         ]
         large = client.post("/cover", content=b"x" * 1_100_000).status_code
     assert answers[2:] == [405, 405, 405]
@@ -92,21 +100,31 @@ HEADERS: tuple[dict[str, str], ...] = (
 
 
 def test_a_header_leads_to_the_same_copy(site: Front) -> None:
-    """Whatever headers a visitor sends, the next one gets the copy of a plain request."""
+    """Whatever headers a visitor sends, the next one gets the copy of a plain
+    request.
+    """
     plain, pages = {"Accept-Encoding": "identity"}, []
     with site.client() as client:
         for number, first in enumerate(HEADERS):
             pages.append(f"/spec/{number}")
             client.get(pages[-1], headers={**plain, **first})
             second = client.get(pages[-1], headers=plain)
-            assert (second.status_code, second.headers["x-cache-status"]) == (200, "HIT"), first
+            assert (second.status_code, second.headers["x-cache-status"]) == (
+                200,
+                "HIT",
+            ), first
     assert sorted(site.targets()) == pages
 
 
 @pytest.mark.parametrize("page", ["/spec/abc", "/spack-cache/x.csv"])
 def test_pages_are_compressed(site: Front, page: str) -> None:
     """A visitor who takes no gzip is not given it; one copy of a page serves both."""
-    accepted = {"gzip": True, "br;q=1, GZIP;q=0.5": True, "gzip; q=0.0": False, "identity": False}
+    accepted = {
+        "gzip": True,
+        "br;q=1, GZIP;q=0.5": True,
+        "gzip; q=0.0": False,
+        "identity": False,
+    }
     replies = {text: site.get(page, Accept_Encoding=text) for text in accepted}
 
     for text, is_packed in accepted.items():
@@ -119,17 +137,26 @@ def test_pages_are_compressed(site: Front, page: str) -> None:
 
 
 def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Front) -> None:
-    """`?x=` does not go round the cache where a page reads no fields; no cookie is kept."""
+    """`?x=` does not go round the cache where a page reads no fields; no cookie is
+    kept.
+    """
     pages = ("/", "/release/develop", "/robots.txt", "/stack/a%2Fb")
     for page in pages:
         replies = [site.get(f"{page}{end}") for end in ("", "?", "?x=1", "?x=2&y=%20")]
-        assert [each.headers["x-cache-status"] for each in replies] == ["MISS", "HIT", "HIT", "HIT"]
+        assert [each.headers["x-cache-status"] for each in replies] == [
+            "MISS",
+            "HIT",
+            "HIT",
+            "HIT",
+        ]
         assert not any("set-cookie" in each.headers for each in replies)
     assert sorted(site.targets()) == [*pages]
 
 
 def test_missing_pages_are_cached_and_errors_are_not(site: Front) -> None:
-    """A missing page for a minute, which visitors do not keep; no errors, no private pages."""
+    """A missing page for a minute, which visitors do not keep; no errors, no private
+    pages.
+    """
     replies = [site.get("/missing") for _ in range(3)]
     assert [each.status_code for each in replies] == [404] * 3
     assert {each.headers["cache-control"] for each in replies} == {"no-store"}
@@ -139,7 +166,9 @@ def test_missing_pages_are_cached_and_errors_are_not(site: Front) -> None:
 
 
 def test_a_fatal_request_is_passed_on_once(site: Front) -> None:
-    """A request that ended a process would end another; methods that write reach none."""
+    """A request that ended a process would end another; methods that write reach
+    none.
+    """
     for number in range(1, 4):
         for page in ("/die", "/die.csv"):
             assert site.get(page).status_code == 503
@@ -151,7 +180,9 @@ def test_a_fatal_request_is_passed_on_once(site: Front) -> None:
 
 
 def test_other_sites_may_ask_what_they_may_do(site: Front) -> None:
-    """OPTIONS reaches the server, which knows whether other websites may read its data."""
+    """OPTIONS reaches the server, which knows whether other websites may read its
+    data.
+    """
     assert site.client().options("/find.json").status_code == 204
     assert site.targets() == ["/find.json"]
 

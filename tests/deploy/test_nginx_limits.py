@@ -1,4 +1,6 @@
-"""What `deploy/nginx/spack-cache.conf` lets one visitor, and all together, take of the servers."""
+"""What `deploy/nginx/spack-cache.conf` lets one visitor, and all together, take of the
+servers.
+"""
 
 import socket
 import time
@@ -30,7 +32,9 @@ def answered(
         if len(found) >= count:
             return found
         time.sleep(0.05)
-    raise AssertionError(f"{len(found)} of {count} requests were answered with {status}")
+    raise AssertionError(
+        f"{len(found)} of {count} requests were answered with {status}"
+    )
 
 
 VISITORS = (
@@ -44,13 +48,17 @@ VISITORS = (
 
 
 def test_one_visitor_cannot_ask_without_end(start: Callable[..., Front]) -> None:
-    """After 60 at once the rest are told 429, and no server hears of them; others are answered."""
+    """After 60 at once the rest are told 429, and no server hears of them; others are
+    answered.
+    """
     site = start(limits=True)
     with site.client() as client:
         for number, (*addresses, other) in enumerate(VISITORS):
             before = len(site.targets())
             found = [
-                client.get(f"/spec/{number}-{n}", headers={"X-Visitor": addresses[n % 2]})
+                client.get(
+                    f"/spec/{number}-{n}", headers={"X-Visitor": addresses[n % 2]}
+                )
                 for n in range(120)
             ]
             statuses = [each.status_code for each in found]
@@ -79,16 +87,28 @@ DEAR = (
     "/spack-cache/builds.csv?x=1&%5Fstream=on", "/spack-cache/builds.csv?a=b",
     "/spack-cache/builds?_where=1",
 )  # fmt: skip
-CHEAP = ("/", "/package/find", "/findings", "/spack-cache/builds?package=sql", "/spec/a?page=2")
+CHEAP = (
+    "/",
+    "/package/find",
+    "/findings",
+    "/spack-cache/builds?package=sql",
+    "/spec/a?page=2",
+)
 
 
 @pytest.mark.parametrize("target", DEAR)
-def test_one_visitor_has_two_searches_at_once(target: str, start: Callable[..., Front]) -> None:
-    """A third request that may take seconds is refused; others and other visitors are answered."""
+def test_one_visitor_has_two_searches_at_once(
+    target: str, start: Callable[..., Front]
+) -> None:
+    """A third request that may take seconds is refused; others and other visitors are
+    answered.
+    """
     site = start(limits=True)
     site.server.is_waiting = True
     with ThreadPoolExecutor(20) as crowd:
-        waiting = [crowd.submit(site.get, f"{target}&n={number}") for number in range(5)]
+        waiting = [
+            crowd.submit(site.get, f"{target}&n={number}") for number in range(5)
+        ]
         answered(waiting, 429, 3)
         waiting += [crowd.submit(site.get, f"{target}&x=1", "192.0.2.2")]
         waiting += [crowd.submit(site.get, page) for page in CHEAP]
@@ -99,11 +119,15 @@ def test_one_visitor_has_two_searches_at_once(target: str, start: Callable[..., 
 
 
 def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:
-    """Fifteen hundred connections with half a request keep nobody out, and are closed."""
+    """Fifteen hundred connections with half a request keep nobody out, and are
+    closed.
+    """
     with open_files(4096), ExitStack() as crowd:
         visitors = []
         for _ in range(1500):
-            visitor = crowd.enter_context(socket.create_connection(("127.0.0.1", site.port), 30))
+            visitor = crowd.enter_context(
+                socket.create_connection(("127.0.0.1", site.port), 30)
+            )
             visitor.sendall(b"GET / HTTP/1.1\r\nHost:")
             visitors.append(visitor)
         assert site.get("/").status_code == 200
@@ -113,7 +137,9 @@ def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:
 
 
 def test_a_slow_visitor_keeps_no_process(site: Front) -> None:
-    """Nginx takes a stream as fast as the server makes it, and gives it as slowly as it is read."""
+    """Nginx takes a stream as fast as the server makes it, and gives it as slowly as it
+    is read.
+    """
     with socket.socket() as visitor:
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         visitor.connect(("127.0.0.1", site.port))

@@ -21,7 +21,20 @@ SCRIPT = ROOT / "deploy" / "publish.sh"
 BROKEN = b"broken"
 """A database that the server refuses."""
 COUNTED = (
-    *("chmod", "cp", "curl", "cut", "find", "flock", "grep", "ln", "ls", "mkdir", "mv", "rm"),
+    *(
+        "chmod",
+        "cp",
+        "curl",
+        "cut",
+        "find",
+        "flock",
+        "grep",
+        "ln",
+        "ls",
+        "mkdir",
+        "mv",
+        "rm",
+    ),
     *("sha256sum", "sync", "tail", "touch", "zstd"),
 )
 """The commands of the script in whose place it can be killed."""
@@ -29,7 +42,9 @@ KEPT_PAGE = "0123456789abcdef0123456789abcdef"
 
 
 class Site:
-    """A folder of databases, a server that shows what is published, and nginx's cache."""
+    """A folder of databases, a server that shows what is published, and nginx's
+    cache.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.srv = folder, folder / "srv"
@@ -43,7 +58,9 @@ class Site:
         self.kept.parent.mkdir(parents=True)
 
     def look(self) -> str:
-        """Open the published database as the server does, and return the hash of the open one."""
+        """Open the published database as the server does, and return the hash of the
+        open one.
+        """
         data = self.file.read_bytes() if self.file.exists() else b""
         self.shown = self.shown if data == BROKEN else data
         return hashlib.sha256(self.shown).hexdigest()
@@ -71,7 +88,9 @@ class Site:
         )
 
     def is_whole(self, *contents: bytes) -> bool:
-        """Return whether one of these databases is published, with its own inspect file."""
+        """Return whether one of these databases is published, with its own inspect
+        file.
+        """
         data = self.file.read_bytes()
         inspected = json.loads(self.file.with_suffix(".inspect.json").read_text())
         return data in contents and inspected == {"of": data.decode()}
@@ -115,7 +134,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_a_database_is_published_whole(site: Site) -> None:
-    """With its inspect file and a compressed copy; nginx's cache is emptied, old ones are kept."""
+    """With its inspect file and a compressed copy; nginx's cache is emptied, old ones
+    are kept.
+    """
     for number in range(5):
         site.kept.touch()
         done = site.publish(site.database(b"content %d" % number))

@@ -1,4 +1,6 @@
-"""deploy/spack-cachedb: a command of Spack, found and called as Spack's documentation says."""
+"""deploy/spack-cachedb: a command of Spack, found and called as Spack's documentation
+says.
+"""
 
 import argparse
 import importlib.util
@@ -31,7 +33,9 @@ def command() -> ModuleType:
 
 
 def call(command: ModuleType, *arguments: str) -> int:
-    """Call the command as Spack does: it sets the parser up, and gives it what was parsed."""
+    """Call the command as Spack does: it sets the parser up, and gives it what was
+    parsed.
+    """
     parser = argparse.ArgumentParser(prog="spack cache-db")
     command.setup_parser(parser)
     status: int = command.cache_db(parser, parser.parse_args(arguments))
@@ -61,7 +65,9 @@ def test_it_answers_as_the_program_does(
 
 
 def test_a_missing_program_is_named(
-    command: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Where it is not on PATH, the message says what to do."""
     monkeypatch.setenv("PATH", "")

@@ -1,4 +1,6 @@
-"""The units of `deploy/systemd`: valid, shut in, and what they start runs under their filters."""
+"""The units of `deploy/systemd`: valid, shut in, and what they start runs under their
+filters.
+"""
 
 import re
 import subprocess
@@ -38,7 +40,9 @@ def units(tmp_path: Path) -> Path:
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
         text = text.replace("/etc/spack-cache/mirrors", str(tmp_path / "mirrors"))
-        text = text.replace("/opt/spack-cache-db/current/.venv/bin/python", sys.executable)
+        text = text.replace(
+            "/opt/spack-cache-db/current/.venv/bin/python", sys.executable
+        )
         text = text.replace("/opt/spack-cache-db/current", str(ROOT))
         (tmp_path / unit.name).write_text(text, encoding="utf-8")
     return tmp_path
@@ -66,7 +70,9 @@ def test_a_unit_is_valid(units: Path, name: str) -> None:
 def test_a_service_is_shut_in(unit: Path) -> None:
     """Its exposure, as `systemd-analyze security` counts it, is at most 2."""
     program = needed("systemd-analyze", "systemd")
-    done = completed([program, "security", "--offline=true", "--no-pager", unit], check=True)
+    done = completed(
+        [program, "security", "--offline=true", "--no-pager", unit], check=True
+    )
     found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
     assert found is not None
     assert float(found[1]) <= MOST_EXPOSED
@@ -81,7 +87,9 @@ def test_a_service_cannot_take_the_machine(unit: Path) -> None:
 
 
 def test_the_memory_of_the_server_is_that_of_its_processes() -> None:
-    """The unit's limit is the sum of the limits of all processes, with the one that starts them."""
+    """The unit's limit is the sum of the limits of all processes, with the one that
+    starts them.
+    """
     unit = read_unit(ROOT / "deploy/systemd/spack-cache.service")
     (limit,) = unit["MemoryMax"]
     count = int(re.findall(r"--workers (\d+)", unit["ExecStart"][0])[0])
@@ -91,7 +99,9 @@ def test_the_memory_of_the_server_is_that_of_its_processes() -> None:
 
 def test_a_server_has_the_time_to_end_by_itself() -> None:
     """It is killed only where it did not end within the time that it gives itself."""
-    (seconds,) = read_unit(ROOT / "deploy/systemd/spack-cache.service")["TimeoutStopSec"]
+    (seconds,) = read_unit(ROOT / "deploy/systemd/spack-cache.service")[
+        "TimeoutStopSec"
+    ]
     assert 2 * GRACE_SECONDS <= float(seconds) <= 10
 
 
@@ -101,7 +111,11 @@ def test_pages_are_not_read_by_root() -> None:
     assert users["spack-cache-build.service"]["User"] == ["spack-cache"]
     assert users["spack-cache-fetch.service"]["User"] == ["spack-cache"]
     assert users["spack-cache.service"]["DynamicUser"] == ["yes"]
-    root = [name for name, unit in users.items() if not {"User", "DynamicUser"} & unit.keys()]
+    root = [
+        name
+        for name, unit in users.items()
+        if not {"User", "DynamicUser"} & unit.keys()
+    ]
     assert root == ["spack-cache-update.service"]
     (command,) = users[root[0]]["ExecStart"]
     assert command.split()[0].endswith("/deploy/publish.sh")

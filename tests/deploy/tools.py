@@ -12,7 +12,9 @@ PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 
 def write_command(folder: Path, name: str, text: str) -> None:
-    """Write a shell script into a folder of commands that stand before the machine's own."""
+    """Write a shell script into a folder of commands that stand before the machine's
+    own.
+    """
     command = folder / name
     command.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     command.chmod(0o755)
@@ -39,7 +41,9 @@ class Server(ThreadingHTTPServer):
 def listening(handler: Callable[..., Any]) -> Iterator[int]:
     """Run a server on a free port while the context lasts; yield the port."""
     with Server(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.05}
+        )
         thread.start()
         try:
             yield server.server_address[1]

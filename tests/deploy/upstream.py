@@ -22,7 +22,9 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """The server and its requests; `gate` releases /wait, `sent` says that /large is sent."""
+    """The server and its requests; `gate` releases /wait, `sent` says that /large is
+    sent.
+    """
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)

@@ -20,7 +20,9 @@ from spack_cache_db.spack.queries import SpecQuery
 from tests.environments.asked import asked_text
 
 OF_1_2 = Path(__file__).parents[1] / "data" / "environments_1.2.json.gz"
-"""Random environments with what they include, and the specs of each group in Spack 1.2."""
+"""Random environments with what they include, and the specs of each group in Spack
+1.2.
+"""
 
 RECORDED = Path(__file__).parents[1] / "data" / "environments.json.gz"
 """Random environments, with the specs that Spack reads from each."""
@@ -64,7 +66,9 @@ def meaning(query: SpecQuery) -> Any:
 
 
 def read(environment: Any) -> list[Any] | None:
-    """Return what each spec of an environment asks, None if one of them cannot be read."""
+    """Return what each spec of an environment asks, None if one of them cannot be
+    read.
+    """
     try:
         found = read_environment(json.dumps(environment).encode(), "spack.yaml")
     except UnreadableEnvironment:
@@ -75,7 +79,9 @@ def read(environment: Any) -> list[Any] | None:
 
 
 def test_specs_are_those_that_spack_reads() -> None:
-    """Definitions, references, signs, matrices and excludes give what Spack 1.1.0 gives."""
+    """Definitions, references, signs, matrices and excludes give what Spack 1.1.0
+    gives.
+    """
     with gzip.open(RECORDED) as file:
         recorded = json.load(file)
     assert len(recorded) > 200
@@ -84,8 +90,12 @@ def test_specs_are_those_that_spack_reads() -> None:
         assert read(each["environment"]) == expected, (number, each)
 
 
-def test_groups_are_those_of_spack_1_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups, includes, conditions, toolchains and signs give the specs that Spack 1.2 gives."""
+def test_groups_are_those_of_spack_1_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups, includes, conditions, toolchains and signs give the specs that Spack 1.2
+    gives.
+    """
     monkeypatch.setenv("FOO", "1")
     monkeypatch.delenv("BAR", raising=False)
     machine = Machine(target="zen3", os="debian12", platform="linux")
@@ -123,7 +133,9 @@ HERE = {"platform": "linux", "os": "rhel8", "target": "zen3", "hostname": "login
     ("text", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
 )
 def test_an_environment_asks_what_its_author_meant(text: str, expected: str) -> None:
-    """Sections of every Spack since 0.13, comments and spellings that Spack reads are read."""
+    """Sections of every Spack since 0.13, comments and spellings that Spack reads are
+    read.
+    """
     found = read_environment(
         text.encode(), "spack.yaml", surroundings=Surroundings(names=HERE, env={})
     )

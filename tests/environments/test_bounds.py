@@ -20,10 +20,14 @@ REQUEST = 32_768
 
 
 def peak(text: str, limits: Limits = SITE) -> tuple[Environment | None, int]:
-    """Return what an environment asks for, None if it is refused; and the bytes that it took."""
+    """Return what an environment asks for, None if it is refused; and the bytes that it
+    took.
+    """
     tracemalloc.start()
     try:
-        return read_environment(text.encode(), "x", limits), tracemalloc.get_traced_memory()[1]
+        return read_environment(
+            text.encode(), "x", limits
+        ), tracemalloc.get_traced_memory()[1]
     except UnreadableEnvironment:
         return None, tracemalloc.get_traced_memory()[1]
     finally:
@@ -33,7 +37,13 @@ def peak(text: str, limits: Limits = SITE) -> tuple[Environment | None, int]:
 def manifest(specs: Any, definitions: Any = (), packages: Any = None) -> str:
     """Return a `spack.yaml`."""
     return json.dumps(
-        {"spack": {"specs": specs, "definitions": [*definitions], "packages": packages or {}}},
+        {
+            "spack": {
+                "specs": specs,
+                "definitions": [*definitions],
+                "packages": packages or {},
+            }
+        },
         separators=(",", ":"),
     )
 
@@ -53,7 +63,9 @@ def options(count: int, text: str = "v{}=a") -> list[str]:
 VERSIONS = "@" + ",".join(f"{number}.1:{number}.5" for number in range(97))
 OTHERS = "@" + ",".join(f"{number}.3:{number}.7" for number in range(97))
 HOSTILE = {
-    "doubled matrices": manifest(["$d59"], doublings({"matrix": [["x"], ["+a", "~a"]]}, 60)),
+    "doubled matrices": manifest(
+        ["$d59"], doublings({"matrix": [["x"], ["+a", "~a"]]}, 60)
+    ),
     "long excludes": manifest(
         [
             {
@@ -62,12 +74,20 @@ HOSTILE = {
             }
         ]
     ),
-    "version lists": manifest([{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]),
-    "one of many": manifest(["a"], packages={"a": {"require": [{"one_of": options(900)}]}}),
+    "version lists": manifest(
+        [{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]
+    ),
+    "one of many": manifest(
+        ["a"], packages={"a": {"require": [{"one_of": options(900)}]}}
+    ),
     "conditions": manifest(
         [f"a@{n}" for n in range(400)],
         packages={
-            "a": {"require": [{"spec": f"@{n}:", "when": f"@{n}:{n + 200}"} for n in range(600)]}
+            "a": {
+                "require": [
+                    {"spec": f"@{n}:", "when": f"@{n}:{n + 200}"} for n in range(600)
+                ]
+            }
         },
     ),
     "products": manifest(
@@ -75,7 +95,11 @@ HOSTILE = {
         packages={
             "all": {
                 "require": [
-                    {"one_of": [" ".join(f"+v{k}_{n}" for n in range(9)) for k in range(40)]}
+                    {
+                        "one_of": [
+                            " ".join(f"+v{k}_{n}" for n in range(9)) for k in range(40)
+                        ]
+                    }
                 ]
             }
         },
@@ -86,7 +110,9 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_memory_of_a_request(name: str) -> None:
-    """A text that fits into a request is read, or refused with a sentence, in little memory."""
+    """A text that fits into a request is read, or refused with a sentence, in little
+    memory.
+    """
     assert len(HOSTILE[name]) <= REQUEST
     _, size = peak(HOSTILE[name])
 
@@ -97,7 +123,9 @@ def test_memory_of_a_request(name: str) -> None:
     ("text", "said"),
     [
         (
-            manifest(["$d"], [{"d": ["x"] * 40}, *[{f"e{n}": ["$d"]} for n in range(30)]]),
+            manifest(
+                ["$d"], [{"d": ["x"] * 40}, *[{f"e{n}": ["$d"]} for n in range(30)]]
+            ),
             "repeat more than 1,000 specs: write fewer",
         ),
         (manifest([{"matrix": [["x"]] * 101}]), "has 101 rows, expected at most 100"),
@@ -115,10 +143,13 @@ def test_groups_with_packages_are_refused() -> None:
     """Every group has the packages of the environment as well."""
     override: dict[str, Any] = {"packages": {"a": {}}}
     groups = [
-        {"group": f"g{number}", "specs": ["x"], "override": override} for number in range(1_001)
+        {"group": f"g{number}", "specs": ["x"], "override": override}
+        for number in range(1_001)
     ]
     text = manifest(groups, packages={f"p{number}": {} for number in range(100)})
-    with pytest.raises(UnreadableEnvironment, match="groups repeat more than 100,000 packages"):
+    with pytest.raises(
+        UnreadableEnvironment, match="groups repeat more than 100,000 packages"
+    ):
         read_environment(text.encode(), "x")
 
 

@@ -36,7 +36,9 @@ def hashes(environment: Environment) -> list[str]:
         # JSON is YAML as well; Spack's own YAML has a key on each line.
         "spec:\n  _meta:\n    version: 5\n  nodes:\n"
         + "".join(f"  - {json.dumps(one)}\n" for one in NODES),
-        "```yaml\nspec:\n  nodes:\n" + "".join(f"  - {json.dumps(one)}\n" for one in NODES) + "```",
+        "```yaml\nspec:\n  nodes:\n"
+        + "".join(f"  - {json.dumps(one)}\n" for one in NODES)
+        + "```",
         "spec:\n" + "".join(f"- {json.dumps({one['name']: one})}\n" for one in NODES),
     ],
 )
@@ -46,7 +48,9 @@ def test_nodes_are_found(text: str) -> None:
 
 
 def test_specs_beside_json_count() -> None:
-    """Specs in the lines around JSON are answered as well, with their own line numbers."""
+    """Specs in the lines around JSON are answered as well, with their own line
+    numbers.
+    """
     environment = read(f"{json.dumps(NODES, indent=1)}\ncmake@3.27\n")
 
     assert [spec.text for spec in environment.specs] == ["cmake@3.27"]
@@ -61,7 +65,10 @@ def test_specs_beside_json_count() -> None:
             "modules:\n  default:\n    tcl:\n      include: [python]\n",
             "Spack's configuration modules:",
         ),
-        ("compilers:\n- compiler:\n    spec: gcc@12\n", "Spack's configuration compilers:"),
+        (
+            "compilers:\n- compiler:\n    spec: gcc@12\n",
+            "Spack's configuration compilers:",
+        ),
         ("config:\n  install_tree: {root: /x}\n", "Spack's configuration config:"),
         ("mirrors:\n  a: https://example.org\n", "Spack's configuration mirrors:"),
         ("repos:\n- /x\n", "Spack's configuration repos:"),
@@ -77,7 +84,10 @@ def test_specs_beside_json_count() -> None:
         ("key:\n- hdf5\n- zlib\n", "YAML with the keys key"),
         ("spec:\n  name: hdf5\n", "has the key spec:, but no nodes"),
         ('{"config": {"a": 1}}', "Spack's configuration config:"),
-        ('$ cat x\n{"database": {"version": "8", "installs": {}}}', "the index of a build cache"),
+        (
+            '$ cat x\n{"database": {"version": "8", "installs": {}}}',
+            "the index of a build cache",
+        ),
         ("[" * 10, "there is no spec in this text"),
     ],
 )
@@ -106,7 +116,9 @@ def test_environments_are_found(text: str, specs: list[str]) -> None:
 
 
 def test_conda() -> None:
-    """Of an `environment.yml`, names and versions are read; builds and channels are not."""
+    """Of an `environment.yml`, names and versions are read; builds and channels are
+    not.
+    """
     text = (
         "name: x\nchannels: [conda-forge]\ndependencies:\n"
         "- hdf5=1.14.6=nompi_h1\n- conda-forge::zlib>=1.2,<1.4\n- cmake\n"

@@ -1,4 +1,6 @@
-"""environments.expressions: conditions about a machine, evaluated without running anything."""
+"""environments.expressions: conditions about a machine, evaluated without running
+anything.
+"""
 
 import os
 import re
@@ -55,7 +57,9 @@ def test_what_is_evaluated(text: str, expected: bool) -> None:
     ],
 )
 def test_a_machine_satisfies_a_spec(spec: str, expected: bool) -> None:
-    """`arch` is a spec of the machine; what a spec asks of an unknown part is not known."""
+    """`arch` is a spec of the machine; what a spec asks of an unknown part is not
+    known.
+    """
     for name in ("arch", "architecture"):
         assert holds(f"{name}.satisfies('{spec}')", NAMES, ENV) is expected
     assert holds(f"arch.satisfies('{spec}')", {"hostname": "x"}, ENV) is None
@@ -89,7 +93,16 @@ def test_what_is_refused(text: str) -> None:
 
 
 ATOMS = st.sampled_from(
-    ["platform", "os", "'linux'", "'rhel8'", "''", "env.get('EMPTY')", "env.get('NO')", "True"]
+    [
+        "platform",
+        "os",
+        "'linux'",
+        "'rhel8'",
+        "''",
+        "env.get('EMPTY')",
+        "env.get('NO')",
+        "True",
+    ]
 )
 CONDITIONS = st.recursive(
     ATOMS,
@@ -103,16 +116,22 @@ CONDITIONS = st.recursive(
 )
 
 
-@given(CONDITIONS, st.sampled_from([None, "linux", "darwin"]), st.sampled_from([None, ENV]))
+@given(
+    CONDITIONS, st.sampled_from([None, "linux", "darwin"]), st.sampled_from([None, ENV])
+)
 def test_a_condition_has_pythons_truth(
     text: str, platform: str | None, env: dict[str, str] | None
 ) -> None:
-    """Of what is known; and what is decided though something is unknown is so for every value."""
+    """Of what is known; and what is decided though something is unknown is so for every
+    value.
+    """
     found = holds(text, {"os": "rhel8", "platform": platform}, env)
     truths = {
         bool(eval(text, {"os": "rhel8", "platform": name, "env": variables}))
         for name in ([platform] if platform else ["linux", "darwin", "rhel8", "", "x"])
-        for variables in ([env] if env is not None else [{}, ENV, {"NO": "linux"}, os.environ])
+        for variables in (
+            [env] if env is not None else [{}, ENV, {"NO": "linux"}, os.environ]
+        )
     }
 
     if platform is not None and env is not None:

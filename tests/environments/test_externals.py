@@ -50,7 +50,9 @@ def read(spec: str, externals: list[dict[str, Any]], **packages: Any) -> UserSpe
     ],
 )
 def test_what_an_external_satisfies(external: str, spec: str, is_met: bool) -> None:
-    """Its own properties, compilers and dependencies count; parts that it leaves open do not."""
+    """Its own properties, compilers and dependencies count; parts that it leaves open
+    do not.
+    """
     found = read(spec, [{"spec": external, "prefix": "/opt"}])
 
     assert bool(found.external) == is_met
@@ -59,11 +61,19 @@ def test_what_an_external_satisfies(external: str, spec: str, is_met: bool) -> N
 
 @pytest.mark.parametrize(
     ("spec", "is_met"),
-    [("app^mpi", True), ("app^openmpi@5", True), ("app^mpich", False), ("app%gcc", False)],
+    [
+        ("app^mpi", True),
+        ("app^openmpi@5", True),
+        ("app^mpich", False),
+        ("app%gcc", False),
+    ],
 )
 @pytest.mark.parametrize(
     "dependency",
-    [{"spec": "openmpi@5", "virtuals": "mpi"}, {"id": "own-mpi", "virtuals": "mpi, fortran-mpi"}],
+    [
+        {"spec": "openmpi@5", "virtuals": "mpi"},
+        {"id": "own-mpi", "virtuals": "mpi, fortran-mpi"},
+    ],
 )
 def test_the_dependencies_of_an_external(
     dependency: dict[str, str], spec: str, is_met: bool
@@ -85,18 +95,27 @@ def test_externals_are_kept_as_they_are_declared() -> None:
 
     first, second = rules.externals["app"]
     assert (first.prefix, first.modules) == ("/a", ("gnu", "app/1.2"))
-    assert (first.query.text, second.prefix, second.written.name) == ("app@1.2", None, "app")
+    assert (first.query.text, second.prefix, second.written.name) == (
+        "app@1.2",
+        None,
+        "app",
+    )
 
 
 @pytest.mark.parametrize(
     ("external", "message"),
     [
         ({"prefix": "/opt"}, "expected the key spec:"),
-        ({"spec": "app@1", "dependencies": [{"virtuals": "mpi"}]}, "with the key id or spec"),
+        (
+            {"spec": "app@1", "dependencies": [{"virtuals": "mpi"}]},
+            "with the key id or spec",
+        ),
         ({"spec": "app@@"}, "is not a spec"),
     ],
 )
-def test_an_external_that_cannot_be_read(external: dict[str, Any], message: str) -> None:
+def test_an_external_that_cannot_be_read(
+    external: dict[str, Any], message: str
+) -> None:
     """The fault says what is missing."""
     with pytest.raises(UnreadableEnvironment, match=message):
         read("app", [external])

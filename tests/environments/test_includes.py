@@ -1,4 +1,6 @@
-"""environments.includes: files that include others, merged as Spack merges its scopes."""
+"""environments.includes: files that include others, merged as Spack merges its
+scopes.
+"""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +12,11 @@ import pytest
 
 from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_value
 from spack_cache_db.environments.includes import merged_configuration
-from spack_cache_db.environments.model import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.model import (
+    Environment,
+    Surroundings,
+    UnreadableEnvironment,
+)
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.queries import SpecQuery
@@ -22,7 +28,9 @@ STACKS = Path(__file__).parents[1] / "data" / "stacks"
 LINUX = {"platform": "linux", "os": "ubuntu22.04", "target": "x86_64_v3"}
 
 
-def surroundings(files: Mapping[str, str | Mapping[str, str]], **more: Any) -> Surroundings:
+def surroundings(
+    files: Mapping[str, str | Mapping[str, str]], **more: Any
+) -> Surroundings:
     """Return surroundings with these files, and folders of them."""
 
     def open_file(path: str) -> bytes | dict[str, bytes] | None:
@@ -71,9 +79,13 @@ PACKAGES = "packages: {all: {require: [target=zen3]}}"
     ],
 )
 def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:
-    """Files and folders are found as Spack finds them, and say what packages require."""
+    """Files and folders are found as Spack finds them, and say what packages
+    require.
+    """
     variables = {"HOME": "/home/me", "PLACE": "a.yaml"}
-    found = read(f"spack: {{specs: [zlib], include: {include}}}", files, variables=variables)
+    found = read(
+        f"spack: {{specs: [zlib], include: {include}}}", files, variables=variables
+    )
 
     assert asked(found) == ["zlib target=zen3"]
     assert found.notes == ()
@@ -83,11 +95,15 @@ def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:
     "include", ["no.yaml", "https://host/a.yaml", "{git: 'https://host/x', paths: [a]}"]
 )
 def test_what_is_not_here(include: str) -> None:
-    """It is named, the answer goes on, and lists that it may define are told line by line."""
+    """It is named, the answer goes on, and lists that it may define are told line by
+    line.
+    """
     text = f"spack: {{specs: [zlib, $gcc, {{matrix: [[a], [$%gcc]]}}], include: [{include}]}}"
     found = read(text, {})
 
-    assert found.notes[0].startswith("one include is missing; their requirements are unknown: ")
+    assert found.notes[0].startswith(
+        "one include is missing; their requirements are unknown: "
+    )
     assert asked(found) == [
         "zlib",
         "$gcc is defined in a missing file",
@@ -101,7 +117,9 @@ def locked(*names: str, **included: str) -> str:
     """Return a lockfile of these specs, which includes other lockfiles."""
     lock = json.loads(lock_of(*map(node, names)))
     lock["_meta"]["lockfile-version"] = 7
-    lock["include_concrete"] = {path: json.loads(text) for path, text in included.items()}
+    lock["include_concrete"] = {
+        path: json.loads(text) for path, text in included.items()
+    }
     return json.dumps(lock)
 
 
@@ -114,11 +132,19 @@ def locked(*names: str, **included: str) -> str:
     ],
 )
 def test_lockfiles_are_included(include: str) -> None:
-    """The specs of a lockfile, and of those that it includes, count as in `include_concrete`."""
+    """The specs of a lockfile, and of those that it includes, count as in
+    `include_concrete`.
+    """
     files = {"/a/spack.lock": locked("zlib", one=locked("hdf5", two=locked("cmake")))}
-    found = read(f"spack: {{specs: [x], include: {include}}}", files, variables={"A": "/a"})
+    found = read(
+        f"spack: {{specs: [x], include: {include}}}", files, variables={"A": "/a"}
+    )
 
-    assert [spec.configuration.package for spec in found.locked] == ["zlib", "hdf5", "cmake"]
+    assert [spec.configuration.package for spec in found.locked] == [
+        "zlib",
+        "hdf5",
+        "cmake",
+    ]
     assert asked(found) == ["x"]
     assert found.notes == ()
     old = read("spack: {specs: [x], include_concrete: [../a]}", files)
@@ -126,7 +152,9 @@ def test_lockfiles_are_included(include: str) -> None:
 
 
 def test_lockfiles_that_do_not_count_are_named() -> None:
-    """A lockfile that is not there, or that another file includes, has a note, or is a fault."""
+    """A lockfile that is not there, or that another file includes, has a note, or is a
+    fault.
+    """
     files = {"/e/a.yaml": "include: [spack.lock]", "/e/spack.lock": locked("zlib")}
     text = "spack: {specs: [x], include: [a.yaml, no/spack.lock]}"
     found = read(text, files)
@@ -138,7 +166,9 @@ def test_lockfiles_that_do_not_count_are_named() -> None:
     ]
     with pytest.raises(UnreadableEnvironment, match="which Spack ignores"):
         read(text, files, is_strict=True)
-    assert read("spack: {include: [{path: spack.lock, optional: true}]}", {}).notes == ()
+    assert (
+        read("spack: {include: [{path: spack.lock, optional: true}]}", {}).notes == ()
+    )
 
 
 def test_what_is_not_known() -> None:
@@ -154,7 +184,10 @@ def test_what_is_not_known() -> None:
     ("files", "said"),
     [
         ({"/e/a.yaml": "packages: ["}, "/e/a.yaml:1: broken YAML"),
-        ({"/e/a.yaml": "\npackages: {zlib: {require: '+'}}"}, "/e/a.yaml:2: '\\+' is not a spec"),
+        (
+            {"/e/a.yaml": "\npackages: {zlib: {require: '+'}}"},
+            "/e/a.yaml:2: '\\+' is not a spec",
+        ),
         ({"/e/a.yaml": "include: [a.yaml]"}, "/e/a.yaml:1: a.yaml includes itself"),
         (
             {"/e/a.yaml": "include: [b.yaml]", "/e/b.yaml": "include: [./a.yaml]"},
@@ -163,7 +196,10 @@ def test_what_is_not_known() -> None:
         ({"/e/a.yaml": "- x"}, "/e/a.yaml:1: expected a configuration:"),
         ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is an unknown key"),
         ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "contains itself"),
-        ({"/e/a.yaml": "a: " + "[" * 100 + "]" * 100}, "/e/a.yaml:1: is nested more than 32"),
+        (
+            {"/e/a.yaml": "a: " + "[" * 100 + "]" * 100},
+            "/e/a.yaml:1: is nested more than 32",
+        ),
     ],
 )
 def test_what_is_wrong(files: Mapping[str, str], said: str) -> None:
@@ -179,14 +215,21 @@ def test_many_files_are_too_many() -> None:
     names = [f"{number}.yaml" for number in range(10_000)]
     each = json.dumps({"include": names})
     with pytest.raises(UnreadableEnvironment, match="includes itself"):
-        read("spack: {include: [0.yaml]}", dict.fromkeys((f"/e/{name}" for name in names), each))
+        read(
+            "spack: {include: [0.yaml]}",
+            dict.fromkeys((f"/e/{name}" for name in names), each),
+        )
     wide = json.dumps({"spack": {"include": names}})
     with pytest.raises(UnreadableEnvironment, match="includes more than 256 files"):
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), "{}"))
     large = "#" * 2**20
-    with pytest.raises(UnreadableEnvironment, match="includes more than 16,777,216 bytes"):
+    with pytest.raises(
+        UnreadableEnvironment, match="includes more than 16,777,216 bytes"
+    ):
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), large))
-    deep = json.dumps({"packages": {f"p{number}": {"require": "+x"} for number in range(1_000)}})
+    deep = json.dumps(
+        {"packages": {f"p{number}": {"require": "+x"} for number in range(1_000)}}
+    )
     with pytest.raises(UnreadableEnvironment, match="includes more than 50,000 values"):
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), deep))
 
@@ -196,7 +239,11 @@ def on_disk(path: str) -> bytes | dict[str, bytes] | None:
     place = Path(path)
     if place.is_dir():
         names = ("packages.yaml", "definitions.yaml", "include.yaml")
-        return {name: (place / name).read_bytes() for name in names if (place / name).is_file()}
+        return {
+            name: (place / name).read_bytes()
+            for name in names
+            if (place / name).is_file()
+        }
     return place.read_bytes() if place.is_file() else None
 
 
@@ -206,14 +253,23 @@ EXPECTED = json.loads((STACKS / "expected.json").read_text(encoding="utf-8"))
 def said_by(texts: list[str]) -> list[SpecQuery]:
     """Return what specs ask, in whatever order they say it."""
     queries = [without_places(parse_query(each)) for each in texts]
-    return [replace(each, variants=tuple(sorted(each.variants, key=str))) for each in queries]
+    return [
+        replace(each, variants=tuple(sorted(each.variants, key=str)))
+        for each in queries
+    ]
 
 
-@pytest.mark.parametrize("name", sorted(each.name for each in (STACKS / "stacks").iterdir()))
+@pytest.mark.parametrize(
+    "name", sorted(each.name for each in (STACKS / "stacks").iterdir())
+)
 def test_the_stacks_of_spacks_own_caches(name: str) -> None:
-    """Real environments ask for the specs, and require what Spack 1.1 reads from them."""
+    """Real environments ask for the specs, and require what Spack 1.1 reads from
+    them.
+    """
     path = STACKS / "stacks" / name / "spack.yaml"
-    around = Surroundings(on_disk, names={**LINUX, "hostname": "x"}, env={}, variables={})
+    around = Surroundings(
+        on_disk, names={**LINUX, "hostname": "x"}, env={}, variables={}
+    )
     found = read_environment(path.read_bytes(), str(path), surroundings=around)
     assert all(each.error is None for each in found.specs)
     expected = EXPECTED.get(str(path.relative_to(STACKS)))
@@ -230,11 +286,15 @@ def test_the_stacks_of_spacks_own_caches(name: str) -> None:
         name: {key: said[key] for key in ("require", "conflict") if key in said}
         for name, said in packages.items()
     }
-    assert {name: said for name, said in required.items() if said} == expected["require"]
+    assert {name: said for name, said in required.items() if said} == expected[
+        "require"
+    ]
 
 
 def test_anchors_and_merge_keys() -> None:
-    """Mappings that merge others have their keys, in an environment and in what it includes."""
+    """Mappings that merge others have their keys, in an environment and in what it
+    includes.
+    """
     text = """
 spack:
   include: [a.yaml]
@@ -265,7 +325,9 @@ packages:
     ],
 )
 def test_signs_behind_keys(sign: str, expected: list[str]) -> None:
-    """`+:` puts lists and texts before those of a lower scope, `-:` behind, and `:` replaces."""
+    """`+:` puts lists and texts before those of a lower scope, `-:` behind, and `:`
+    replaces.
+    """
     high = f"""
 spack:
   specs: [x, y, z]

@@ -1,4 +1,6 @@
-"""environments.known_keys, key_check: what Spack refuses is a fault, what it accepts is not."""
+"""environments.known_keys, key_check: what Spack refuses is a fault, what it accepts is
+not.
+"""
 
 import json
 from typing import Any
@@ -7,7 +9,11 @@ import pytest
 
 from spack_cache_db.environments.documents import Kind, kind_of
 from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK
-from spack_cache_db.environments.model import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.model import (
+    Environment,
+    Surroundings,
+    UnreadableEnvironment,
+)
 from spack_cache_db.environments.reading import read_environment
 
 
@@ -29,7 +35,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"definition": []}, "definition: is an unknown key, expected definitions:"),
     ({"concretiser": {}}, "concretiser: is an unknown key, expected concretizer:"),
     ({"mirror": {}}, "mirror: is an unknown key, expected mirrors:"),
-    ({"packages": {"all": {"requires": "+x"}}}, "requires: is an unknown key, expected require:"),
+    (
+        {"packages": {"all": {"requires": "+x"}}},
+        "requires: is an unknown key, expected require:",
+    ),
     (package(external=[]), "external: is an unknown key, expected externals:"),
     (package(buildabel=False), "buildabel: is an unknown key, expected buildable:"),
     (package(permissions={"reed": "user"}), "reed: is an unknown key, expected read:"),
@@ -44,19 +53,37 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"view": {"v": {"root": "/v", "selects": []}}}, "selects: .* expected select:"),
     # Keys that resemble nothing: all known keys are named.
     ({"benchpark": {}}, "benchpark: .* expected one of bootstrap:, .* view:"),
-    ({"packages": {"all": {"must": "+x"}}}, "must: .* expected one of buildable:, .* version:"),
-    ({"packages": {"all": {"externals": []}}}, "externals: .* expected one of buildable:"),
+    (
+        {"packages": {"all": {"must": "+x"}}},
+        "must: .* expected one of buildable:, .* version:",
+    ),
+    (
+        {"packages": {"all": {"externals": []}}},
+        "externals: .* expected one of buildable:",
+    ),
     (package(needs="+mpi"), "needs: .* expected one of buildable:, .* version:"),
     (
         package(require=[{"spec": "+x", "if": "@1"}]),
         "if: .* any_of:, message:, one_of:",
     ),
-    (package(conflict=[{"spec": "+x", "one_of": []}]), "one_of: .* message:, spec:, when:"),
-    (package(externals=[{"spec": "zlib@1", "path": "/usr"}]), "path: .* prefix:, spec:"),
+    (
+        package(conflict=[{"spec": "+x", "one_of": []}]),
+        "one_of: .* message:, spec:, when:",
+    ),
+    (
+        package(externals=[{"spec": "zlib@1", "path": "/usr"}]),
+        "path: .* prefix:, spec:",
+    ),
     ({"concretizer": {"zzz": 1}}, "zzz: .* compiler_mixing:"),
-    ({"concretizer": {"splice": {"by": []}}}, "by: .* expected one of automatic:, explicit:"),
+    (
+        {"concretizer": {"splice": {"by": []}}},
+        "by: .* expected one of automatic:, explicit:",
+    ),
     ({"mirrors": {"m": {"url": "u", "only": ["hdf5"]}}}, "only: .* access_pair:"),
-    ({"mirrors": {"m": {"fetch": {"url": "u", "signed": True}}}}, "signed: .* access_pair:"),
+    (
+        {"mirrors": {"m": {"fetch": {"url": "u", "signed": True}}}},
+        "signed: .* access_pair:",
+    ),
     ({"repos": {"r": {"url": "u"}}}, "url: .* branch:, commit:"),
     ({"env_vars": {"add": {}}}, "add: .* append_path:"),
     ({"upstreams": {"u": {"root": "/x"}}}, "root: .* install_tree:, modules:"),
@@ -64,30 +91,56 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"compilers": [{"gcc": {}}]}, "gcc: .* compiler:"),
     ({"config": {"sandbox": {"disk": True}}}, "disk: .* allow_network:"),
     ({"ci": {"pipeline-gen": [{"some-job": {}}]}}, "some-job: .* any-job:"),
-    ({"specs": [{"group": "g", "specs": ["a"], "override": {"foo": 1}}]}, "foo: .* bootstrap:"),
+    (
+        {"specs": [{"group": "g", "specs": ["a"], "override": {"foo": 1}}]},
+        "foo: .* bootstrap:",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("environment", "message"), REFUSED)
-def test_what_spack_refuses_is_a_fault(environment: dict[str, Any], message: str) -> None:
+def test_what_spack_refuses_is_a_fault(
+    environment: dict[str, Any], message: str
+) -> None:
     """The message names the key, and the nearest or all known keys of its place."""
     with pytest.raises(UnreadableEnvironment, match=message):
         read(environment)
 
 
 FORMS = [
-    ("specs: [{group: a, specs: [x], need: [b]}]", "need: is an unknown key, expected needs:"),
+    (
+        "specs: [{group: a, specs: [x], need: [b]}]",
+        "need: is an unknown key, expected needs:",
+    ),
     ("specs: [{group: a, spec: [x]}]", "spec: is an unknown key, expected specs:"),
-    ("specs: [{group: a, specs: [x]}, {group: a, specs: [y]}]", "a second group a, expected one"),
+    (
+        "specs: [{group: a, specs: [x]}, {group: a, specs: [y]}]",
+        "a second group a, expected one",
+    ),
     ("specs: [{group: a, specs: [x], matrix: [[y]]}]", "has specs: and matrix:"),
-    ("specs: [{group: a, specs: [{group: b, specs: [y]}]}]", "group: is an unknown key"),
+    (
+        "specs: [{group: a, specs: [{group: b, specs: [y]}]}]",
+        "group: is an unknown key",
+    ),
     ("specs: [{matrix: [[x]], excludes: [y]}]", "excludes: .* expected exclude:"),
     ("specs: [{matrix: [[x, matrix: [[y]]]]}]", "row of a matrix has a matrix"),
-    ("specs: [{matrix: [[x], [a, {matrix: [['@1'], [+y]]}]]}]", "row of a matrix has a matrix"),
-    ("specs: [{group: a, matrix: [[x, {matrix: [[y]]}]]}]", "row of a matrix has a matrix"),
-    ("definitions: [{x: [{matrix: [[{matrix: [[b]]}]]}]}]", "row of a matrix has a matrix"),
+    (
+        "specs: [{matrix: [[x], [a, {matrix: [['@1'], [+y]]}]]}]",
+        "row of a matrix has a matrix",
+    ),
+    (
+        "specs: [{group: a, matrix: [[x, {matrix: [[y]]}]]}]",
+        "row of a matrix has a matrix",
+    ),
+    (
+        "definitions: [{x: [{matrix: [[{matrix: [[b]]}]]}]}]",
+        "row of a matrix has a matrix",
+    ),
     ("include: [{path: a.yaml, optinal: true}]", "optinal: .* expected optional:"),
-    ("packages: {zlib: {buildable: maybe}}", "buildable: is 'maybe', expected true or false"),
+    (
+        "packages: {zlib: {buildable: maybe}}",
+        "buildable: is 'maybe', expected true or false",
+    ),
 ]
 
 
@@ -106,7 +159,9 @@ def test_a_row_may_refer_to_a_list_with_a_matrix() -> None:
 
 
 def test_specs_between_groups_and_the_default_group_repeat() -> None:
-    """Only a named group is defined once; `default` is the name of the specs without a group."""
+    """Only a named group is defined once; `default` is the name of the specs without a
+    group.
+    """
     groups = [
         {"group": "a", "specs": ["x"]},
         "y",
@@ -136,18 +191,38 @@ OLD_COMPILER = {
     "flags": {"cflags": "-O2"},
 }
 ACCEPTED: list[dict[str, Any]] = [
-    {section: {} for section in ("config", "cdash", "container", "ci", "env_vars", "upstreams")},
-    {"config:": {"install_tree": {"root": "/x", "own": 1}, "own": 1, "sandbox": {"enable": True}}},
+    {
+        section: {}
+        for section in ("config", "cdash", "container", "ci", "env_vars", "upstreams")
+    },
+    {
+        "config:": {
+            "install_tree": {"root": "/x", "own": 1},
+            "own": 1,
+            "sandbox": {"enable": True},
+        }
+    },
     {"packages:": {"all:": {"require:": "@1:"}, "zlib": {"buildable:": False}}},
     {
         "packages": {
-            "all": {"providers": {"mpi": ["mpich"]}, "target": ["zen3"], "compiler": ["gcc"]}
+            "all": {
+                "providers": {"mpi": ["mpich"]},
+                "target": ["zen3"],
+                "compiler": ["gcc"],
+            }
         }
     },
-    {"packages": {"all": {"permissions": {"read": "world", "write": "group", "group": "x"}}}},
+    {
+        "packages": {
+            "all": {"permissions": {"read": "world", "write": "group", "group": "x"}}
+        }
+    },
     package(version=[1.3, "1.2"], variants="+pic", package_attributes={"any_name": 1}),
     package(require=[{"one_of": ["@1", "@2"], "when": "+pic", "message": "m"}, "+pic"]),
-    package(prefer=[{"spec": "@1", "when": "+pic"}], conflict=[{"spec": "@9", "message": "m"}]),
+    package(
+        prefer=[{"spec": "@1", "when": "+pic"}],
+        conflict=[{"spec": "@9", "message": "m"}],
+    ),
     package(externals=[EXTERNAL], buildable=False),
     # Newer than Spack 1.2.
     package(deprecation={"allowed_severity": "low"}),
@@ -155,26 +230,99 @@ ACCEPTED: list[dict[str, Any]] = [
     package(paths={"zlib@1": "/usr"}, modules={"zlib@1": "zlib"}, compiler=["gcc"]),
     {"packages": {"all": {"version": []}}, "gitlab-ci": {"mappings": []}},
     {"concretization": "together", "projections": {"all": "{name}"}},
-    {"modules": {"enable": ["tcl"], "tcl": {"whitelist": ["gcc"], "all": {"load": []}}}},
+    {
+        "modules": {
+            "enable": ["tcl"],
+            "tcl": {"whitelist": ["gcc"], "all": {"load": []}},
+        }
+    },
     {"compilers": [{"compiler": OLD_COMPILER}]},
-    {"concretizer": {"unify": "when_possible", "timeout": 9, "enable_node_namespace": True}},
-    {"concretizer": {"reuse": {"roots": True, "from": [{"type": "local", "include": ["a"]}]}}},
-    {"concretizer": {"duplicates": {"strategy": "full", "own": 1}, "targets": {"own": 1}}},
-    {"concretizer": {"splice": {"explicit": [{"target": "a", "replacement": "b/abc"}]}}},
-    {"mirrors": {"a": "https://x/y", "b": {"url": "https://x/z", "view": "v", "autopush": True}}},
-    {"mirrors": {"c": {"fetch": {"url": "u", "profile": "p"}, "push": "s3://b", "signed": False}}},
-    {"mirrors": {"c": {"url": "u", "access_pair": {"id": "i", "secret_variable": "V"}}}},
+    {
+        "concretizer": {
+            "unify": "when_possible",
+            "timeout": 9,
+            "enable_node_namespace": True,
+        }
+    },
+    {
+        "concretizer": {
+            "reuse": {"roots": True, "from": [{"type": "local", "include": ["a"]}]}
+        }
+    },
+    {
+        "concretizer": {
+            "duplicates": {"strategy": "full", "own": 1},
+            "targets": {"own": 1},
+        }
+    },
+    {
+        "concretizer": {
+            "splice": {"explicit": [{"target": "a", "replacement": "b/abc"}]}
+        }
+    },
+    {
+        "mirrors": {
+            "a": "https://x/y",
+            "b": {"url": "https://x/z", "view": "v", "autopush": True},
+        }
+    },
+    {
+        "mirrors": {
+            "c": {
+                "fetch": {"url": "u", "profile": "p"},
+                "push": "s3://b",
+                "signed": False,
+            }
+        }
+    },
+    {
+        "mirrors": {
+            "c": {"url": "u", "access_pair": {"id": "i", "secret_variable": "V"}}
+        }
+    },
     {"toolchains": {"t": "%gcc@12", "u": [{"spec": "%c=gcc", "when": "%c"}]}},
     {"view": True},
-    {"view": {"own": {"root": "/v", "select": ["a"], "link": "roots", "projections": {"a": "b"}}}},
+    {
+        "view": {
+            "own": {
+                "root": "/v",
+                "select": ["a"],
+                "link": "roots",
+                "projections": {"a": "b"},
+            }
+        }
+    },
     {"develop": {"hdf5": {"spec": "hdf5@1", "path": "."}}},
     {"repos": ["/r"], "include_concrete": []},
     {"repos": {"own": "/r", "git": {"git": "u", "branch": "b", "paths": ["p"]}}},
     {"env_vars": {"set": {"ANY": "x"}, "prepend_path": {"PATH": "/x"}, "unset": ["B"]}},
-    {"modules": {"prefix_inspections": {"lib64": ["L"]}, "own": {"roots": {"tcl": "/m"}}}},
-    {"modules": {"own": {"tcl": {"projections": {"a": "x"}, "^mpi": {"suffixes": {"^a": "b"}}}}}},
-    {"ci": {"target": "gitlab", "own": 1, "pipeline-gen": [{"any-job": {"tags": [], "own": 1}}]}},
-    {"bootstrap": {"own": 1, "sources": [{"name": "a", "metadata": "b"}], "trusted": {"a": True}}},
+    {
+        "modules": {
+            "prefix_inspections": {"lib64": ["L"]},
+            "own": {"roots": {"tcl": "/m"}},
+        }
+    },
+    {
+        "modules": {
+            "own": {
+                "tcl": {"projections": {"a": "x"}, "^mpi": {"suffixes": {"^a": "b"}}}
+            }
+        }
+    },
+    {
+        "ci": {
+            "target": "gitlab",
+            "own": 1,
+            "pipeline-gen": [{"any-job": {"tags": [], "own": 1}}],
+        }
+    },
+    {
+        "bootstrap": {
+            "own": 1,
+            "sources": [{"name": "a", "metadata": "b"}],
+            "trusted": {"a": True},
+        }
+    },
     {
         "container": {
             "format": "docker",
@@ -183,13 +331,20 @@ ACCEPTED: list[dict[str, Any]] = [
         }
     },
     {"specs": ["hdf5", {"matrix": [["zlib"], ["+pic"]], "explicit": False}]},
-    {"specs": ["hdf5", {"group": "g", "specs": ["zlib"], "override": {"concretizer": {}}}]},
+    {
+        "specs": [
+            "hdf5",
+            {"group": "g", "specs": ["zlib"], "override": {"concretizer": {}}},
+        ]
+    },
 ]
 
 
 @pytest.mark.parametrize("environment", ACCEPTED)
 def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
-    """Sections that select no binaries, names of users, and keys of older versions are read."""
+    """Sections that select no binaries, names of users, and keys of older versions are
+    read.
+    """
     environment_read = read(environment)
     assert environment_read.specs[0].text == "hdf5"
     assert not [note for note in environment_read.notes if "unknown key" in note]
@@ -198,7 +353,10 @@ def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("environment", "note"),
     [
-        ({"concretizer": {"reuse": {"form": []}}}, "form: is an unknown key, expected from:"),
+        (
+            {"concretizer": {"reuse": {"form": []}}},
+            "form: is an unknown key, expected from:",
+        ),
         (
             {"concretizer": {"reuse": {"from": [{"type": "local", "exlude": ["a"]}]}}},
             "exlude: is an unknown key, expected exclude:",
@@ -208,12 +366,18 @@ def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
             "whem: is an unknown key, expected when:",
         ),
         (
-            package(externals=[{"spec": "zlib@1", "dependencies": [{"id": "g", "kind": "x"}]}]),
+            package(
+                externals=[
+                    {"spec": "zlib@1", "dependencies": [{"id": "g", "kind": "x"}]}
+                ]
+            ),
             "kind: is an unknown key, expected one of deptypes:, id:, spec:, virtuals:",
         ),
     ],
 )
-def test_a_key_that_spack_reads_over_has_a_note(environment: dict[str, Any], note: str) -> None:
+def test_a_key_that_spack_reads_over_has_a_note(
+    environment: dict[str, Any], note: str
+) -> None:
     """The note has the line of the key, and says that Spack ignores it."""
     (found,) = [note for note in read(environment).notes if "unknown key" in note]
     assert found.startswith("line ")
@@ -230,11 +394,15 @@ def test_the_fault_is_at_the_key() -> None:
 
     with pytest.raises(UnreadableEnvironment) as error:
         read({"include": ["p.yaml"]}, **{"p.yaml": b"# comment\npackage: {}\n"})
-    assert [(fault.path, fault.line) for fault in error.value.faults] == [("/e/p.yaml", 2)]
+    assert [(fault.path, fault.line) for fault in error.value.faults] == [
+        ("/e/p.yaml", 2)
+    ]
 
 
 def test_one_mistake_is_one_fault() -> None:
-    """A spec whose colon makes a mapping has the advice to quote it, and no second fault."""
+    """A spec whose colon makes a mapping has the advice to quote it, and no second
+    fault.
+    """
     with pytest.raises(UnreadableEnvironment) as error:
         read(package(require=[{"zlib@1.2": "+pic"}]))
     (fault,) = error.value.faults
@@ -243,12 +411,18 @@ def test_one_mistake_is_one_fault() -> None:
 
 @pytest.mark.parametrize(
     ("beside", "section"),
-    [("packages:", "packages"), ("package:", "packages"), ("concretizer::", "concretizer")],
+    [
+        ("packages:", "packages"),
+        ("package:", "packages"),
+        ("concretizer::", "concretizer"),
+    ],
 )
 def test_a_section_beside_spack_is_a_fault(beside: str, section: str) -> None:
     """Spack refuses it, and the requirements in it would be skipped."""
     text = f"spack:\n  specs: [hdf5]\n{beside} {{all: {{require: +mpi}}}}\n"
-    with pytest.raises(UnreadableEnvironment, match=f"expected {section}: below spack:") as error:
+    with pytest.raises(
+        UnreadableEnvironment, match=f"expected {section}: below spack:"
+    ) as error:
         read_environment(text.encode(), "spack.yaml")
     assert [fault.line for fault in error.value.faults] == [3]
 
@@ -256,14 +430,18 @@ def test_a_section_beside_spack_is_a_fault(beside: str, section: str) -> None:
 def test_other_keys_beside_spack_have_a_note() -> None:
     """They may have anchors that the environment uses."""
     text = "x-flags: &flags {require: +mpi}\nversion: 1\nspack:\n  specs: [hdf5]\n"
-    found = read_environment(f"{text}  packages: {{hdf5: *flags}}\n".encode(), "spack.yaml")
+    found = read_environment(
+        f"{text}  packages: {{hdf5: *flags}}\n".encode(), "spack.yaml"
+    )
     assert found.notes == ("keys beside spack: are ignored: version, x-flags",)
     assert found.specs[0].rules.required["hdf5"]
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS_OF_SPACK))
 def test_every_section_is_known_as_one(section: str) -> None:
-    """A file of one section is an environment, or is refused by the name of the section."""
+    """A file of one section is an environment, or is refused by the name of the
+    section.
+    """
     assert kind_of([section]) in (Kind.MANIFEST, Kind.SPACK_SECTION)
 
 

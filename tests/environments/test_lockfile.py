@@ -1,4 +1,6 @@
-"""environments.lockfile: every node of every version of a lockfile, in the words of caches."""
+"""environments.lockfile: every node of every version of a lockfile, in the words of
+caches.
+"""
 
 from typing import Any
 
@@ -23,7 +25,9 @@ HDF5 = configuration(
 )
 
 
-def lock(version: int, nodes: dict[str, Any], *roots: str, **more: Any) -> dict[str, Any]:
+def lock(
+    version: int, nodes: dict[str, Any], *roots: str, **more: Any
+) -> dict[str, Any]:
     """Return a decoded lockfile."""
     return {
         "_meta": {"file-type": "spack-lockfile", "lockfile-version": version},
@@ -42,11 +46,15 @@ def first_versions(version: int) -> dict[str, Any]:
     """Return a lockfile of version 1, 2 or 3: hdf5 needs zlib."""
     named = {1: "5", 2: "5", 3: "6"}[version]
     nodes = {"zlib": old_node("zlib", named), "hdf5": old_node("hdf5", named, "zlib")}
-    keys = {name: hash_of(name if version == 1 else f"build of {name}") for name in nodes}
+    keys = {
+        name: hash_of(name if version == 1 else f"build of {name}") for name in nodes
+    }
     if version == 1:
         for name, said in nodes.items():
             del said[name]["hash"]
-    return lock(version, {keys[name]: said for name, said in nodes.items()}, keys["hdf5"])
+    return lock(
+        version, {keys[name]: said for name, said in nodes.items()}, keys["hdf5"]
+    )
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -54,8 +62,14 @@ def test_locks_before_spack_0_18(version: int) -> None:
     """Whatever the nodes are keyed by, each is known by the hash of its binary."""
     hdf5, zlib = read_lock(first_versions(version), 10).locked
 
-    assert hdf5 == LockedSpec(hash_of("hdf5"), HDF5, is_root=True, needs=(hash_of("zlib"),))
-    assert (zlib.hash, zlib.configuration.package, zlib.is_root) == (hash_of("zlib"), "zlib", False)
+    assert hdf5 == LockedSpec(
+        hash_of("hdf5"), HDF5, is_root=True, needs=(hash_of("zlib"),)
+    )
+    assert (zlib.hash, zlib.configuration.package, zlib.is_root) == (
+        hash_of("zlib"),
+        "zlib",
+        False,
+    )
 
 
 def test_roots_come_first() -> None:
@@ -98,13 +112,18 @@ def test_included_environments_are_part_of_the_lock() -> None:
         (lock(6, {"x": []}), "the spec x: spec is not an object"),
         (lock(6, {"x": node("a", hash="x")}), "the spec x: 'x' is not a hash"),
         (lock(6, by_hash(node("a", parameters={"=": "x"}))), "a: .* is not a variant"),
-        (lock(6, by_hash(node("a", edge("gcc", virtuals=("c",))))), "a needs gcc /.* is not among"),
+        (
+            lock(6, by_hash(node("a", edge("gcc", virtuals=("c",))))),
+            "a needs gcc /.* is not among",
+        ),
         (
             lock(6, by_hash(node("a", build_spec={"name": "b", "hash": hash_of("b")}))),
             "a needs b /.* is not among",
         ),
         (
-            lock(6, by_hash(node("a", edge("b", "link")), node("b", edge("a", "build")))),
+            lock(
+                6, by_hash(node("a", edge("b", "link")), node("b", edge("a", "build")))
+            ),
             "needs itself",
         ),
         (
@@ -113,7 +132,10 @@ def test_included_environments_are_part_of_the_lock() -> None:
         ),
         (lock(6, {}, hash_of("a")), "has the root .* is not among"),
         (lock(6, {}) | {"roots": 1}, "roots is not a list"),
-        (lock(6, by_hash(*(node(name) for name in "abc"))), "has 3 specs, expected at most 2"),
+        (
+            lock(6, by_hash(*(node(name) for name in "abc"))),
+            "has 3 specs, expected at most 2",
+        ),
     ],
 )
 def test_what_is_no_lockfile(data: dict[str, Any], said: str) -> None:
@@ -124,13 +146,17 @@ def test_what_is_no_lockfile(data: dict[str, Any], said: str) -> None:
 
 @pytest.mark.parametrize("name", ["spack_1.2.lock", "spack_1.2_find.json"])
 def test_files_of_spack_1_2(name: str) -> None:
-    """A lockfile with groups, and what `find --json` prints, have the specs that Spack has."""
+    """A lockfile with groups, and what `find --json` prints, have the specs that Spack
+    has.
+    """
     found = read_environment((DATA / name).read_bytes(), name)
 
     packages = {spec.configuration.package: spec for spec in found.locked}
     roots = {package for package, spec in packages.items() if spec.is_root}
     assert {"zlib", "libelf", "mpileaks"} <= roots
-    assert {"callpath", "compiler-wrapper", "dyninst", "gcc-runtime", "mpich"} <= {*packages}
+    assert {"callpath", "compiler-wrapper", "dyninst", "gcc-runtime", "mpich"} <= {
+        *packages
+    }
     assert packages["mpileaks"].configuration.compiler == "gcc@12.2.0"
     assert packages["callpath"].hash in packages["mpileaks"].needs
     assert "3 externals need no binary" in found.notes[0]

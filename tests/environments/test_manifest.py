@@ -1,4 +1,6 @@
-"""environments.manifest: what a spack.yaml asks for, and what of it is refused by name."""
+"""environments.manifest: what a spack.yaml asks for, and what of it is refused by
+name.
+"""
 
 from dataclasses import replace
 
@@ -22,9 +24,14 @@ def read(text: str) -> Environment:
 
 def test_specs_are_asked_as_they_stand() -> None:
     """Each has its text and line; what does not concern specs is not looked at."""
-    found = read("view: true\nspecs:\n- hdf5 +mpi\n-\n- zlib@1.3\nconcretizer: {unify: true}")
+    found = read(
+        "view: true\nspecs:\n- hdf5 +mpi\n-\n- zlib@1.3\nconcretizer: {unify: true}"
+    )
 
-    assert [(each.text, each.line) for each in found.specs] == [("hdf5 +mpi", 4), ("zlib@1.3", 6)]
+    assert [(each.text, each.line) for each in found.specs] == [
+        ("hdf5 +mpi", 4),
+        ("zlib@1.3", 6),
+    ]
     assert found.notes == ()
 
 
@@ -42,9 +49,18 @@ def test_an_environment_without_specs(text: str) -> None:
         ("definitions:\n- {a: [x], b: [y]}", "spack.yaml:3: has 2 names, expected one"),
         ("specs:\n- [hdf5]", "spack.yaml:3: expected a spec as text"),
         ("specs:\n- $none", r"spack.yaml:3: \$none names a list that is not defined"),
-        ("packages:\n  all:\n    require: '+'", "spack.yaml:4: '\\+' is not a spec: at column 1"),
-        ("packages:\n  all:\n    require:\n    - {message: x}", "the key spec or one_of or any_of"),
-        ("packages:\n  x:\n    require:\n    - x@1: +y", "of 'x@1: \\+y': put the spec in quotes"),
+        (
+            "packages:\n  all:\n    require: '+'",
+            "spack.yaml:4: '\\+' is not a spec: at column 1",
+        ),
+        (
+            "packages:\n  all:\n    require:\n    - {message: x}",
+            "the key spec or one_of or any_of",
+        ),
+        (
+            "packages:\n  x:\n    require:\n    - x@1: +y",
+            "of 'x@1: \\+y': put the spec in quotes",
+        ),
         (
             "packages:\n  all:\n    conflict:\n    - {when: x}",
             "expected a conflict with the key spec",
@@ -53,7 +69,9 @@ def test_an_environment_without_specs(text: str) -> None:
     ],
 )
 def test_what_is_refused(text: str, said: str) -> None:
-    """What would change the answer and is not read is refused by name, with its line."""
+    """What would change the answer and is not read is refused by name, with its
+    line.
+    """
     with pytest.raises(UnreadableEnvironment, match=said):
         read(text)
 
@@ -68,7 +86,9 @@ def test_what_is_refused(text: str, said: str) -> None:
     ],
 )
 def test_a_condition_that_is_not_evaluated_is_named(when: str, reason: str) -> None:
-    """A definition whose `when:` is not evaluated is left out with a note, or is a fault."""
+    """A definition whose `when:` is not evaluated is left out with a note, or is a
+    fault.
+    """
     text = f"spack:\n  definitions:\n  - a: [x]\n    when: {when!r}\n  specs: [$a, y]\n"
     around = Surroundings(names={"os": "rhel8"})
     found = read_environment(text.encode(), "spack.yaml", surroundings=around)
@@ -77,7 +97,9 @@ def test_a_condition_that_is_not_evaluated_is_named(when: str, reason: str) -> N
     (note,) = found.notes
     assert note.startswith("definitions: left out, because their when: is unknown: a")
     assert reason in note
-    with pytest.raises(UnreadableEnvironment, match="left out, because their when: is unknown"):
+    with pytest.raises(
+        UnreadableEnvironment, match="left out, because their when: is unknown"
+    ):
         strict = replace(around, is_strict=True)
         read_environment(text.encode(), "spack.yaml", surroundings=strict)
 
@@ -85,7 +107,9 @@ def test_a_condition_that_is_not_evaluated_is_named(when: str, reason: str) -> N
 def test_all_faults_are_told() -> None:
     """They are collected and stand in the order of their lines."""
     with pytest.raises(UnreadableEnvironment) as error:
-        read("specs:\n- $none\ninclude: x\npackages: [y]\ndefinitions:\n- {a: [], b: []}")
+        read(
+            "specs:\n- $none\ninclude: x\npackages: [y]\ndefinitions:\n- {a: [], b: []}"
+        )
 
     assert [fault.line for fault in error.value.faults] == [3, 4, 5, 7]
 
@@ -116,7 +140,9 @@ def test_what_is_left_aside_is_said() -> None:
     ],
 )
 def test_externals(spec: str, external: str, is_buildable: bool) -> None:
-    """A spec knows the external that satisfies it, and whether Spack may build it instead."""
+    """A spec knows the external that satisfies it, and whether Spack may build it
+    instead.
+    """
     (found,) = read(
         f"specs: ['{spec}']\n"
         "packages:\n"
@@ -133,7 +159,9 @@ def test_externals(spec: str, external: str, is_buildable: bool) -> None:
 
 
 def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
-    """Return the specs that a list stands for; both are written in YAML's short form."""
+    """Return the specs that a list stands for; both are written in YAML's short
+    form.
+    """
     text = f"spack:\n  definitions: {definitions}\n  specs: {specs}\n"
     return [each.text for each in read_manifest(text, "spack.yaml", Limits(most)).specs]
 
@@ -144,7 +172,11 @@ def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
         ("[]", "[{matrix: [[x, '+'], [y]]}]", "'\\+' is not a spec"),
         ("[]", "[{matrix: [[x]], exclude: ['@']}]", "'@' is not a spec"),
         ("[]", "[{rows: [[x]]}]", "rows: is an unknown key"),
-        ("[]", "['hdf5@1.14': +mpi]", "a mapping of 'hdf5@1.14: \\+mpi': put the spec in quotes"),
+        (
+            "[]",
+            "['hdf5@1.14': +mpi]",
+            "a mapping of 'hdf5@1.14: \\+mpi': put the spec in quotes",
+        ),
         ("[]", "[{matrix: [[x]], exclude: [x@1: +y]}]", "put the spec in quotes"),
         ("[]", f"[{{matrix: [[x]], exclude: [{'x, ' * 201}]}}]", "excludes 201 specs"),
         ("[]", "[&m {matrix: [[*m]]}]", "contains itself"),
@@ -159,7 +191,9 @@ def test_lists_that_are_refused(definitions: str, specs: str, said: str) -> None
 
 
 def test_a_row_that_contradicts_itself_is_no_fault() -> None:
-    """Rows of a matrix that exclude each other are told of that spec, others are answered."""
+    """Rows of a matrix that exclude each other are told of that spec, others are
+    answered.
+    """
     text = "spack: {specs: [{matrix: [[x@1, x@2], ['@1', target=zen3]]}]}"
     found = read_manifest(text, "-", Limits(10)).specs
 

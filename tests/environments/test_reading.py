@@ -1,4 +1,6 @@
-"""environments.formats: each kind is known by its content, and specs are found in any text."""
+"""environments.formats: each kind is known by its content, and specs are found in any
+text.
+"""
 
 import json
 import re
@@ -36,7 +38,9 @@ LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
     ],
 )
 def test_a_kind_is_known_by_its_content(text: str, is_lock: bool) -> None:
-    """No name is looked at: JSON with specs is a lockfile, YAML with `spack` a manifest."""
+    """No name is looked at: JSON with specs is a lockfile, YAML with `spack` a
+    manifest.
+    """
     found = read_environment(text.encode(), "-")
 
     assert found.is_lock == is_lock
@@ -44,7 +48,9 @@ def test_a_kind_is_known_by_its_content(text: str, is_lock: bool) -> None:
 
 
 def test_a_list_of_specs() -> None:
-    """One spec a line, with comments, blank lines, quotes and the dashes of a YAML list."""
+    """One spec a line, with comments, blank lines, quotes and the dashes of a YAML
+    list.
+    """
     text = "# mine\nhdf5@1.14: +mpi  # with MPI\n\n  - zlib\r\n- 'py-torch +cuda'\nhdf5 zlib\n"
     found = read_environment(text.encode(), "mine.txt")
 
@@ -64,7 +70,10 @@ def test_a_list_of_specs() -> None:
         (b"\xff\xfe", "mine:1: is not UTF-8"),
         (b"hdf5\nz\0lib", "mine:2: has a NUL byte"),
         (b"[" * 10, "there is no spec in this text"),
-        (b'{"concrete_specs":\n[\n', "mine:2: broken JSON at column 1: Expecting value, expected"),
+        (
+            b'{"concrete_specs":\n[\n',
+            "mine:2: broken JSON at column 1: Expecting value, expected",
+        ),
         (b'{"concrete_specs":\n' + b"9" * 5000, "mine: broken JSON: Exceeds the limit"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b"specs:\n- hdf5\n", "mine:1: has no key spack:"),
@@ -87,7 +96,9 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
-    """By the one error that says why; what names a line, names one that the text has."""
+    """By the one error that says why; what names a line, names one that the text
+    has.
+    """
     text = "".join(pieces)
     lines = text.removesuffix("\n").count("\n") + 1
     try:
@@ -105,18 +116,24 @@ CASES = re.findall(
     TEXTS.read_text("utf-8"),
     re.MULTILINE,
 )
-"""Output of Spack 1.2, lists of modules, logs and READMEs; the specs of each with their lines."""
+"""Output of Spack 1.2, lists of modules, logs and READMEs; the specs of each with their
+lines.
+"""
 
 KNOWN_PACKAGES = """
 callpath cmake compiler-wrapper dyninst externaltool gcc gcc-runtime glibc hdf5 libdwarf libelf
 mpich mpileaks ncurses openmpi python slurm zlib zlib-ng
 """
-KNOWN = KnownNames(set(KNOWN_PACKAGES.split()).__contains__, {"nekvq6z", "n3bpxms"}.__contains__)
+KNOWN = KnownNames(
+    set(KNOWN_PACKAGES.split()).__contains__, {"nekvq6z", "n3bpxms"}.__contains__
+)
 
 
 def read_pasted(text: str) -> Environment:
     """Return what a text asks for, of a database with a few packages."""
-    return read_environment(text.encode(), "pasted", surroundings=Surroundings(known=KNOWN))
+    return read_environment(
+        text.encode(), "pasted", surroundings=Surroundings(known=KNOWN)
+    )
 
 
 def asked(text: str) -> str:
@@ -139,19 +156,42 @@ def asked(text: str) -> str:
     ("text", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
 )
 def test_specs_of_pasted_texts(text: str, expected: str) -> None:
-    """Only specs count: other lines are named in one note, headings are applied or named."""
+    """Only specs count: other lines are named in one note, headings are applied or
+    named.
+    """
     assert len(CASES) > 20
     assert asked(text) == expected
     assert asked(text.replace("\n", "\r\n")) == expected
 
 
 SPECS = st.sampled_from(
-    ["zlib", "hdf5 +mpi", "cmake@3: %gcc@13", "unknown@1.2", "- ncurses", "$ hdf5@1.14", "/nekvq6z"]
+    [
+        "zlib",
+        "hdf5 +mpi",
+        "cmake@3: %gcc@13",
+        "unknown@1.2",
+        "- ncurses",
+        "$ hdf5@1.14",
+        "/nekvq6z",
+    ]
 )
 OTHERS = st.sampled_from(
     [
-        *("cd spack", "export CC=gcc", "| hdf5 |", "make -j8", "gcc --version", "Done!", "```"),
-        *("hdf5 is a library", "$ ls -l", "https://example.org/hdf5", "spack compiler find"),
+        *(
+            "cd spack",
+            "export CC=gcc",
+            "| hdf5 |",
+            "make -j8",
+            "gcc --version",
+            "Done!",
+            "```",
+        ),
+        *(
+            "hdf5 is a library",
+            "$ ls -l",
+            "https://example.org/hdf5",
+            "spack compiler find",
+        ),
         *("100%", "<hdf5>", "git clone x", "ftp://x@y", "spack mirror add hdf5 /x"),
     ]
 )
@@ -159,11 +199,15 @@ OTHERS = st.sampled_from(
 
 @given(st.lists(st.one_of(SPECS, OTHERS.map(lambda line: f"!{line}")), max_size=12))
 def test_other_lines_change_nothing(lines: list[str]) -> None:
-    """Whatever stands between specs, the same specs count, and all other lines are named."""
+    """Whatever stands between specs, the same specs count, and all other lines are
+    named.
+    """
     specs = [line for line in lines if line[0] != "!"]
     others = [line[1:] for line in lines if line[0] == "!"]
     if not specs and others:
-        with pytest.raises(UnreadableEnvironment, match="there is no spec in this text"):
+        with pytest.raises(
+            UnreadableEnvironment, match="there is no spec in this text"
+        ):
             read_pasted("\n".join(others))
         return
     found = read_pasted("\n".join(line.removeprefix("!") for line in lines))
@@ -180,10 +224,16 @@ def test_other_lines_change_nothing(lines: list[str]) -> None:
     ("text", "said"),
     [
         ("version https://git-lfs.github.com/spec/v1\nsize 1\n", "Git LFS pointer"),
-        ("<?xml version='1.0'?><Error><Code>NoSuchKey</Code></Error>", "an XML document"),
+        (
+            "<?xml version='1.0'?><Error><Code>NoSuchKey</Code></Error>",
+            "an XML document",
+        ),
         ("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{}\n", "spec.json.sig"),
         ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "a PGP key"),
-        ("spack:\n<<<<<<< HEAD\n  a: 1\n=======\n>>>>>>> x\n", ":2: has an unresolved merge"),
+        (
+            "spack:\n<<<<<<< HEAD\n  a: 1\n=======\n>>>>>>> x\n",
+            ":2: has an unresolved merge",
+        ),
         ('[{"name": "zlib", "arch": {}}]', "without their hashes"),
         ('{"database": {"version": "8"}}', "the index of a build cache"),
         ('{"version": 3, "data": []}', "a manifest of a build cache"),
@@ -192,13 +242,17 @@ def test_other_lines_change_nothing(lines: list[str]) -> None:
     ],
 )
 def test_other_files_are_named(text: str, said: str) -> None:
-    """A file that was given by mistake is named for what it is, not for what it lacks."""
+    """A file that was given by mistake is named for what it is, not for what it
+    lacks.
+    """
     with pytest.raises(UnreadableEnvironment, match=re.escape(said)):
         read_pasted(text)
 
 
 def test_typed_lines_are_no_output() -> None:
-    """A list may have commands among its specs; what stands around them is told once."""
+    """A list may have commands among its specs; what stands around them is told
+    once.
+    """
     text = "# mine\n$ spack install -j 8 hdf5\n- 'zlib +pic'\n`spack load bzip2`\n"
     text += "spack install -j 8 x y@1 %gcc\n"
     found = read_environment(text.encode(), "-")
@@ -211,7 +265,9 @@ def test_typed_lines_are_no_output() -> None:
 
 def test_headings_without_end_are_too_much() -> None:
     """Lines that are no specs are bounded as well."""
-    with pytest.raises(UnreadableEnvironment, match="has more than 50 lines that are not"):
+    with pytest.raises(
+        UnreadableEnvironment, match="has more than 50 lines that are not"
+    ):
         read_environment(b"[+]  ^zlib\n" * 100, "x", Limits(specs=10, nodes=50))
 
 
@@ -221,7 +277,9 @@ def found_json(data: Any) -> Environment:
 
 
 def test_nodes_in_json() -> None:
-    """`spack find --json` and `spack spec --json` give nodes, which are known by their hashes."""
+    """`spack find --json` and `spack spec --json` give nodes, which are known by their
+    hashes.
+    """
     hdf5 = node("hdf5", edge("zlib", "link"), edge("gcc", "build", virtuals=("c",)))
     nodes = [hdf5, node("zlib"), old_node("bzip2", "7")]
     found = found_json(nodes)
@@ -230,7 +288,11 @@ def test_nodes_in_json() -> None:
         (hash_of(name), True) for name in ("hdf5", "zlib", "bzip2")
     ]
     assert found.locked[0].needs == (hash_of("zlib"),)
-    assert [each.configuration.compiler for each in found.locked] == ["gcc", "none", "gcc@12.2.0"]
+    assert [each.configuration.compiler for each in found.locked] == [
+        "gcc",
+        "none",
+        "gcc@12.2.0",
+    ]
     assert found_json({"spec": {"_meta": {"version": 5}, "nodes": nodes}}) == found
     with pytest.raises(UnreadableEnvironment, match="has 3 specs, expected at most 2"):
         read_environment(json.dumps(nodes).encode(), "-", Limits(nodes=2))
@@ -249,7 +311,9 @@ packages:
 
 
 def test_a_configuration_of_packages() -> None:
-    """Of a `packages.yaml`, the specs are the ways to do what it requires, and its externals."""
+    """Of a `packages.yaml`, the specs are the ways to do what it requires, and its
+    externals.
+    """
     found = read_environment(OF_PACKAGES.encode(), "packages.yaml")
 
     assert [(each.text, each.group, each.line) for each in found.specs] == [
@@ -261,16 +325,22 @@ def test_a_configuration_of_packages() -> None:
         ("@9", "externals", 0),
     ]
     assert found.specs[3].error
-    assert [each.query and each.query.name for each in found.specs[4:]] == ["cray-mpich"] * 2
+    assert [each.query and each.query.name for each in found.specs[4:]] == [
+        "cray-mpich"
+    ] * 2
 
 
-ENVIRONMENT = "spack: {specs: [$mine], include: [../site/packages.yaml, lists.yaml, scope]}\n"
+ENVIRONMENT = (
+    "spack: {specs: [$mine], include: [../site/packages.yaml, lists.yaml, scope]}\n"
+)
 INCLUDED = "packages: {all: {require: target=zen3}}\n"
 LISTS = "definitions: [{mine: [hdf5, zlib]}]\n"
 SCOPE = "packages: {hdf5: {require: +mpi}}\n"
 
 
-def read_joined(text: str, path: str = "what you pasted") -> tuple[list[str], tuple[str, ...]]:
+def read_joined(
+    text: str, path: str = "what you pasted"
+) -> tuple[list[str], tuple[str, ...]]:
     """Return what specs are asked for with what is required of them, and the notes."""
     found = read_environment(text.encode(), path)
     return [asked_text(each) for each in found.specs], found.notes
@@ -279,7 +349,9 @@ def read_joined(text: str, path: str = "what you pasted") -> tuple[list[str], tu
 @pytest.mark.parametrize("form", ["--- # {}", "---  #{}  ", "==> {} <=="])
 @pytest.mark.parametrize("is_named", [True, False])
 def test_files_include_each_other(form: str, is_named: bool) -> None:
-    """In either form, in any order, with paths or with names alone; other files stay missing."""
+    """In either form, in any order, with paths or with names alone; other files stay
+    missing.
+    """
     parts = [
         ("packages.yaml", INCLUDED),
         ("x/lists.yaml", LISTS),
@@ -294,7 +366,9 @@ def test_files_include_each_other(form: str, is_named: bool) -> None:
     specs, notes = read_joined(text)
 
     assert specs == ["hdf5 +mpi", "zlib target=zen3"]
-    assert notes[0].startswith("one include is missing") and notes[0].endswith("other.yaml")
+    assert notes[0].startswith("one include is missing") and notes[0].endswith(
+        "other.yaml"
+    )
 
 
 def test_a_fault_is_in_its_file() -> None:
@@ -309,10 +383,14 @@ def test_a_fault_is_in_its_file() -> None:
     "line", ["cd /storage", "ls /project", "$ mkdir /scratch", "source /archive"]
 )
 def test_a_command_of_a_shell_is_no_spec_with_a_hash(line: str) -> None:
-    """The path of a command is not the hash of a spec, and a package of the name is one."""
+    """The path of a command is not the hash of a spec, and a package of the name is
+    one.
+    """
     known = KnownNames({"hdf5", "find"}.__contains__, lambda prefix: False)
     around = Surroundings(known=known)
-    found = read_environment(f"{line}\nspack install hdf5\n".encode(), "t.txt", surroundings=around)
+    found = read_environment(
+        f"{line}\nspack install hdf5\n".encode(), "t.txt", surroundings=around
+    )
     assert [spec.text for spec in found.specs] == ["hdf5"]
     assert found.others == (line,)
     found = read_environment(b"find /storage\n", "t.txt", surroundings=around)

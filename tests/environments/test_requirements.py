@@ -1,4 +1,6 @@
-"""environments.requirements: what packages and toolchains ask of a spec beside what it says."""
+"""environments.requirements: what packages and toolchains ask of a spec beside what it
+says.
+"""
 
 import json
 from typing import Any
@@ -6,7 +8,11 @@ from typing import Any
 import pytest
 
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.environments.model import Limits, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.model import (
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+)
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.environments.rules import PackageRules, required_query, ways
 from spack_cache_db.spack.legacy import parser_of
@@ -59,8 +65,12 @@ def test_a_query_with_its_requirements(spec: str, packages: str, expected: str) 
         ("a@2.1", "{a: {require: [{spec: '+x', when: '@2'}]}}", ["a@2.1 +x"]),
     ],
 )
-def test_the_ways_to_satisfy_a_requirement(spec: str, packages: str, expected: list[str]) -> None:
-    """Each way has one option of each group; what provides a virtual package replaces its name."""
+def test_the_ways_to_satisfy_a_requirement(
+    spec: str, packages: str, expected: list[str]
+) -> None:
+    """Each way has one option of each group; what provides a virtual package replaces
+    its name.
+    """
     assert [spec_text(query) for query in ways(*read(spec, packages))] == expected
 
 
@@ -77,13 +87,18 @@ NOT, YES = {"buildable": False}, {"buildable": True}
         ({"mpi": NOT, "cray-mpich": YES}, True),
         ({"all": NOT, "mpi": YES}, True),
         ({"own-api": NOT}, True),
-        ({"own-api": NOT, "all": {"providers": {"own-api": ["cray-mpich@8", "x"]}}}, False),
+        (
+            {"own-api": NOT, "all": {"providers": {"own-api": ["cray-mpich@8", "x"]}}},
+            False,
+        ),
     ],
 )
 def test_a_virtual_package_that_is_not_built(
     packages: dict[str, dict[str, object]], is_buildable: bool
 ) -> None:
-    """What provides a virtual package that is not buildable is not, unless it says so itself."""
+    """What provides a virtual package that is not buildable is not, unless it says so
+    itself.
+    """
     external = {"externals": [{"spec": "cray-mpich@8.1", "prefix": "/opt"}]}
     own = packages | {"cray-mpich": packages.get("cray-mpich", {}) | external}
     text = json.dumps({"spack": {"specs": ["cray-mpich"], "packages": own}})
@@ -104,10 +119,17 @@ def asked(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
 
 
 def test_wherever_specs_stand() -> None:
-    """Matrices, definitions and requirements name toolchains too; includes may define them."""
+    """Matrices, definitions and requirements name toolchains too; includes may define
+    them.
+    """
     matrix = {"matrix": [["$mine"], ["%gnu"]]}
-    more = {"definitions": [{"mine": ["a", "b"]}], "packages": {"c": {"require": "%gnu"}}}
-    assert asked([matrix, "c"], {"gnu": GNU}, **more) == [f"{name} {GNU}" for name in "abc"]
+    more = {
+        "definitions": [{"mine": ["a", "b"]}],
+        "packages": {"c": {"require": "%gnu"}},
+    }
+    assert asked([matrix, "c"], {"gnu": GNU}, **more) == [
+        f"{name} {GNU}" for name in "abc"
+    ]
 
     files = {"/t": {"toolchains.yaml": b"toolchains: {gnu: '%gcc@12~x'}"}}
     around = Surroundings(open=files.get, parse=parser_of("0.23"))
@@ -124,12 +146,19 @@ def test_wherever_specs_stand() -> None:
         ("%gcc ^mpi", "expected '%' alone in a toolchain"),
         ([{"when": "%c"}], "expected the key spec:"),
         ([{"spec": "+a"}, {"spec": "~a"}], "exclude each other"),
-        ([{"spec": f"%p{number}"} for number in range(400)], "more than 1,000 characters"),
+        (
+            [{"spec": f"%p{number}"} for number in range(400)],
+            "more than 1,000 characters",
+        ),
     ],
 )
 def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
-    """A toolchain that cannot be read is left out with a note; only specs that name it fail."""
-    text = json.dumps({"spack": {"specs": ["b", "a %x"], "toolchains": {"x": toolchain}}})
+    """A toolchain that cannot be read is left out with a note; only specs that name it
+    fail.
+    """
+    text = json.dumps(
+        {"spack": {"specs": ["b", "a %x"], "toolchains": {"x": toolchain}}}
+    )
     found = read_environment(text.encode(), "-")
 
     assert [each.error is None for each in found.specs] == [True, False]

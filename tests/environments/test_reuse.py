@@ -5,27 +5,37 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.model import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.model import (
+    Environment,
+    Surroundings,
+    UnreadableEnvironment,
+)
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules, SpecFilter
 from tests.indexes import hash_of, lock_of, node
 
 
-def read(environment: dict[str, Any], files: dict[str, bytes] | None = None) -> Environment:
+def read(
+    environment: dict[str, Any], files: dict[str, bytes] | None = None
+) -> Environment:
     """Return an environment that refers to files by their paths."""
     text = json.dumps({"spack": {"specs": ["app"], **environment}})
     around = Surroundings(open=(files or {}).get)
     return read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
 
 
-def rules_of(environment: dict[str, Any], files: dict[str, bytes] | None = None) -> ReuseRules:
+def rules_of(
+    environment: dict[str, Any], files: dict[str, bytes] | None = None
+) -> ReuseRules:
     """Return the rules of the first spec of an environment."""
     return read(environment, files).specs[0].reuse
 
 
 def texts(filter: SpecFilter) -> tuple[list[str], list[str]]:
     """Return the texts of the specs that a filter includes and excludes."""
-    return [query.text for query in filter.include], [query.text for query in filter.exclude]
+    return [query.text for query in filter.include], [
+        query.text for query in filter.exclude
+    ]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +46,11 @@ def texts(filter: SpecFilter) -> tuple[list[str], list[str]]:
         ("dependencies", "local buildcache external", False),
         ({}, "local buildcache external", True),
         ({"roots": False}, "local buildcache external", False),
-        ({"roots": True, "from": [{"type": "buildcache"}]}, "buildcache external", True),
+        (
+            {"roots": True, "from": [{"type": "buildcache"}]},
+            "buildcache external",
+            True,
+        ),
         ({"from": [{"type": "external"}, {"type": "local"}]}, "external local", True),
         ({"from": []}, "external", True),
         (None, "local buildcache external", True),
@@ -68,7 +82,9 @@ def test_a_source_has_the_common_filters_or_its_own() -> None:
 
 
 def test_the_lockfile_of_an_environment_is_a_source() -> None:
-    """Its hashes are read; one that cannot be opened has a note; one without a path has none."""
+    """Its hashes are read; one that cannot be opened has a note; one without a path has
+    none.
+    """
     sources = [
         {"type": "environment", "path": "../other"},
         {"type": "environment", "path": "named"},
@@ -95,7 +111,9 @@ def test_mixed_compilers(mixing: Any, allowed: frozenset[str] | None) -> None:
 
 
 def test_mirrors_with_a_filter() -> None:
-    """Filters below `fetch` replace those of the mirror; mirrors without one are left out."""
+    """Filters below `fetch` replace those of the mirror; mirrors without one are left
+    out.
+    """
     mirrors = {
         "all": "https://a.example",
         "some": {"url": "https://b.example", "exclude_binary": ["hdf5", "%fortran"]},
@@ -115,7 +133,9 @@ def test_mirrors_with_a_filter() -> None:
 
 
 def test_included_files_set_reuse() -> None:
-    """A `concretizer.yaml` of a folder counts, and the environment's own setting replaces it."""
+    """A `concretizer.yaml` of a folder counts, and the environment's own setting
+    replaces it.
+    """
     files: Any = {
         "/scope": {
             "concretizer.yaml": b"concretizer: {reuse: dependencies, compiler_mixing: false}",
@@ -135,7 +155,10 @@ def test_a_group_may_have_its_own_settings() -> None:
     group = {
         "group": "g",
         "specs": ["b"],
-        "override": {"concretizer": {"reuse": False}, "packages": {"b": {"require": "+x"}}},
+        "override": {
+            "concretizer": {"reuse": False},
+            "packages": {"b": {"require": "+x"}},
+        },
     }
     first, second = read({"specs": ["a", group]}).specs
 
@@ -150,11 +173,16 @@ def test_a_group_may_have_its_own_settings() -> None:
         ({"reuse": "sometimes"}, "'sometimes' is not a value of reuse:"),
         ({"reuse": ["hdf5"]}, "expected true, false, dependencies, or a mapping"),
         ({"reuse": {"from": [{"include": []}]}}, "expected the key type:"),
-        ({"reuse": {"from": [{"type": "mirror"}]}}, "'mirror': expected one of local, buildcache"),
+        (
+            {"reuse": {"from": [{"type": "mirror"}]}},
+            "'mirror': expected one of local, buildcache",
+        ),
         ({"reuse": {"exclude": ["@@"]}}, "'@@' is not a spec"),
     ],
 )
-def test_settings_that_cannot_be_read(concretizer: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_read(
+    concretizer: dict[str, Any], message: str
+) -> None:
     """The fault names what is wrong and what is expected."""
     with pytest.raises(UnreadableEnvironment, match=message):
         read({"concretizer": concretizer})

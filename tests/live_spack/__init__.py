@@ -1,1 +1,3 @@
-"""How `make test-spack` reads our answers and judges them; the comparison itself needs a Spack."""
+"""How `make test-spack` reads our answers and judges them; the comparison itself needs
+a Spack.
+"""

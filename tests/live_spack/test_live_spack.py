@@ -12,8 +12,12 @@ from tests.commands import run
 
 
 def test_commands_are_all_lines_after_the_table(samples_file: Path) -> None:
-    """Only the lines to paste are taken from an answer: each is a comment or a command."""
-    lines = printed_commands(run("find", "py-mpi4py@3", samples_file, "--install").stdout)
+    """Only the lines to paste are taken from an answer: each is a comment or a
+    command.
+    """
+    lines = printed_commands(
+        run("find", "py-mpi4py@3", samples_file, "--install").stdout
+    )
     assert len(lines) >= 2
     for line in lines:
         assert line.startswith(("# ", "spack ", "yes | spack "))
@@ -39,12 +43,16 @@ def test_an_answer_without_commands_has_none(samples_file: Path) -> None:
 def test_a_status_is_right_if_spack_does_the_same(
     status: str, is_taken: bool, is_right: bool
 ) -> None:
-    """Only `binary` says that Spack takes a binary, and `unknown` is wrong where Spack decides."""
+    """Only `binary` says that Spack takes a binary, and `unknown` is wrong where Spack
+    decides.
+    """
     assert agrees(status, is_taken=is_taken, may_be_unknown=False) is is_right
 
 
 def test_unknown_is_right_where_the_settings_do_not_decide() -> None:
-    """There, and only there, `unknown` is no mistake; what is said must still be true."""
+    """There, and only there, `unknown` is no mistake; what is said must still be
+    true.
+    """
     assert agrees("unknown", is_taken=False, may_be_unknown=True)
     assert not agrees("binary", is_taken=False, may_be_unknown=True)
 

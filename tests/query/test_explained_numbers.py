@@ -1,4 +1,6 @@
-"""The numbers of explanations about compiler flags, and about parts with the same name."""
+"""The numbers of explanations about compiler flags, and about parts with the same
+name.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -20,10 +22,37 @@ from tests.indexes import FLAGS, edge, hash_of, index, node, record
 # A package, a variant, a compiler and a target are called x, gcc or zen3.
 DEPENDENCIES = ("x", "gcc", "zen3")
 PARTS = [
-    *("@6", "@1.0", "+x", "~x", "+gcc", "~gcc", "+zen3", "~zen3", "target=zen3", "os=rhel9"),
+    *(
+        "@6",
+        "@1.0",
+        "+x",
+        "~x",
+        "+gcc",
+        "~gcc",
+        "+zen3",
+        "~zen3",
+        "target=zen3",
+        "os=rhel9",
+    ),
     *("cflags=-O2", "fflags=-O2", "ldflags=-O3", 'cflags="-O2 -g"', "namespace=own"),
-    *("%gcc", "%gcc@6", "%gcc@1.0", "%x", "%x@6", "%x@6+x", "^x", "^x@6~x", "^zen3@6", "%c=gcc@6"),
-    *("^gcc@6 fflags=-O2", "%gcc@6 cflags=-O2", "^x cflags=-O3 ldflags=-O2", "^zen3~zen3"),
+    *(
+        "%gcc",
+        "%gcc@6",
+        "%gcc@1.0",
+        "%x",
+        "%x@6",
+        "%x@6+x",
+        "^x",
+        "^x@6~x",
+        "^zen3@6",
+        "%c=gcc@6",
+    ),
+    *(
+        "^gcc@6 fflags=-O2",
+        "%gcc@6 cflags=-O2",
+        "^x cflags=-O3 ldflags=-O2",
+        "^zen3~zen3",
+    ),
 ]
 
 
@@ -67,7 +96,9 @@ def lookups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lookups]:
                 virtuals = ("c",) if name == "gcc" else ()
                 types = ("build",) if number % 2 else ("build", "link")
                 dependency_hash = hash_of(f"{name}{number % 4}")
-                edges.append(edge(name, *types, virtuals=virtuals) | {"hash": dependency_hash})
+                edges.append(
+                    edge(name, *types, virtuals=virtuals) | {"hash": dependency_hash}
+                )
         nodes.append(spec("app", number, *edges))
     source = folder / "index.json"
     source.write_bytes(index(*map(record, nodes)))
@@ -85,7 +116,9 @@ def lookups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lookups]:
 def test_an_explained_number_is_that_of_find(
     lookups: Lookups, package: str, parts: list[str]
 ) -> None:
-    """Each proposed spec has as many configurations as `find` has, and only drops what it says."""
+    """Each proposed spec has as many configurations as `find` has, and only drops what
+    it says.
+    """
     # Constraints behind a dependency belong to it, so that the dependencies come last.
     ordered = sorted(parts, key=lambda part: part[0] in "%^")
     try:
@@ -102,7 +135,9 @@ def test_an_explained_number_is_that_of_find(
     every = [condition.text for condition in question.conditions]
     for answer in why.without:
         proposed = question_of(lookups, parse_query(answer.spec)).conditions
-        assert len(matching(lookups, proposed).ids) == answer.configurations, answer.sentence
+        assert len(matching(lookups, proposed).ids) == answer.configurations, (
+            answer.sentence
+        )
         if answer.target is None:
             left_out = {condition.text for condition in answer.left_out}
             remaining = [text for text in every if text not in left_out]

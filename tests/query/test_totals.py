@@ -50,12 +50,16 @@ def build_kind(kind: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["cache", "installation", "history", "all"])
 def test_a_count_is_the_same_wherever_it_is_shown(kind: str, tmp_path: Path) -> None:
-    """In `info`, on the first page, in the list of releases, in `stacks` and in `builds`."""
+    """In `info`, on the first page, in the list of releases, in `stacks` and in
+    `builds`.
+    """
     file = build_kind(kind, tmp_path)
     counts = info(file)
     with opened(file) as lookups:
         totals = read_totals(lookups.conn)._asdict()
-        (builds,) = lookups.conn.execute("SELECT count(*) FROM builds WHERE NOT is_gone").fetchone()
+        (builds,) = lookups.conn.execute(
+            "SELECT count(*) FROM builds WHERE NOT is_gone"
+        ).fetchone()
     assert {name: counts[name] for name in totals} == totals
     assert counts["specs"] == builds
     releases = json.loads(run("releases", file, "--json").stdout)

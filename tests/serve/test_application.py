@@ -1,4 +1,6 @@
-"""The rules of a server: which names it answers to, and what it notes for its parent."""
+"""The rules of a server: which names it answers to, and what it notes for its
+parent.
+"""
 
 import mmap
 import socket
@@ -49,7 +51,9 @@ def test_only_names_of_this_machine_are_answered(header: str, is_known: bool) ->
 
 @given(st.binary(max_size=2 * NOTE_BYTES))
 def test_a_note_is_read_as_it_was_written(request: bytes) -> None:
-    """A request, or the beginning of a long one, reaches the process that shares the memory."""
+    """A request, or the beginning of a long one, reaches the process that shares the
+    memory.
+    """
     shared = mmap.mmap(-1, NOTE_BYTES)
     write_note(shared, request)
     text, _ = read_note(shared)

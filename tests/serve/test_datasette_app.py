@@ -1,4 +1,6 @@
-"""The Datasette of a server process: settings, metadata and plugins, and what it refuses."""
+"""The Datasette of a server process: settings, metadata and plugins, and what it
+refuses.
+"""
 
 import json
 from hashlib import sha256
@@ -33,8 +35,12 @@ def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["каталог", "a b?c=d", "50%25#x", "spack-cache"])
-async def test_a_file_may_have_any_name(name: str, samples_file: Path, tmp_path: Path) -> None:
-    """Pages, rows and the download work, and the download has the bytes of its entity tag."""
+async def test_a_file_may_have_any_name(
+    name: str, samples_file: Path, tmp_path: Path
+) -> None:
+    """Pages, rows and the download work, and the download has the bytes of its entity
+    tag.
+    """
     file = tmp_path / f"{name}.db"
     file.write_bytes(samples_file.read_bytes())
     client = served(file, SiteOptions()).client
@@ -52,7 +58,9 @@ async def test_a_file_may_have_any_name(name: str, samples_file: Path, tmp_path:
 async def test_logins_hold_in_every_process(
     samples_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options have one secret for all that is made from them; the environment may set it."""
+    """Options have one secret for all that is made from them; the environment may set
+    it.
+    """
     options = SiteOptions()
     first, second = served(samples_file, options), served(samples_file, options)
     assert second.unsign(first.sign("a")) == "a"
@@ -61,7 +69,9 @@ async def test_logins_hold_in_every_process(
 
 
 def test_settings_are_those_of_the_site(samples_file: Path) -> None:
-    """Datasette gets each setting, and visitors' SQL is on unless it is switched off."""
+    """Datasette gets each setting, and visitors' SQL is on unless it is switched
+    off.
+    """
     on = served(samples_file, SiteOptions())
     off = served(samples_file, SiteOptions(sql=False))
 
@@ -71,7 +81,9 @@ def test_settings_are_those_of_the_site(samples_file: Path) -> None:
 
 
 def test_both_settings_files_say_the_same() -> None:
-    """Datasette 0.65 and 1.0 read different files of a folder, and find the same in them."""
+    """Datasette 0.65 and 1.0 read different files of a folder, and find the same in
+    them.
+    """
     for_065 = json.loads((site_folder() / "settings.json").read_text(encoding="utf-8"))
 
     assert for_065 == site_settings()
@@ -111,15 +123,23 @@ def register_routes():
         ("settings: [a]", "expected a mapping.*settings"),
         ("databases:", "expected a mapping.*databases"),
         ("[title]", "expected a mapping"),
-        ("databases: {spack-cache: {queries: [select 1]}}", "expected a mapping.*queries"),
-        ("databases: {a: {tables: {packages: {plugins: no}}}}", "expected a mapping.*plugins"),
+        (
+            "databases: {spack-cache: {queries: [select 1]}}",
+            "expected a mapping.*queries",
+        ),
+        (
+            "databases: {a: {tables: {packages: {plugins: no}}}}",
+            "expected a mapping.*plugins",
+        ),
         ("allow: 3", r"Expected `bool \| object \| null`.*allow"),
         ("databases: {a: {allow_sql: maybe}}", "allow_sql"),
         ("databases: {a: {tables: {allow: {allow: [root]}}}}", "allow"),
         ("databases: {a: {queries: {b: {sql: c, allow: 3}}}}", r"queries.*allow"),
     ],
 )
-def test_metadata_of_another_shape_is_refused(text: str, message: str, tmp_path: Path) -> None:
+def test_metadata_of_another_shape_is_refused(
+    text: str, message: str, tmp_path: Path
+) -> None:
     """Sections and permissions that Datasette cannot read are named, with the file."""
     (tmp_path / "m.yml").write_text(text)
     with pytest.raises(DatabaseError, match=rf"m\.yml: .*{message}"):
@@ -137,7 +157,9 @@ def test_names_in_metadata_may_be_any_word(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.asyncio
 async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> None:
-    """Metadata, settings, plugins and the base of addresses are merged with those of the site."""
+    """Metadata, settings, plugins and the base of addresses are merged with those of
+    the site.
+    """
     (tmp_path / "m.yml").write_text(METADATA)
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "titled.py").write_text(PLUGIN)

@@ -36,8 +36,12 @@ def register_routes():
 """
 
 
-@given(st.lists(st.tuples(st.sampled_from(RequestClass), st.integers(0, 999)), max_size=20))
-def test_every_request_is_counted_once(requests: list[tuple[RequestClass, int]]) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from(RequestClass), st.integers(0, 999)), max_size=20)
+)
+def test_every_request_is_counted_once(
+    requests: list[tuple[RequestClass, int]],
+) -> None:
     """Whatever the status is, and although rows pass from process to process."""
     counters = Counters(workers=1)
     for request_class, status in requests:
@@ -113,7 +117,9 @@ def test_without_the_client_a_sentence_says_so(
 
 
 @pytest.fixture
-def server(samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(
+    samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Server]:
     """A server with the client, below a base, with a page that hangs."""
     libraries = tmp_path / "libraries"
     install_plugins(libraries, "prometheus-client")

@@ -1,4 +1,6 @@
-"""The database of a server process: what it refuses, and how it notices another file."""
+"""The database of a server process: what it refuses, and how it notices another
+file.
+"""
 
 import asyncio
 import json
@@ -49,7 +51,9 @@ def served(old: Path, tmp_path: Path) -> Served:
 
 def get(served: Served, path: str, **headers: str) -> httpx.Response:
     """Return the response of the Datasette that is served."""
-    response: httpx.Response = asyncio.run(served.datasette.client.get(path, headers=headers))
+    response: httpx.Response = asyncio.run(
+        served.datasette.client.get(path, headers=headers)
+    )
     return response
 
 
@@ -70,7 +74,11 @@ def test_a_stale_inspect_file_is_not_believed(old: Path) -> None:
     inspected["spack-cache"]["hash"] = "0" * 64
     inspected["spack-cache"]["tables"]["specs"]["count"] = 999
     inspect_path(old).write_text(json.dumps(inspected), encoding="utf-8")
-    counts = Served(old, SiteOptions()).datasette.get_database("spack-cache").cached_table_counts
+    counts = (
+        Served(old, SiteOptions())
+        .datasette.get_database("spack-cache")
+        .cached_table_counts
+    )
 
     assert counts["specs"] == 1
 
@@ -94,7 +102,9 @@ def test_a_file_that_is_moved_there_is_opened(
 def test_another_file_is_refused_once(
     content: bytes | None, served: Served, new: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be served, or a missing file, is one line of log, and the old one is shown."""
+    """What cannot be served, or a missing file, is one line of log, and the old one is
+    shown.
+    """
     bad = served.path.with_name("bad")
     bad.write_bytes(new.read_bytes()[:-3000] if content is None else content)
     bad.replace(served.path)
@@ -138,7 +148,9 @@ def test_a_file_that_is_overwritten_is_closed_until_it_is_whole(
 
 
 def test_a_range_is_of_the_file_of_its_tag(served: Served, new: Path) -> None:
-    """Even between the move and the next look, a download has the bytes that it was tagged for."""
+    """Even between the move and the next look, a download has the bytes that it was
+    tagged for.
+    """
     old = served.path.read_bytes()
     first = get(served, "/spack-cache.db", Range="bytes=0-99")
     new.replace(served.path)
@@ -172,9 +184,13 @@ def refusal(file: Path) -> str:
 def test_a_damaged_file_is_refused(
     start: int, new: bytes, message: str, samples_file: Path, tmp_path: Path
 ) -> None:
-    """A file that is cut off, overwritten, or of another kind is refused before it is served."""
+    """A file that is cut off, overwritten, or of another kind is refused before it is
+    served.
+    """
     data, copy = samples_file.read_bytes(), tmp_path / "damaged.db"
-    copy.write_bytes(data[:start] + new + (data[start + len(new) :] if start > 0 else b""))
+    copy.write_bytes(
+        data[:start] + new + (data[start + len(new) :] if start > 0 else b"")
+    )
     assert message in refusal(copy)
 
 

@@ -1,4 +1,6 @@
-"""`serve` as a process: signals, crowds of visitors, and a file that is built anew meanwhile."""
+"""`serve` as a process: signals, crowds of visitors, and a file that is built anew
+meanwhile.
+"""
 
 import os
 import re
@@ -29,7 +31,8 @@ pytestmark = pytest.mark.slow
 # Datasette 1.0 has an address for SQL, to which it leads from the old one.
 SQL = f"/spack-cache{'' if hasattr(Datasette, 'metadata') else '/-/query'}.json?_shape=arrays&sql="
 ENDLESS = (
-    f"{SQL}WITH+RECURSIVE+n(x)+AS+(SELECT+1+UNION+ALL+SELECT+x%2B1+FROM+n)+SELECT+count(*)+FROM+n"
+    f"{SQL}WITH+RECURSIVE+n(x)+AS+(SELECT+1+UNION+ALL+SELECT+x%2B1+FROM+n)"
+    "+SELECT+count(*)+FROM+n"
 )
 STREAM = "/spack-cache/spec_variants.csv?_stream=on&_size=1"
 HANGING = """
@@ -55,7 +58,9 @@ BIG = 20_000_000
 
 
 def padded(samples_file: Path, folder: Path) -> Path:
-    """Return a copy in a folder of its own, larger than what the system takes in unread."""
+    """Return a copy in a folder of its own, larger than what the system takes in
+    unread.
+    """
     copy = folder / "served" / "samples.db"
     copy.parent.mkdir()
     shutil.copy(samples_file, copy)
@@ -79,7 +84,9 @@ def server(file: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def shared(samples_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def shared(
+    samples_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     """A server that tests leave as it was."""
     with serving(padded(samples_file, tmp_path_factory.mktemp("shared"))) as running:
         yield running
@@ -87,7 +94,11 @@ def shared(samples_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def litter(folder: Path) -> set[str]:
     """What servers have put into a folder."""
-    return {each.name for each in folder.iterdir() if not each.name.endswith((".log", ".db"))}
+    return {
+        each.name
+        for each in folder.iterdir()
+        if not each.name.endswith((".log", ".db"))
+    }
 
 
 def test_work_stops_when_visitors_go(shared: Server) -> None:
@@ -108,10 +119,13 @@ def test_work_stops_when_visitors_go(shared: Server) -> None:
 
 
 def test_sigterm_ends_it_with_work_under_way(server: Server, file: Path) -> None:
-    """With streams, statements and stalled downloads under way it ends, and nothing is left."""
+    """With streams, statements and stalled downloads under way it ends, and nothing is
+    left.
+    """
     with ExitStack() as stack:
         downloads = [
-            stack.enter_context(server.visit("/spack-cache.db", buffer=SMALL)) for _ in range(2)
+            stack.enter_context(server.visit("/spack-cache.db", buffer=SMALL))
+            for _ in range(2)
         ]
         for each in downloads:
             assert server.status_of(each) == 200
@@ -124,7 +138,9 @@ def test_sigterm_ends_it_with_work_under_way(server: Server, file: Path) -> None
 
 
 def test_a_server_that_is_killed_leaves_nothing(file: Path) -> None:
-    """After `kill -9` no file is left, and the processes that it started end by themselves."""
+    """After `kill -9` no file is left, and the processes that it started end by
+    themselves.
+    """
     with serving(file) as server:
         workers = server.workers()
         server.end(signal.SIGKILL)
@@ -134,7 +150,9 @@ def test_a_server_that_is_killed_leaves_nothing(file: Path) -> None:
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
 def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
-    """Ctrl-C, a terminal that closes: nothing answers, nothing is left, and the log is quiet."""
+    """Ctrl-C, a terminal that closes: nothing answers, nothing is left, and the log is
+    quiet.
+    """
     window, terminal = os.openpty()
     with serving(file, terminal=terminal) as server:
         os.close(terminal)
@@ -154,7 +172,9 @@ def named(folder: Path, name: str) -> Path:
 
 
 def test_a_new_database_is_shown_by_the_next_request(tmp_path: Path) -> None:
-    """Under load, no request fails, and after `mv` every answer is of the new content."""
+    """Under load, no request fails, and after `mv` every answer is of the new
+    content.
+    """
     file = tmp_path / "served" / "x.db"
     file.parent.mkdir()
     shutil.copy(named(tmp_path, "old-one"), file)
@@ -172,7 +192,9 @@ def test_a_new_database_is_shown_by_the_next_request(tmp_path: Path) -> None:
 
 
 def test_a_process_that_starts_later_shows_what_the_others_show(tmp_path: Path) -> None:
-    """After a bad file, and after all processes were killed, the last good content is shown."""
+    """After a bad file, and after all processes were killed, the last good content is
+    shown.
+    """
     file = tmp_path / "served" / "x.db"
     file.parent.mkdir()
     shutil.copy(named(tmp_path, "old-one"), file)
@@ -181,22 +203,36 @@ def test_a_process_that_starts_later_shows_what_the_others_show(tmp_path: Path) 
         assert server.get("/package/new-one").status_code == 200
         # The parent opens the new one, too, and starts all processes again.
         first = set(server.workers())
-        eventually(lambda: first.isdisjoint(server.workers()) and len(server.workers()) == 2)
+        eventually(
+            lambda: first.isdisjoint(server.workers()) and len(server.workers()) == 2
+        )
         file.unlink()
         before = set(server.workers())
         for pid in before:
             os.kill(pid, signal.SIGKILL)
-        eventually(lambda: before.isdisjoint(server.workers()) and len(server.workers()) == 2)
-        statuses = [server.get(f"/package/{name}-one").status_code for name in ("new", "old")]
+        eventually(
+            lambda: before.isdisjoint(server.workers()) and len(server.workers()) == 2
+        )
+        statuses = [
+            server.get(f"/package/{name}-one").status_code for name in ("new", "old")
+        ]
         assert statuses == [200, 404]
         assert server.log.read_text().count("there is no such file any more") == 1
 
 
 def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -> None:
-    """Its visitor reads why, the log has the address, and others are answered meanwhile."""
+    """Its visitor reads why, the log has the address, and others are answered
+    meanwhile.
+    """
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "hanging.py").write_text(HANGING)
-    options = ("--plugins-dir", str(tmp_path / "plugins"), "--workers", "2", "--access-log")
+    options = (
+        "--plugins-dir",
+        str(tmp_path / "plugins"),
+        "--workers",
+        "2",
+        "--access-log",
+    )
     with serving(file, *options) as server:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(server.get, "/hang?a=b")
@@ -205,7 +241,9 @@ def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -
         assert hanging.result().status_code == 503
         assert "took too long" in hanging.result().text
         eventually(lambda: "ended process" in server.log.read_text())
-        lines = [line for line in server.log.read_text().splitlines() if "/hang?a=b" in line]
+        lines = [
+            line for line in server.log.read_text().splitlines() if "/hang?a=b" in line
+        ]
         ended = [line for line in lines if "ended process" in line]
         assert len(ended) == 1
         assert ended[0].endswith(": GET /hang?a=b")
@@ -213,22 +251,40 @@ def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -
         assert re.search(r'"GET / HTTP/1.1" 200 \d+ms \d+', server.log.read_text())
 
 
-def test_a_plugin_that_fails_is_named_before_anybody_is_served(file: Path, tmp_path: Path) -> None:
+def test_a_plugin_that_fails_is_named_before_anybody_is_served(
+    file: Path, tmp_path: Path
+) -> None:
     """Its hook `startup` is called first, as the command `datasette` does."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "broken.py").write_text(BROKEN_PLUGIN, encoding="utf-8")
-    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "spack_cache_db",
+        "serve",
+        str(file),
+        "--port",
+        "0",
+    ]
     outcome = completed([*command, "--plugins-dir", str(plugins)])
 
     assert outcome.returncode == 2
-    assert "a plugin fails at the first page: LookupError: no such service" in outcome.stderr
+    assert (
+        "a plugin fails at the first page: LookupError: no such service"
+        in outcome.stderr
+    )
     assert "Traceback" not in outcome.stderr
 
 
 def test_too_many_visitors_are_told_to_come_back(file: Path) -> None:
-    """With more connections than may wait, one is refused at once, and says for how long."""
-    with serving(file, "--workers", "1") as server, ThreadPoolExecutor(MOST_WAITING * 3) as pool:
+    """With more connections than may wait, one is refused at once, and says for how
+    long.
+    """
+    with (
+        serving(file, "--workers", "1") as server,
+        ThreadPoolExecutor(MOST_WAITING * 3) as pool,
+    ):
         paths = ["/find?q=%2Bmpi"] * MOST_WAITING * 3
         found = list(pool.map(server.get, paths))
     refused = [each for each in found if each.status_code == 503]
@@ -238,7 +294,9 @@ def test_too_many_visitors_are_told_to_come_back(file: Path) -> None:
 
 
 def test_only_known_names_are_answered(file: Path) -> None:
-    """A website with a name of its own that leads to this machine cannot read the server."""
+    """A website with a name of its own that leads to this machine cannot read the
+    server.
+    """
     with serving(file, "--allow-host", "hub.example.org") as server:
         for host, status in (
             ("hub.example.org", 200),
@@ -260,12 +318,18 @@ def test_only_known_names_are_answered(file: Path) -> None:
         ("http://localhost/about", "localhost"),
     ],
 )
-def test_head_has_the_status_of_get_and_no_body(shared: Server, path: str, host: str) -> None:
-    """Also where the server answers itself; `OPTIONS` names the methods of every page."""
+def test_head_has_the_status_of_get_and_no_body(
+    shared: Server, path: str, host: str
+) -> None:
+    """Also where the server answers itself; `OPTIONS` names the methods of every
+    page.
+    """
     received = {}
     for method in ("GET", "HEAD", "OPTIONS"):
         with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
-            request = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            request = (
+                f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            )
             visitor.sendall(request.encode())
             received[method] = b"".join(iter(lambda: visitor.recv(65_536), b""))
 
@@ -293,7 +357,9 @@ def test_head_has_the_status_of_get_and_no_body(shared: Server, path: str, host:
 def test_what_is_not_http_is_refused_with_the_headers_of_the_site(
     file: Path, fields: dict[str, str], status: int
 ) -> None:
-    """No cache keeps the refusal, no page frames it, and the log has one line about it."""
+    """No cache keeps the refusal, no page frames it, and the log has one line about
+    it.
+    """
     with serving(file) as server:
         answer = server.get("/", **fields)
         lines = server.log.read_text().splitlines()
@@ -308,8 +374,18 @@ def test_what_is_not_http_is_refused_with_the_headers_of_the_site(
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_reader_of_the_log_may_leave(file: Path, workers: str) -> None:
-    """`serve | head -1` goes on serving, without a word about each line that nobody reads."""
-    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0"]
+    """`serve | head -1` goes on serving, without a word about each line that nobody
+    reads.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "spack_cache_db",
+        "serve",
+        str(file),
+        "--port",
+        "0",
+    ]
     command += ["--workers", workers]
     with subprocess.Popen(
         command,
@@ -319,7 +395,11 @@ def test_a_reader_of_the_log_may_leave(file: Path, workers: str) -> None:
         env={**os.environ, "TMPDIR": str(file.parent)},
     ) as process:
         assert process.stdout is not None
-        url = next(each for each in process.stdout.readline().split() if each.startswith("http"))
+        url = next(
+            each
+            for each in process.stdout.readline().split()
+            if each.startswith("http")
+        )
         process.stdout.close()
         for _ in range(3):
             assert httpx.get(url, timeout=PATIENCE, verify=False).status_code == 200
@@ -350,12 +430,19 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
 
 def test_only_the_proxy_is_believed(shared: Server, file: Path) -> None:
     """Nobody says by a header how they came, but the proxy that is named."""
-    page, forwarded = "/spack-cache/packages.json?_size=1", {"X-Forwarded-Proto": "https"}
+    page, forwarded = (
+        "/spack-cache/packages.json?_size=1",
+        {"X-Forwarded-Proto": "https"},
+    )
     with (
         serving(file, "--proxy", "127.0.0.1", "--workers", "2") as behind,
         serving(file, "--proxy", "192.0.2.1") as elsewhere,
     ):
-        for server, scheme in ((shared, "http"), (behind, "https"), (elsewhere, "http")):
+        for server, scheme in (
+            (shared, "http"),
+            (behind, "https"),
+            (elsewhere, "http"),
+        ):
             found = server.get(page, **forwarded).json()
             assert found["next_url"].startswith(f"{scheme}://127.0.0.1:{server.port}/")
 

@@ -53,7 +53,13 @@ DATASETTES = (
     "/-/plugins",
     "/-/settings",
 )
-UNKNOWN = ("/package/nope", "/spec/zzzzzzz", "/spec/not-a-hash", "/release/v9", "/stack/root")
+UNKNOWN = (
+    "/package/nope",
+    "/spec/zzzzzzz",
+    "/spec/not-a-hash",
+    "/release/v9",
+    "/stack/root",
+)
 
 
 async def get(datasette: Any, path: str, **headers: str) -> Any:

@@ -39,7 +39,9 @@ class Build:
     def in_page(self) -> list[Spec]:
         """Return the specs of this build as a page shows them."""
         seed = f"{self.package} {self.version} {self.target} {self.compiler} {self.variants}"
-        hashes = self.hashes or tuple(spec_hash(f"{seed} {each}") for each in range(self.specs))
+        hashes = self.hashes or tuple(
+            spec_hash(f"{seed} {each}") for each in range(self.specs)
+        )
         return [
             {
                 "compiler": self.compiler,
@@ -61,13 +63,36 @@ _HDF5 = ("build_system=cmake", "~cxx")
 
 BUILDS = (
     Build(
-        "hdf5", "1.14.5", variants=(*_HDF5, "+mpi"), specs=7, releases=_ALL, stacks=("e4s", "hep")
+        "hdf5",
+        "1.14.5",
+        variants=(*_HDF5, "+mpi"),
+        specs=7,
+        releases=_ALL,
+        stacks=("e4s", "hep"),
     ),
     Build("hdf5", "1.14.5", variants=(*_HDF5, "~mpi"), specs=3),
-    Build("hdf5", "1.14.5", "aarch64", variants=(*_HDF5, "+mpi"), specs=2, stacks=("e4s-arm",)),
-    Build("hdf5", "1.14.10", "zen3", variants=(*_HDF5, "+mpi"), releases=("develop-2025-04-20",)),
+    Build(
+        "hdf5",
+        "1.14.5",
+        "aarch64",
+        variants=(*_HDF5, "+mpi"),
+        specs=2,
+        stacks=("e4s-arm",),
+    ),
+    Build(
+        "hdf5",
+        "1.14.10",
+        "zen3",
+        variants=(*_HDF5, "+mpi"),
+        releases=("develop-2025-04-20",),
+    ),
     Build("hdf5", "1.9", compiler="gcc@11.4.0", os="rhel8", variants=(*_HDF5, "+mpi")),
-    Build("py-torch", "2.5.1", variants=("+cuda", "build_system=python_pip"), releases=_ALL),
+    Build(
+        "py-torch",
+        "2.5.1",
+        variants=("+cuda", "build_system=python_pip"),
+        releases=_ALL,
+    ),
     Build("py-torch", "2.5.1", variants=("~cuda", "build_system=python_pip")),
     Build("py-torchvision", "0.20.1", variants=("build_system=python_pip",)),
     Build("netcdf-c", "4.9.2", variants=("+hdf5", "build_system=cmake")),

@@ -1,4 +1,6 @@
-"""The site over an invented build cache: as a connection, in process, and as a real server."""
+"""The site over an invented build cache: as a connection, in process, and as a real
+server.
+"""
 
 import json
 import sqlite3
@@ -55,7 +57,9 @@ def lookups(conn: sqlite3.Connection) -> Lookups:
 
 
 def open_site(file: Path) -> Site:
-    """Return the site over a file, on a connection as Datasette's plugin prepares it."""
+    """Return the site over a file, on a connection as Datasette's plugin prepares
+    it.
+    """
     conn = sqlite3.connect(f"{file.as_uri()}?immutable=1", uri=True)
     conn.text_factory = lambda text: str(text, "utf-8", "replace")
     statements.restrict(conn)
@@ -100,8 +104,12 @@ def site(
     config: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Any:
-    """Return the site in process, with the real metadata, templates and settings unless given."""
-    inspected = json.loads(database.with_suffix(".inspect.json").read_text(encoding="utf-8"))
+    """Return the site in process, with the real metadata, templates and settings unless
+    given.
+    """
+    inspected = json.loads(
+        database.with_suffix(".inspect.json").read_text(encoding="utf-8")
+    )
     return Datasette(
         [] if immutable else [str(database)],
         immutables=[str(database)] if immutable else [],
@@ -130,7 +138,9 @@ def index_site(real_index_file: Path) -> Any:
 
 @pytest.fixture(scope="session")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The site over a file in which every query has more rows than one answer may hold."""
+    """The site over a file in which every query has more rows than one answer may
+    hold.
+    """
     file = built_once(tmp_path_factory, "many", build_many) / "spack-cache.db"
     # Time enough on the slowest of machines: these tests are about rows.
     return site(file, sql_time_limit_ms=20_000)

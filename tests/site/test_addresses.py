@@ -22,7 +22,10 @@ pytestmark = pytest.mark.slow
 HASH = spec_hash(MPI)
 SPELLED = (
     ("/package/Py_Torch", "/package/py-torch"),
-    ("/package/HDF5?release=Develop&host=ZEN3", "/package/hdf5?release=develop&host=zen3"),
+    (
+        "/package/HDF5?release=Develop&host=ZEN3",
+        "/package/hdf5?release=develop&host=zen3",
+    ),
     ("/package/HDF5.json", "/package/hdf5.json"),
     ("/badge/PY-TORCH.svg", "/badge/py-torch.svg"),
     ("/feed.atom?package=HDF5", "/feed.atom?package=hdf5"),
@@ -31,8 +34,14 @@ SPELLED = (
     ("/release/develop_2025_04_20", "/release/develop-2025-04-20"),
     ("/stack/E4S_arm", "/stack/e4s-arm"),
     ("/coverage/Develop?by=stack", "/coverage/develop?by=stack"),
-    ("/diff/Develop-2025-04-20...DEVELOP:E4S", "/diff/develop-2025-04-20...develop:e4s"),
-    ("/diff/V0.23.1...develop.csv?package=HDF5", "/diff/v0.23.1...develop.csv?package=hdf5"),
+    (
+        "/diff/Develop-2025-04-20...DEVELOP:E4S",
+        "/diff/develop-2025-04-20...develop:e4s",
+    ),
+    (
+        "/diff/V0.23.1...develop.csv?package=HDF5",
+        "/diff/v0.23.1...develop.csv?package=hdf5",
+    ),
     ("/diff?old=DEVELOP&new=v0.23.1", "/diff?old=develop&new=v0.23.1"),
     ("/packages?host=Zen3&has=X86-64-v3", "/packages?host=zen3&has=x86_64_v3"),
     ("/packages.json?stack=E4S", "/packages.json?stack=e4s"),
@@ -44,7 +53,10 @@ SPELLED = (
         "/spack-cache/builds.json?package__exact=hdf5",
     ),
     (f"/spack-cache/specs?hash={HASH.upper()}", f"/spack-cache/specs?hash={HASH}"),
-    ("/spack-cache/most_hashes?package=+HDF5+", "/spack-cache/most_hashes?package=hdf5"),
+    (
+        "/spack-cache/most_hashes?package=+HDF5+",
+        "/spack-cache/most_hashes?package=hdf5",
+    ),
     ("/spack-cache/packages?name=Py_Torch", "/spack-cache/packages?name=py-torch"),
     ("/spack-cache/host_builds?host=ZEN3", "/spack-cache/host_builds?host=zen3"),
 )
@@ -53,7 +65,9 @@ SPELLED = (
 @pytest.mark.asyncio
 @pytest.mark.parametrize("base_url", ["/", "/cache/"])
 async def test_other_spellings_lead_to_the_name(database: Path, base_url: str) -> None:
-    """Every kind of address with a name redirects for good, and the name's own does not."""
+    """Every kind of address with a name redirects for good, and the name's own does
+    not.
+    """
     served = site(database, base_url=base_url)
     for spelled, address in SPELLED:
         answer = await get(served, spelled)
@@ -73,8 +87,12 @@ async def test_other_spellings_lead_to_the_name(database: Path, base_url: str) -
         ("/diff?old=&new=&stack=e4s", "/diff?stack=e4s"),
     ],
 )
-async def test_addresses_have_no_empty_fields(datasette: Any, address: str, clean: str) -> None:
-    """A form sends the fields that nobody filled in; the page leads to the address without."""
+async def test_addresses_have_no_empty_fields(
+    datasette: Any, address: str, clean: str
+) -> None:
+    """A form sends the fields that nobody filled in; the page leads to the address
+    without.
+    """
     answer = await get(datasette, address)
 
     assert (answer.status_code, answer.headers["location"]) == (302, clean)
@@ -84,7 +102,9 @@ async def test_addresses_have_no_empty_fields(datasette: Any, address: str, clea
 
 @pytest.mark.asyncio
 async def test_who_may_not_view_learns_no_name(database: Path) -> None:
-    """Where a visitor may not view the database, names are answered as other texts are."""
+    """Where a visitor may not view the database, names are answered as other texts
+    are.
+    """
     served = closed(database, "databases", "spack-cache", to=False)
     data = ("builds", "most_hashes")
     paths = [f"/spack-cache/{name}.json?package={{}}" for name in data]
@@ -125,12 +145,21 @@ async def test_a_misspelt_field_is_refused(datasette: Any) -> None:
 async def test_fields_of_other_sites_are_ignored_by_pages(
     datasette: Any, path: str, status: int
 ) -> None:
-    """Pages ignore what links of other sites add; programs that ask for data are told."""
+    """Pages ignore what links of other sites add; programs that ask for data are
+    told.
+    """
     assert (await get(datasette, path)).status_code == status
 
 
 FIELDS = (
-    *("{0}=x", "{0}__contains=x", "_sort={0}", "_sort_desc={0}", "_col={0}", "_nocol={0}"),
+    *(
+        "{0}=x",
+        "{0}__contains=x",
+        "_sort={0}",
+        "_sort_desc={0}",
+        "_col={0}",
+        "_nocol={0}",
+    ),
     *("_facet={0}", "_facet_array={0}", "_facet_date={0}", '_facet={{"simple":"{0}"}}'),
 )
 
@@ -140,14 +169,21 @@ FIELDS = (
 async def test_a_misspelt_column_is_refused(
     datasette: Any, conn: sqlite3.Connection, field: str
 ) -> None:
-    """On tables and views by turns, in each form, wherever a column stands in the address."""
+    """On tables and views by turns, in each form, wherever a column stands in the
+    address.
+    """
     tables = (*VIEWS, *(each.name for each in TABLES))
     for number, table in enumerate(tables[FIELDS.index(field) % 5 :: 5]):
         end = ("", ".json", ".csv")[number % 3]
-        columns = [row[1] for row in conn.execute(f"SELECT * FROM pragma_table_info('{table}')")]
+        columns = [
+            row[1]
+            for row in conn.execute(f"SELECT * FROM pragma_table_info('{table}')")
+        ]
         column = max(columns, key=len)
         wrong = f"{column[:-1]}zz"
-        answer = await get(datasette, f"/spack-cache/{table}{end}?{field.format(wrong)}")
+        answer = await get(
+            datasette, f"/spack-cache/{table}{end}?{field.format(wrong)}"
+        )
         assert answer.status_code == 400, table
         said = answer.text.replace("&#39;", "'")
         assert f"{table} has no column '{wrong}'; close: " in said, said[-500:]
@@ -159,10 +195,19 @@ async def test_a_misspelt_column_is_refused(
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("builds{}?package__contians=x", "no filter is called 'contians'; close: contains"),
-        ("packages{}?_search_token=x", "has no field '_search_token'; close: _search_tokens"),
+        (
+            "builds{}?package__contians=x",
+            "no filter is called 'contians'; close: contains",
+        ),
+        (
+            "packages{}?_search_token=x",
+            "has no field '_search_token'; close: _search_tokens",
+        ),
         ("builds{}?_search=x", "builds has no full-text search"),
-        ("most_hashes{}?pakage=hdf5", "this query has no field 'pakage'; close: package"),
+        (
+            "most_hashes{}?pakage=hdf5",
+            "this query has no field 'pakage'; close: package",
+        ),
     ],
 )
 async def test_what_a_table_or_query_cannot_do_is_refused(

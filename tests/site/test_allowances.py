@@ -1,4 +1,6 @@
-"""site.allowances: what other plugins may do here; without a configuration it is nothing."""
+"""site.allowances: what other plugins may do here; without a configuration it is
+nothing.
+"""
 
 import re
 import shutil
@@ -28,7 +30,15 @@ pytestmark = pytest.mark.slow
 OPEN = {"open_paths": ["/-/wrapped"], "csp": {"script-src": ["'unsafe-eval'"]}}
 DOUBLED = f"{SQL}.json?sql=select+twice(21)+as+answer&_shape=array"
 PLUGINS = (
-    *("auth-passwords", "block-robots", "copyable", "dashboards", "graphql", "jellyfish", "mcp"),
+    *(
+        "auth-passwords",
+        "block-robots",
+        "copyable",
+        "dashboards",
+        "graphql",
+        "jellyfish",
+        "mcp",
+    ),
     *("schema-versions", "search-all", "vega"),
 )
 SECRET_HASH = (
@@ -36,7 +46,9 @@ SECRET_HASH = (
     "$FvQEHWMolaahZgSaNQB5/268tIsOTC0ZY225xngCZ2s="
 )
 """Of the password `secret`, as the plugin for passwords makes it."""
-PASSWORDS = "  datasette-auth-passwords: {staff_password_hash: {$env: STAFF_PASSWORD_HASH}}"
+PASSWORDS = (
+    "  datasette-auth-passwords: {staff_password_hash: {$env: STAFF_PASSWORD_HASH}}"
+)
 
 DASHBOARDS = """
   datasette-dashboards:
@@ -51,7 +63,9 @@ DASHBOARDS = """
           display: {field: binaries}
 """
 APART = "apart"
-"""The folder of a plugin that is not loaded with the others, because it changes addresses."""
+"""The folder of a plugin that is not loaded with the others, because it changes
+addresses.
+"""
 MCP_VERSION = "2026-07-28"
 """The first version of the Model Context Protocol without sessions."""
 
@@ -84,7 +98,9 @@ class Mine:
 
         async def own_head(datasette: Any, request: Any) -> Any:
             template = datasette.jinja_env.from_string(OWN_HEAD)
-            return Response.html(await datasette.render_template(template, request=request))
+            return Response.html(
+                await datasette.render_template(template, request=request)
+            )
 
         return [
             (r"^/-/mine(/more)?$", page),
@@ -114,7 +130,9 @@ class Mine:
 
     @hook
     def asgi_wrapper(self) -> Any:
-        """Have responses with data cached, and answer an address that is not registered."""
+        """Have responses with data cached, and answer an address that is not
+        registered.
+        """
 
         def wrap(app: Any) -> Any:
             async def wrapped(scope: Any, receive: Any, send: Any) -> None:
@@ -157,8 +175,12 @@ def allowing(database: Path, config: object) -> Any:
 
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("mine")
-async def test_what_a_plugin_registers_is_open_and_datasettes_tools_are_not(database: Path) -> None:
-    """A plugin's pages take every method and are not cached, and SQL may use its functions."""
+async def test_what_a_plugin_registers_is_open_and_datasettes_tools_are_not(
+    database: Path,
+) -> None:
+    """A plugin's pages take every method and are not cached, and SQL may use its
+    functions.
+    """
     served = allowing(database, {})
     for path in ("/-/mine", "/-/mine/more", "/mine"):
         for method in ("GET", "POST"):
@@ -174,7 +196,9 @@ async def test_what_a_plugin_registers_is_open_and_datasettes_tools_are_not(data
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("mine")
 async def test_a_fault_of_a_plugin_is_not_one_of_the_address(database: Path) -> None:
-    """Its exception is an error of the server, on its own pages and on those of Datasette."""
+    """Its exception is an error of the server, on its own pages and on those of
+    Datasette.
+    """
     for path in ("/mine/broken", "/spack-cache/packages?name=zlib"):
         answer = await get(allowing(database, {}), path)
 
@@ -185,7 +209,9 @@ async def test_a_fault_of_a_plugin_is_not_one_of_the_address(database: Path) -> 
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("mine")
 async def test_wrappers_of_plugins_are_inside_the_sites(database: Path) -> None:
-    """Limits and headers hold for their responses, and they cannot have errors cached."""
+    """Limits and headers hold for their responses, and they cannot have errors
+    cached.
+    """
     closed = await get(allowing(database, {}), "/-/wrapped")
     opened = await get(allowing(database, OPEN), "/-/wrapped")
     failed = await get(allowing(database, {}), "/spack-cache/packages?no_such=1")
@@ -203,7 +229,9 @@ async def test_wrappers_of_plugins_are_inside_the_sites(database: Path) -> None:
 async def test_handlers_of_exceptions_stand_in_an_order(
     database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A plugin answers before the site does; Datasette's handler stays, and does nothing here."""
+    """A plugin answers before the site does; Datasette's handler stays, and does
+    nothing here.
+    """
     served = allowing(database, {})
     known = await get(served, "/mine/known")
     broken = await get(served, "/mine/broken")
@@ -232,7 +260,9 @@ async def test_a_page_with_a_head_of_its_own_keeps_the_styles(database: Path) ->
 async def test_sources_are_allowed_and_no_others(database: Path) -> None:
     """The policy of Datasette's pages is wider, and that of our own pages is not."""
     served = allowing(database, OPEN)
-    tables = (await get(served, "/spack-cache/packages")).headers["content-security-policy"]
+    tables = (await get(served, "/spack-cache/packages")).headers[
+        "content-security-policy"
+    ]
     home = (await get(served, "/")).headers["content-security-policy"]
     assert "script-src 'self' 'unsafe-inline' 'unsafe-eval';" in tables
     assert "object-src 'none'" in tables
@@ -259,7 +289,9 @@ def test_a_wrong_configuration_is_told(config: object, said: str) -> None:
         read_allowances(config)
 
 
-@given(st.from_regex(r"/[-/.ab]{,6}[-.ab]", fullmatch=True), st.text("/-.ab", max_size=12))
+@given(
+    st.from_regex(r"/[-/.ab]{,6}[-.ab]", fullmatch=True), st.text("/-.ab", max_size=12)
+)
 def test_a_path_opens_itself_and_what_is_below(path: str, asked: str) -> None:
     """What is open is the path, its forms such as `.json`, and paths below it."""
     expected = asked == path or asked.startswith((path + "/", path + "."))
@@ -277,11 +309,15 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.skipif(not IS_065, reason="auth-passwords and search-all are for Datasette 0.65")
+@pytest.mark.skipif(
+    not IS_065, reason="auth-passwords and search-all are for Datasette 0.65"
+)
 def test_real_plugins_work_as_documented(
     database: Path, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the documented configuration, pages, forms, SQL functions and charts work in `serve`."""
+    """With the documented configuration, pages, forms, SQL functions and charts work in
+    `serve`.
+    """
     text = (ROOT / "docs" / "site-reference.md").read_text(encoding="utf-8")
     config = tmp_path / "metadata.yml"
     documented = text.split("```yaml\n")[1].split("```")[0]
@@ -292,7 +328,10 @@ def test_real_plugins_work_as_documented(
         ask = httpx.Client(base_url=server.address, timeout=60, verify=False)
         loaded = {each["name"] for each in ask.get("/-/plugins.json").json()}
         table = ask.get("/spack-cache/packages")
-        params = {"sql": "select levenshtein_distance('hdf5', 'hdf')", "_shape": "arrays"}
+        params = {
+            "sql": "select levenshtein_distance('hdf5', 'hdf')",
+            "_shape": "arrays",
+        }
         fuzzy = ask.get("/spack-cache.json", params=params)
 
         assert {f"datasette-{each}" for each in PLUGINS} <= loaded
@@ -310,15 +349,19 @@ def test_real_plugins_work_as_documented(
         dashboard = ask.get("/-/dashboards/cache")
         assert "Binaries of the cache" in dashboard.text
         assert "/static/site.css" in dashboard.text
-        query = {"query": '{packages(filter: {name: {eq: "hdf5"}}) {nodes {name spec_count}}}'}
-        (package,) = ask.post("/graphql", json=query).json()["data"]["packages"]["nodes"]
+        query = {
+            "query": '{packages(filter: {name: {eq: "hdf5"}}) {nodes {name spec_count}}}'
+        }
+        (package,) = ask.post("/graphql", json=query).json()["data"]["packages"][
+            "nodes"
+        ]
         assert package["name"] == "hdf5"
 
         # Any process answers an assistant.
         for _ in range(8):
-            assert rows_for_assistant(ask, "SELECT name FROM packages WHERE name = 'hdf5'") == [
-                {"name": "hdf5"}
-            ]
+            assert rows_for_assistant(
+                ask, "SELECT name FROM packages WHERE name = 'hdf5'"
+            ) == [{"name": "hdf5"}]
 
         # Log in and out again; any process knows the login of another one.
         for form, path in (
@@ -333,7 +376,9 @@ def test_real_plugins_work_as_documented(
 
 
 def rows_for_assistant(ask: httpx.Client, sql: str) -> Any:
-    """Call the tool of datasette-mcp that runs SQL, as a client without a session does."""
+    """Call the tool of datasette-mcp that runs SQL, as a client without a session
+    does.
+    """
     names = "io.modelcontextprotocol"
     about = {
         f"{names}/protocolVersion": MCP_VERSION,
@@ -366,7 +411,9 @@ def test_addresses_with_a_hash_change_with_the_database(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """datasette-hashed-urls redirects to the hash of the open database; addresses are checked."""
+    """datasette-hashed-urls redirects to the hash of the open database; addresses are
+    checked.
+    """
     monkeypatch.setenv("PYTHONPATH", f"{plugins / APART}:{ROOT / 'builder'}")
     served = tmp_path / "served.db"
     shutil.copy(database, served)
@@ -390,14 +437,20 @@ def test_addresses_with_a_hash_change_with_the_database(
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("path", ["/", "/nowhere", "/find.csv?q=zlib", "/spack-cache/packages"])
+@pytest.mark.parametrize(
+    "path", ["/", "/nowhere", "/find.csv?q=zlib", "/spack-cache/packages"]
+)
 async def test_only_named_origins_show_the_site_in_a_frame(
     path: str, database: Path, datasette: Any
 ) -> None:
-    """Nobody may, unless an origin is allowed: then it may, with every page, and nobody else."""
+    """Nobody may, unless an origin is allowed: then it may, with every page, and nobody
+    else.
+    """
     options = SiteOptions(embedding=["https://a.example", "http://[::1]:8000"])
     allowing = datasette_of(database, {}, options)
-    closed, open_to = [(await each.client.get(path)).headers for each in (datasette, allowing)]
+    closed, open_to = [
+        (await each.client.get(path)).headers for each in (datasette, allowing)
+    ]
     policies = [each["content-security-policy"] for each in (closed, open_to)]
 
     assert "frame-ancestors 'none'" in policies[0]
@@ -409,8 +462,22 @@ async def test_only_named_origins_show_the_site_in_a_frame(
 @pytest.mark.parametrize(
     "origin",
     [
-        *("*", "", "https:", "example.org", "https://*", "https://a/b", "https://a b", "'self'"),
-        *("https://a;script-src *", "https://a, https://b", "javascript://a", "https://a\n"),
+        *(
+            "*",
+            "",
+            "https:",
+            "example.org",
+            "https://*",
+            "https://a/b",
+            "https://a b",
+            "'self'",
+        ),
+        *(
+            "https://a;script-src *",
+            "https://a, https://b",
+            "javascript://a",
+            "https://a\n",
+        ),
     ],
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:

@@ -1,4 +1,6 @@
-"""Databases of any name and beside others, and the title, source and choices of each."""
+"""Databases of any name and beside others, and the title, source and choices of
+each.
+"""
 
 import json
 import re
@@ -24,7 +26,9 @@ pytestmark = pytest.mark.slow
 
 
 def plain(*files: Path, **options: Any) -> Any:
-    """A Datasette started on files alone; its plugin is loaded, as if it were installed."""
+    """A Datasette started on files alone; its plugin is loaded, as if it were
+    installed.
+    """
     from datasette.plugins import pm
 
     from spack_cache_db.site import plugin
@@ -47,13 +51,17 @@ def foreign(tmp_path: Path) -> Path:
 
 
 def links_of(text: str) -> set[str]:
-    """Return the addresses to which a page links on this site, without what follows `?` or `#`."""
+    """Return the addresses to which a page links on this site, without what follows `?`
+    or `#`.
+    """
     return {unescape(each) for each in re.findall(r'(?:href|src)="(/[^"#?]*)', text)}
 
 
 @pytest.mark.asyncio
 async def test_a_file_may_have_any_name(database: Path, tmp_path: Path) -> None:
-    """Every page of ours is there, and every link to data leads to the file under its own name."""
+    """Every page of ours is there, and every link to data leads to the file under its
+    own name.
+    """
     name = "cache.v2 größe"
     served = plain(Path(shutil.copy(database, tmp_path / f"{name}.db")))
     data, seen = f"/{tilde_encode(name)}", set()
@@ -65,24 +73,37 @@ async def test_a_file_may_have_any_name(database: Path, tmp_path: Path) -> None:
     assert {data, f"{data}.db", f"{data}/builds"} <= seen
     for path in seen | {"/static/site.css"}:
         assert (await get(served, path)).status_code == 200, path
-    rows = await get(served, f"{data}/compilers_of_release.json?release=develop&_shape=array")
+    rows = await get(
+        served, f"{data}/compilers_of_release.json?release=develop&_shape=array"
+    )
     assert rows.json()
     assert "/spack-cache" not in (await get(served, "/robots.txt")).text
 
 
 @pytest.mark.asyncio
-async def test_files_stand_beside_each_other(database: Path, tmp_path: Path, foreign: Path) -> None:
-    """The first catalogue has our pages; all others are linked and have theirs, as they are."""
-    first, second = (Path(shutil.copy(database, tmp_path / f"{name}.db")) for name in "ab")
+async def test_files_stand_beside_each_other(
+    database: Path, tmp_path: Path, foreign: Path
+) -> None:
+    """The first catalogue has our pages; all others are linked and have theirs, as they
+    are.
+    """
+    first, second = (
+        Path(shutil.copy(database, tmp_path / f"{name}.db")) for name in "ab"
+    )
     served = plain(foreign, first, second)
     home = (await get(served, "/about")).text
     spec = f'<a href="/spec/{spec_hash(MPI)}">'
 
     assert {"/a", "/b", "/foreign"} <= links_of(home)
     for name in "ab":
-        assert (await get(served, f"/{name}/most_hashes?package=hdf5")).status_code == 200
+        assert (
+            await get(served, f"/{name}/most_hashes?package=hdf5")
+        ).status_code == 200
         described = (await get(served, f"/{name}/packages")).text
-        assert "Packages that have a binary" in described or "Releases that have" in described
+        assert (
+            "Packages that have a binary" in described
+            or "Releases that have" in described
+        )
     assert spec in (await get(served, "/a/builds?package=hdf5")).text
     assert spec not in (await get(served, "/b/builds?package=hdf5")).text
     rows = await get(served, "/foreign/packages.json?_shape=array")
@@ -123,7 +144,9 @@ async def test_a_datasette_without_a_catalogue_stays_as_it_is(foreign: Path) -> 
 async def test_the_log_says_why_a_file_has_no_pages(
     database: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A file of another schema is no catalogue: the log names it and says what to do."""
+    """A file of another schema is no catalogue: the log names it and says what to
+    do.
+    """
     old = Path(shutil.copy(database, tmp_path / "old.db"))
     connection = sqlite3.connect(old)
     connection.execute(f"PRAGMA user_version = {identity.SCHEMA_VERSION - 1}")
@@ -140,7 +163,9 @@ async def test_the_log_says_why_a_file_has_no_pages(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["find", "package", "about", "stacks", "static"])
-async def test_a_name_that_is_a_page_is_refused(database: Path, tmp_path: Path, name: str) -> None:
+async def test_a_name_that_is_a_page_is_refused(
+    database: Path, tmp_path: Path, name: str
+) -> None:
     """A file whose tables our pages would hide is refused at the start, by name."""
     served = plain(Path(shutil.copy(database, tmp_path / f"{name}.db")))
     with pytest.raises(StartupError, match=f"'{name}'.*rename"):
@@ -165,15 +190,21 @@ def own_mirror(folder: Path) -> Path:
     """Build the file of a mirror of one's own."""
     place = folder / "input" / "develop" / "e4s"
     place.mkdir(parents=True)
-    (place / "index.json").write_bytes(index(record(node("hdf5")), record(node("zlib"))))
-    (place / "mirror.json").write_text(json.dumps({"url": "https://cache.example.org/v1"}))
+    (place / "index.json").write_bytes(
+        index(record(node("hdf5")), record(node("zlib")))
+    )
+    (place / "mirror.json").write_text(
+        json.dumps({"url": "https://cache.example.org/v1"})
+    )
     build(folder / "input", folder / "spack-cache.db")
     return folder / "spack-cache.db"
 
 
 @pytest.mark.asyncio
 async def test_a_mirror_of_ones_own_is_called_by_its_address(tmp_path: Path) -> None:
-    """Title, text and commands are those of the mirror; nothing speaks of Spack's public cache."""
+    """Title, text and commands are those of the mirror; nothing speaks of Spack's
+    public cache.
+    """
     served = site(own_mirror(tmp_path))
     home = (await get(served, "/")).text
 
@@ -184,7 +215,13 @@ async def test_a_mirror_of_ones_own_is_called_by_its_address(tmp_path: Path) -> 
     for path in PAGES:
         text = (await get(served, path)).text
         assert "Build cache of cache.example.org" in text, path
-        for word in ("public", "cache.spack.io", "binaries.spack.io", "pages show", "Apache"):
+        for word in (
+            "public",
+            "cache.spack.io",
+            "binaries.spack.io",
+            "pages show",
+            "Apache",
+        ):
             assert word not in text, (path, word)
 
 
@@ -203,7 +240,9 @@ async def test_pages_are_the_public_cache(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_metadata_comes_first(tmp_path: Path) -> None:
-    """Who serves the file may say another source, and what is not said comes from the file."""
+    """Who serves the file may say another source, and what is not said comes from the
+    file.
+    """
     described = {"title": "Software of <us>"} | metadata()
     ours = {"source": "Ours", "source_url": "https://ours.example.org/"}
     described["databases"]["spack-cache"] |= ours

@@ -1,4 +1,6 @@
-"""The pages that compare two releases: the same as the command line and Python, within bounds."""
+"""The pages that compare two releases: the same as the command line and Python, within
+bounds.
+"""
 
 import json
 import re
@@ -25,7 +27,9 @@ OLD, NEW = "develop-2025-04-13", "develop-2025-04-20"
 
 
 def listed(*specs: tuple[str, str, str, int, str]) -> dict[str, Any]:
-    """Return the specs of a page by package: (package, version, target, number, stack)."""
+    """Return the specs of a page by package: (package, version, target, number,
+    stack).
+    """
     found: dict[str, Any] = {}
     for package, version, target, number, stack in specs:
         words: dict[str, Any] = {
@@ -87,7 +91,9 @@ def served(planted: Path) -> Any:
 
 def section(text: str, name: str) -> str:
     """Return one section of a page as words."""
-    found = re.search(rf'<section aria-labelledby="{name}">.*?</section>', text, re.DOTALL)
+    found = re.search(
+        rf'<section aria-labelledby="{name}">.*?</section>', text, re.DOTALL
+    )
     words = re.sub(r"<[^>]*>", " ", found[0]) if found else ""
     return unescape(" ".join(words.split()))
 
@@ -96,11 +102,22 @@ def section(text: str, name: str) -> str:
 async def test_planted_changes_are_shown(served: Any) -> None:
     """The page names what was planted, each in its section and nowhere else."""
     answer = await get(served, f"/diff/{OLD}...{NEW}")
-    sections = {name: section(answer.text, name) for name in ("upgraded", *CHANGE_WORDS)}
+    sections = {
+        name: section(answer.text, name) for name in ("upgraded", *CHANGE_WORDS)
+    }
     assert answer.status_code == 200
     assert "4 binaries new, 5 removed, 5 kept." in answer.text
     assert sections["upgraded"] == "Upgraded 1 package grows 1.0 → 1.1"
-    packages = {"kept", "gone", "grows", "rebuilt", "narrows", "fresh", "gains", "shrinks"}
+    packages = {
+        "kept",
+        "gone",
+        "grows",
+        "rebuilt",
+        "narrows",
+        "fresh",
+        "gains",
+        "shrinks",
+    }
     named = {name: packages & {*text.split()} for name, text in sections.items()}
     assert named == {
         "removed": {"gone", "grows", "narrows"},
@@ -118,7 +135,9 @@ async def test_planted_changes_are_shown(served: Any) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("narrowing", ["", "?package=narrows", "?stack=e4s", "?host=zen4"])
+@pytest.mark.parametrize(
+    "narrowing", ["", "?package=narrows", "?stack=e4s", "?host=zen4"]
+)
 async def test_page_command_and_python_say_the_same(
     served: Any, planted: Path, narrowing: str
 ) -> None:
@@ -129,11 +148,14 @@ async def test_page_command_and_python_say_the_same(
     expected = diff(planted, OLD, NEW, **({name: value} if name else {}))
     found = json.loads((await get(served, f"{address}.json{narrowing}")).text)
     assert found == json.loads(json.dumps(expected.as_dict()))
-    assert found == json.loads(run("diff", OLD, NEW, planted, *options, "--json").stdout)
+    assert found == json.loads(
+        run("diff", OLD, NEW, planted, *options, "--json").stdout
+    )
     rows = (await get(served, f"{address}.csv{narrowing}")).text
     assert rows == run("diff", OLD, NEW, planted, *options, "--csv").stdout
     links = re.findall(
-        r'href="(/diff/[^"]*\.(?:json|csv)[^"]*)"', (await get(served, address + narrowing)).text
+        r'href="(/diff/[^"]*\.(?:json|csv)[^"]*)"',
+        (await get(served, address + narrowing)).text,
     )
     assert [unescape(each) for each in links] == [
         f"{address}.{form}{narrowing}" for form in ("json", "csv")
@@ -143,7 +165,9 @@ async def test_page_command_and_python_say_the_same(
 def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     planted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many changes only counts are shown by package; the page of one package has its rows."""
+    """Of many changes only counts are shown by package; the page of one package has its
+    rows.
+    """
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
@@ -158,11 +182,14 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
 def test_what_is_too_much_for_data_is_told(
     planted: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """Of too many changes no part is given, but how many there are; one package has its own."""
+    """Of too many changes no part is given, but how many there are; one package has its
+    own.
+    """
     monkeypatch.setattr(changes, "MOST_LISTED", 1)
     found = open_site(planted)
     whole, one = (
-        asked_of(found, f"/diff/{OLD}...{NEW}.{form}{query}") for query in ("", "?package=rebuilt")
+        asked_of(found, f"/diff/{OLD}...{NEW}.{form}{query}")
+        for query in ("", "?package=rebuilt")
     )
     assert (whole.status, one.status) == (400, 200)
     assert b"8 configurations differ, but this site lists at most 1" in whole.body
@@ -171,7 +198,9 @@ def test_what_is_too_much_for_data_is_told(
 
 @pytest.mark.asyncio
 async def test_unknown_names_are_told(datasette: Any) -> None:
-    """A release that does not exist is 404 with the form; data are an error in their own form."""
+    """A release that does not exist is 404 with the form; data are an error in their
+    own form.
+    """
     page = await get(datasette, "/diff/develop...v9")
     assert page.status_code == 404
     assert "no release is called" in page.text and "<select" in page.text
@@ -181,7 +210,9 @@ async def test_unknown_names_are_told(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_form_leads_to_the_comparison(datasette: Any) -> None:
-    """Without two releases there is a form with the newest snapshots, which keeps the narrowing."""
+    """Without two releases there is a form with the newest snapshots, which keeps the
+    narrowing.
+    """
     form = (await get(datasette, "/diff?stack=e4s")).text
     chosen = re.findall(r"<option selected>(.*?)<", form)
     answer = await get(datasette, "/diff?old=develop&new=v0.23.1&stack=e4s")

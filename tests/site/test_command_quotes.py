@@ -9,7 +9,9 @@ from tests.paths import ROOT
 
 COMMAND = re.compile(r"""["']spack [^"']*["'] ~ ([^,)]+)""")
 TEMPLATES = [
-    path for path in sorted(ROOT.glob("templates/*.html")) if COMMAND.search(path.read_text())
+    path
+    for path in sorted(ROOT.glob("templates/*.html"))
+    if COMMAND.search(path.read_text())
 ]
 
 

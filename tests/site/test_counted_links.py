@@ -1,4 +1,6 @@
-"""Every number that is a link leads to as many rows, over all pages of contradicting files."""
+"""Every number that is a link leads to as many rows, over all pages of contradicting
+files.
+"""
 
 import html
 import random
@@ -27,7 +29,9 @@ SAYS = re.compile(
 )
 """What a page says of itself: how many configurations, how many binaries."""
 FACETS = re.compile(r'<details class="facets">.*?</details>', re.DOTALL)
-"""The values beside a search, which count configurations; all other numbers count binaries."""
+"""The values beside a search, which count configurations; all other numbers count
+binaries.
+"""
 BESIDE = re.compile(
     r'<a href="([^"]+)"[^>]*>[^<]*</a>(?:</th>\s*<td class="bar">.*?</td>\s*<td class="count">'
     r'| <span class="quiet">)([\d,]+)<',
@@ -47,7 +51,9 @@ def drawn(seed: int) -> list[Listing]:
         for release in RELEASES[:4]:
             if chance.random() < 0.6:
                 shown = configuration(chance) if chance.random() < 0.4 else known
-                stacks = chance.choice([("root",), ("e4s", "root"), ("e4s", "ml", "root")])
+                stacks = chance.choice(
+                    [("root",), ("e4s", "root"), ("e4s", "ml", "root")]
+                )
                 found.append(Listing(release, spec_hash(number), shown, stacks))
             if seed % 2 and chance.random() < 0.2:
                 indexed = (release, spec_hash(number), known, ("e4s",))
@@ -69,13 +75,22 @@ def configuration(chance: random.Random) -> Configuration:
 
 
 def counted_links(text: str) -> Iterator[tuple[str, bool, int]]:
-    """Yield the addresses beside a number, whether it counts configurations, and the number."""
+    """Yield the addresses beside a number, whether it counts configurations, and the
+    number.
+    """
     content = text.partition("<main")[2]
     rest = FACETS.sub("", content)
-    pairs = [(*pair, True) for each in FACETS.findall(content) for pair in BESIDE.findall(each)]
+    pairs = [
+        (*pair, True)
+        for each in FACETS.findall(content)
+        for pair in BESIDE.findall(each)
+    ]
     pairs += [(*pair, False) for pair in (*BESIDE.findall(rest), *INSIDE.findall(rest))]
     if '<table class="list"' in content:
-        pairs += [(each[1], COUNT.findall(each[0])[-1], False) for each in ROW.finditer(content)]
+        pairs += [
+            (each[1], COUNT.findall(each[0])[-1], False)
+            for each in ROW.finditer(content)
+        ]
     for address, number, is_of_configurations in pairs:
         yield html.unescape(address), is_of_configurations, int(number.replace(",", ""))
 
@@ -90,9 +105,14 @@ async def followed(served: Any, path: str) -> Any:
 
 
 async def walked(served: Any) -> int:
-    """Follow every link with a number from the first pages; return how many were compared."""
+    """Follow every link with a number from the first pages; return how many were
+    compared.
+    """
     ahead, compared = ["/", "/packages", "/releases", "/stacks", "/find?q=*"], 0
-    ahead += ["/packages?has=neoverse_v1&target=aarch64:", "/packages?has=aarch64&target=x86_64_v3"]
+    ahead += [
+        "/packages?has=neoverse_v1&target=aarch64:",
+        "/packages?has=aarch64&target=x86_64_v3",
+    ]
     ahead += ["/packages?has=aarch64&target=neoverse_v1"]
     pages: dict[str, Any] = {}
     while ahead:
@@ -106,7 +126,9 @@ async def walked(served: Any) -> int:
             said = pages[address]
             assert said is not None, f"{path} links {number} to {address}"
             found = [int(each.replace(",", "")) for each in said.groups() if each]
-            assert found[0 if is_of_configurations else -1] == number, f"{page.url}: {address}"
+            assert found[0 if is_of_configurations else -1] == number, (
+                f"{page.url}: {address}"
+            )
             compared += 1
     return compared
 
@@ -115,7 +137,9 @@ async def walked(served: Any) -> int:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("seed", [0, 1])
 async def test_every_number_leads_to_as_many_rows(tmp_path: Path, seed: int) -> None:
-    """Bars, lists, grids and values beside a search: the page behind each has that many."""
+    """Bars, lists, grids and values beside a search: the page behind each has that
+    many.
+    """
     file = tmp_path / "spack-cache.db"
     build([str(write_sources(tmp_path / "in", drawn(seed)))], file)
 
@@ -125,15 +149,21 @@ async def test_every_number_leads_to_as_many_rows(tmp_path: Path, seed: int) -> 
 @pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("seed", [0, 1])
-async def test_numbers_in_a_history_lead_to_as_many_rows(tmp_path: Path, seed: int) -> None:
+async def test_numbers_in_a_history_lead_to_as_many_rows(
+    tmp_path: Path, seed: int
+) -> None:
     """Also if the mirror has lost binaries that its copies list."""
     chance = random.Random(seed)
-    versions = {f"{package}_{number}": "1.0" for package in ("aa", "bb") for number in range(4)}
+    versions = {
+        f"{package}_{number}": "1.0" for package in ("aa", "bb") for number in range(4)
+    }
     versions |= {name: "2.0" for name in versions if chance.random() < 0.5}
     days: dict[str, list[Any]] = {}
     for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
         today = [name for name in versions if chance.random() < 0.6]
-        days[day] = [binary(name, versions[name]) for name in ("cc", *today) if name in versions]
+        days[day] = [
+            binary(name, versions[name]) for name in ("cc", *today) if name in versions
+        ]
     file = build_history(tmp_path, days)
 
     assert await walked(site(file)) > 50

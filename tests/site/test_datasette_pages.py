@@ -33,11 +33,17 @@ async def test_the_database_begins_with_queries(datasette: Any) -> None:
     queries = [names.index(each) for each in QUERIES if each in names]
     assert queries == sorted(queries)
     assert max(queries) < names.index("builds") < names.index("build_listings")
-    assert names.index("build_listings") < names.index("releases") < names.index("packages")
+    assert (
+        names.index("build_listings")
+        < names.index("releases")
+        < names.index("packages")
+    )
     assert names.index("packages") < names.index("compilers")
     assert len(names) == len(set(names))
     assert re.search(r"most_hashes\">[^<]+</a></dt>\s*<dd>[A-Z][^<]{10,}</dd>", page)
-    groups = dict.fromkeys(each["group"] for name, each in QUERIES.items() if name in names)
+    groups = dict.fromkeys(
+        each["group"] for name, each in QUERIES.items() if name in names
+    )
     assert re.findall("<h3>([^<]*)</h3>\n<dl", page) == [*groups]
     assert re.search(r">builds</a></dt>\s*<dd>One row per binary", page)
     assert 'aria-label="SQL"' in page
@@ -51,7 +57,9 @@ def rows_of(text: str) -> int:
 @pytest.mark.asyncio
 async def test_a_canned_query_opens_with_form_and_rows(datasette: Any) -> None:
     """Its SQL is folded behind a link, its parameters are a form, its rows follow."""
-    text = (await get(datasette, "/spack-cache/variant_values_of_package?package=zlib")).text
+    text = (
+        await get(datasette, "/spack-cache/variant_values_of_package?package=zlib")
+    ).text
 
     assert "FROM variant_counts" not in text
     assert "_show_sql=1" in text
@@ -75,15 +83,21 @@ async def test_a_name_that_is_not_there_is_told_with_close_ones(
     datasette: Any, sql: str, close: str | None
 ) -> None:
     """A slip of the keyboard in a table or column is answered with what there is."""
-    said = (await get(datasette, f"{SQL}.json?sql={sql.replace(' ', '+')}")).json()["error"]
+    said = (await get(datasette, f"{SQL}.json?sql={sql.replace(' ', '+')}")).json()[
+        "error"
+    ]
 
     assert said.startswith("no such ")
-    assert (re.search(rf"; close: .*\b{close}\b", said) is not None) == (close is not None)
+    assert (re.search(rf"; close: .*\b{close}\b", said) is not None) == (
+        close is not None
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-@pytest.mark.parametrize("name", [name for name, query in QUERIES.items() if "needs" not in query])
+@pytest.mark.parametrize(
+    "name", [name for name, query in QUERIES.items() if "needs" not in query]
+)
 async def test_every_query_has_a_page(datasette: Any, name: str) -> None:
     """Each has its title, a field for each parameter, and rows as JSON."""
     page = await get(datasette, f"/spack-cache/{name}")
@@ -97,12 +111,18 @@ async def test_every_query_has_a_page(datasette: Any, name: str) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("path", ["/package/hdf5", "/package/hdf5?release=develop&host=zen3"])
+@pytest.mark.parametrize(
+    "path", ["/package/hdf5", "/package/hdf5?release=develop&host=zen3"]
+)
 async def test_pages_lead_to_queries_and_views(datasette: Any, path: str) -> None:
     """With what the page is about filled in; each leads to rows."""
     page = await get(datasette, path)
     links = [unescape(each) for each in re.findall(r'href="([^"]*)"', page.text)]
-    asked = [each for each in links if each.split("?")[0].rpartition("/")[2] in {*QUERIES, *VIEWS}]
+    asked = [
+        each
+        for each in links
+        if each.split("?")[0].rpartition("/")[2] in {*QUERIES, *VIEWS}
+    ]
 
     assert asked
     for each in asked:
@@ -116,11 +136,16 @@ async def test_pages_lead_to_queries_and_views(datasette: Any, path: str) -> Non
     ("query", "sentence"),
     [
         ("most_hashes{}?package=hdf6", "no package has this name (near: hdf5"),
-        ("compilers_of_release{}?release=devlop", "no release is called 'devlop'; close: develop"),
+        (
+            "compilers_of_release{}?release=devlop",
+            "no release is called 'devlop'; close: develop",
+        ),
         ("new_versions{}?old=v9&new=develop", "no release is called 'v9'"),
     ],
 )
-async def test_unknown_names_are_refused(datasette: Any, query: str, sentence: str) -> None:
+async def test_unknown_names_are_refused(
+    datasette: Any, query: str, sentence: str
+) -> None:
     """A table without rows would say that a package has none of them."""
     page = await datasette.client.get("/spack-cache/" + query.format(""))
     json = await datasette.client.get("/spack-cache/" + query.format(".json"))
@@ -133,8 +158,12 @@ async def test_unknown_names_are_refused(datasette: Any, query: str, sentence: s
 
 
 @pytest.mark.asyncio
-async def test_queries_without_data_are_left_out(datasette: Any, index_site: Any) -> None:
-    """Dependencies come from indexes alone; the beginning of a hash leads to the whole."""
+async def test_queries_without_data_are_left_out(
+    datasette: Any, index_site: Any
+) -> None:
+    """Dependencies come from indexes alone; the beginning of a hash leads to the
+    whole.
+    """
     path = "/spack-cache/dependencies_of_hash"
     of_pages = (await get(datasette, "/spack-cache")).text
 
@@ -145,7 +174,9 @@ async def test_queries_without_data_are_left_out(datasette: Any, index_site: Any
 
 
 @pytest.mark.asyncio
-async def test_the_beginning_of_a_hash_is_enough(index_site: Any, real_index: Any) -> None:
+async def test_the_beginning_of_a_hash_is_enough(
+    index_site: Any, real_index: Any
+) -> None:
     """The address leads to that of the whole hash."""
     ((dag_hash,),) = real_index.execute("SELECT max(hash) FROM builds")
     path = "/spack-cache/dependents_of_hash?hash="
@@ -170,12 +201,23 @@ async def test_hashes_in_tables_lead_to_specs(datasette: Any) -> None:
 def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
     """`datasette . -i spack-cache.db` has our pages, queries, styles and settings."""
     port = free_port()
-    command = [sys.executable, "-m", "datasette", ".", "-i", str(database), "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "datasette",
+        ".",
+        "-i",
+        str(database),
+        "--port",
+        str(port),
+    ]
     with (
         running(command, port, cwd=ROOT) as server,
         httpx.Client(base_url=server.address, verify=False, timeout=PATIENCE) as ask,
     ):
-        found = ask.get("/spack-cache/variant_values_of_package.json?package=hdf5&_shape=array")
+        found = ask.get(
+            "/spack-cache/variant_values_of_package.json?package=hdf5&_shape=array"
+        )
         settings = ask.get("/-/settings.json").json()
 
         assert sum(row["specs"] for row in found.json() if row["name"] == "mpi") == 14
@@ -201,13 +243,18 @@ async def test_rows_of_large_views_are_not_counted_again(database: Path) -> None
     assert "77 rows" in (await get(served, "/spack-cache/builds?_sort=hash")).text
     assert "77 rows" not in (await get(served, "/spack-cache/builds?package=zlib")).text
     database_page = (await get(served, "/spack-cache.json")).json()
-    assert VIEW_COUNTS.keys().isdisjoint(table["name"] for table in database_page["tables"])
+    assert VIEW_COUNTS.keys().isdisjoint(
+        table["name"] for table in database_page["tables"]
+    )
 
 
 @pytest.mark.asyncio
 async def test_a_site_without_an_inspect_file_counts(database: Path) -> None:
     """Datasette alone counts tables when it starts, and views when they are shown."""
-    served = Datasette([], immutables=[str(database)], plugins_dir=str(ROOT / "plugins"))
-    # Datasette counts the tables before the first request, and starts its plugins after that.
+    served = Datasette(
+        [], immutables=[str(database)], plugins_dir=str(ROOT / "plugins")
+    )
+    # Datasette counts the tables before the first request, and starts its plugins after
+    # that.
     for path in ("/", "/spack-cache", "/spack-cache/builds"):
         assert (await served.client.get(path)).status_code == 200

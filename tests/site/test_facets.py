@@ -1,4 +1,6 @@
-"""Counts of values, which Datasette calls facets: each table and view that has rows has some."""
+"""Counts of values, which Datasette calls facets: each table and view that has rows has
+some.
+"""
 
 import sqlite3
 from typing import Any
@@ -26,7 +28,9 @@ FACETS = [
 ]
 
 
-async def counts(site: Any, table: str, column: str, kind: str = "_facet") -> dict[str, int]:
+async def counts(
+    site: Any, table: str, column: str, kind: str = "_facet"
+) -> dict[str, int]:
     """Return the counts that a page of a table has for the values of a column."""
     path = f"/spack-cache/{table}.json?{kind}={quote(column)}&_size=1&_shape=objects"
     response = await site.client.get(path)
@@ -44,7 +48,9 @@ async def test_every_declared_facet_has_values(
     index_site: Any, datasette: Any, table: str, column: str
 ) -> None:
     """A facet of metadata.yml counts values in a database of an index, or of pages."""
-    found = await counts(index_site, table, column) or await counts(datasette, table, column)
+    found = await counts(index_site, table, column) or await counts(
+        datasette, table, column
+    )
     assert all(found.values())
     is_filled = False
     for site in (index_site, datasette):
@@ -56,12 +62,16 @@ async def test_every_declared_facet_has_values(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("view", "column"), sorted(LISTS))
-async def test_the_values_of_a_list_are_counted(datasette: Any, view: str, column: str) -> None:
+async def test_the_values_of_a_list_are_counted(
+    datasette: Any, view: str, column: str
+) -> None:
     """`_facet_array` counts each stack as SQL does that reads the lists one by one."""
     found = await counts(datasette, view, column, "_facet_array")
     expected: dict[str, int] = {}
     with sqlite3.connect(datasette.get_database("spack-cache").path) as conn:
-        rows = conn.execute(f'SELECT value FROM "{view}" CROSS JOIN json_each({column})').fetchall()
+        rows = conn.execute(
+            f'SELECT value FROM "{view}" CROSS JOIN json_each({column})'
+        ).fetchall()
     for (value,) in rows:
         expected[value] = expected.get(value, 0) + 1
     assert found
@@ -74,7 +84,9 @@ async def test_the_values_of_a_list_are_counted(datasette: Any, view: str, colum
 async def test_stacks_are_counted_with_links_to_their_rows(
     datasette: Any, view: str, column: str
 ) -> None:
-    """`_facet_stack` counts as `_facet_array` does, without root; each link has as many rows."""
+    """`_facet_stack` counts as `_facet_array` does, without root; each link has as many
+    rows.
+    """
     expected = await counts(datasette, view, column, "_facet_array")
     expected.pop(ROOT, None)
     path = f"/spack-cache/{view}.json?_facet_stack={column}&_size=0"
@@ -94,7 +106,9 @@ async def test_stacks_are_counted_with_links_to_their_rows(
 
 @pytest.mark.asyncio
 async def test_a_chosen_stack_can_be_given_up(datasette: Any) -> None:
-    """The link of a chosen stack leads back to all rows; so does the cross of the facet."""
+    """The link of a chosen stack leads back to all rows; so does the cross of the
+    facet.
+    """
     path = "/spack-cache/builds.json?_facet_stack=stacks&stacks__arraycontains=e4s"
     results = (await datasette.client.get(path)).json()["facet_results"]
     (facet,) = results.get("results", results).values()
@@ -109,7 +123,9 @@ async def test_a_chosen_stack_can_be_given_up(datasette: Any) -> None:
 @pytest.mark.parametrize(
     "address", ["specs.json?_facet_stack=stacks", "builds.json?_facet_stack=os"]
 )
-async def test_columns_without_lists_of_stacks_are_refused(datasette: Any, address: str) -> None:
+async def test_columns_without_lists_of_stacks_are_refused(
+    datasette: Any, address: str
+) -> None:
     """The message names the columns that have them."""
     answer = await datasette.client.get(f"/spack-cache/{address}")
 
@@ -140,7 +156,9 @@ async def test_counts_are_open_if_the_address_asks_for_them(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("view", sorted(views.VIEWS))
-async def test_a_facet_of_the_first_text_of_a_view_has_values(index_site: Any, view: str) -> None:
+async def test_a_facet_of_the_first_text_of_a_view_has_values(
+    index_site: Any, view: str
+) -> None:
     """No view that has rows is empty as soon as values are counted."""
     with sqlite3.connect(index_site.get_database("spack-cache").path) as conn:
         cursor = conn.execute(f'SELECT * FROM "{view}" LIMIT 1')

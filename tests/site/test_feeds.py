@@ -1,4 +1,6 @@
-"""Feeds are valid Atom, say what snapshots changed, and stay when a file is built again."""
+"""Feeds are valid Atom, say what snapshots changed, and stay when a file is built
+again.
+"""
 
 import re
 import shutil
@@ -18,14 +20,21 @@ from tests.site.conftest import site
 
 pytestmark = pytest.mark.slow
 
-WEEKS = ("develop-2025-01-05", "develop-2025-01-12", "develop-2025-01-19", "develop-2025-01-26")
+WEEKS = (
+    "develop-2025-01-05",
+    "develop-2025-01-12",
+    "develop-2025-01-19",
+    "develop-2025-01-26",
+)
 LISTED: tuple[dict[str, tuple[tuple[int, str, str], ...]], ...] = (
     {"hdf5": ((1, "1.0", "e4s"), (2, "1.0", "ml")), "zlib": ((3, "1.3", "e4s"),)},
     {"hdf5": ((1, "1.0", "e4s"), (4, "1.1", "e4s")), "zlib": ((3, "1.3", "e4s"),)},
     {"hdf5": ((1, "1.0", "e4s"), (4, "1.1", "e4s")), "zlib": ((3, "1.3", "e4s"),)},
     {"hdf5": ((4, "1.1", "e4s"),), "zlib": ((5, "1.3", "ml"),)},
 )
-"""The specs of each week: number, version and stack. Nothing changes in the third week."""
+"""The specs of each week: number, version and stack. Nothing changes in the third
+week.
+"""
 
 CHANGES = {
     "/feed.atom": {3: (1, 2), 1: (1, 1)},
@@ -85,7 +94,9 @@ async def parsed(served: Any, path: str) -> Any:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", CHANGES)
 async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None:
-    """Each snapshot that changed the answer has an entry with its day, whose page is there."""
+    """Each snapshot that changed the answer has an entry with its day, whose page is
+    there.
+    """
     found = await parsed(served, path)
     numbers = [
         tuple(map(int, re.findall(r"(\d+) (?:added|removed)", each.title)))
@@ -97,18 +108,28 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
     ]
     assert numbers == [*expected.values()]
     for each in found.entries:
-        assert each.id.startswith("urn:uuid:") and each.link.startswith("http://localhost/diff/")
-        assert (await get(served, each.link.removeprefix("http://localhost"))).status_code == 200
+        assert each.id.startswith("urn:uuid:") and each.link.startswith(
+            "http://localhost/diff/"
+        )
+        assert (
+            await get(served, each.link.removeprefix("http://localhost"))
+        ).status_code == 200
     # RFC 4287, 4.1.1: what a feed must have.
-    assert found.feed.id and found.feed.title and found.feed.updated and found.feed.author
+    assert (
+        found.feed.id and found.feed.title and found.feed.updated and found.feed.author
+    )
     assert [each.rel for each in found.feed.links] == ["alternate", "self"]
     alternate = found.feed.links[0].href.removeprefix("http://localhost")
     assert (await get(served, alternate)).status_code in (200, 302)
 
 
 @pytest.mark.asyncio
-async def test_entries_stay_when_the_file_is_built_anew(served: Any, tmp_path: Path) -> None:
-    """A later snapshot adds an entry, and leaves ids and dates of the others as they were."""
+async def test_entries_stay_when_the_file_is_built_anew(
+    served: Any, tmp_path: Path
+) -> None:
+    """A later snapshot adds an entry, and leaves ids and dates of the others as they
+    were.
+    """
     build([str(write_weeks(tmp_path / "pages", 3))], tmp_path / "spack-cache.db")
     before = site(tmp_path / "spack-cache.db")
     for path in CHANGES:
@@ -121,7 +142,13 @@ async def test_entries_stay_when_the_file_is_built_anew(served: Any, tmp_path: P
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "path", ["/find.atom", "/find.atom?q=hdf5@", "/feed.atom?package=no", "/feed.atom?stack=no"]
+    "path",
+    [
+        "/find.atom",
+        "/find.atom?q=hdf5@",
+        "/feed.atom?package=no",
+        "/feed.atom?stack=no",
+    ],
 )
 async def test_what_has_no_feed_is_refused(datasette: Any, path: str) -> None:
     """A text that is no spec and an unknown name are status 400, in words."""
@@ -134,7 +161,9 @@ async def test_what_has_no_feed_is_refused(datasette: Any, path: str) -> None:
     "path", ["/", "/releases", "/package/hdf5", "/stack/e4s", "/find?q=hdf5@99"]
 )
 async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
-    """A reader of feeds finds the one of a page, also of a search that finds nothing yet."""
+    """A reader of feeds finds the one of a page, also of a search that finds nothing
+    yet.
+    """
     text = (await get(datasette, path)).text
     link = re.search(
         r'<link rel="alternate" type="application/atom\+xml"[^>]* href="([^"]*)"', text
@@ -145,7 +174,8 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "change", ["date = 'soon'", "date = ''", "date = 5", "date = x'ff'", "previous = 999"]
+    "change",
+    ["date = 'soon'", "date = ''", "date = 5", "date = x'ff'", "previous = 999"],
 )
 async def test_a_database_with_odd_dates_has_feeds(
     change: str, weeks: Path, tmp_path: Path
@@ -153,7 +183,9 @@ async def test_a_database_with_odd_dates_has_feeds(
     """An invalid date or an unknown release is neither an entry nor a failure."""
     file = Path(shutil.copy(weeks, tmp_path))
     with closing(sqlite3.connect(file)) as db:
-        db.execute(f"UPDATE releases SET {change} WHERE {change.split()[0]} IS NOT NULL")
+        db.execute(
+            f"UPDATE releases SET {change} WHERE {change.split()[0]} IS NOT NULL"
+        )
         db.commit()
     file.with_suffix(".inspect.json").write_text("{}")
     served = site(file)

@@ -33,7 +33,9 @@ BROAD = ("*", "@1: +x k=* target=:zen3")
 
 
 def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
-    """Return the rows of a file in which each configuration has its own version and variants."""
+    """Return the rows of a file in which each configuration has its own version and
+    variants.
+    """
     every = range(1, CONFIGURATIONS + 1)
     packages = range(1, PACKAGES + 1)
 
@@ -41,12 +43,16 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         return (number - 1) // VERSIONS + 1
 
     return {
-        "releases": iter([(1, "develop", "branch", None, 1, None, PACKAGES, CONFIGURATIONS, 0)]),
+        "releases": iter(
+            [(1, "develop", "branch", None, 1, None, PACKAGES, CONFIGURATIONS, 0)]
+        ),
         "packages": (
             (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, f"1.{at * VERSIONS}", None, None)
             for at in packages
         ),
-        "versions": ((at, package(at), f"1.{at}", (at - 1) % VERSIONS + 1, None) for at in every),
+        "versions": (
+            (at, package(at), f"1.{at}", (at - 1) % VERSIONS + 1, None) for at in every
+        ),
         "compilers": iter([(1, "gcc@13.2.0", "gcc", "13.2.0")]),
         "operating_systems": iter([(1, "rhel8")]),
         "platforms": iter([(1, "linux")]),
@@ -55,8 +61,12 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "variants": ((at, *_variant(at)) for at in range(CONFIGURATIONS + 1)),
         "variant_sets": ((at, f"+x k={at}") for at in every),
         "variant_set_members": ((at, member) for at in every for member in (0, at)),
-        "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
-        "specs": ((at, spec_hash(at), at, 1, 1, 0, 1, 0, 1, None, None) for at in every),
+        "configurations": (
+            (at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every
+        ),
+        "specs": (
+            (at, spec_hash(at), at, 1, 1, 0, 1, 0, 1, None, None) for at in every
+        ),
         "listings": ((1, at, 1, None, None) for at in every),
         "configuration_history": ((at, 1, 1, 0, 0) for at in every),
     }
@@ -73,7 +83,21 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
     return {
         "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
         "mirrors": iter(
-            [(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, 0, None, None, *sizes)]
+            [
+                (
+                    1,
+                    1,
+                    1,
+                    "develop/root/index.json",
+                    "0" * 64,
+                    "8",
+                    None,
+                    0,
+                    None,
+                    None,
+                    *sizes,
+                )
+            ]
         ),
         "nodes": iter([(1, "builtin", None, flags, None, 0, 0)]),
         "records": ((at, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
@@ -89,7 +113,9 @@ def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
     with closing(sqlite_file.create(file)) as db:
         for table, rows in rows_of.items():
             sqlite_file.insert(db, table, rows)
-        sqlite_file.index_text(db, {"configurations": [], "packages": [], "known_packages": []})
+        sqlite_file.index_text(
+            db, {"configurations": [], "packages": [], "known_packages": []}
+        )
         sqlite_file.finish(db)
     file.with_suffix(".inspect.json").write_text("{}")
     return file
@@ -98,7 +124,9 @@ def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of 32,000 configurations, as an index has them."""
-    return written(tmp_path_factory.mktemp("large") / "spack-cache.db", tables() | records())
+    return written(
+        tmp_path_factory.mktemp("large") / "spack-cache.db", tables() | records()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +148,9 @@ def conn(large: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_the_file_is_too_large_for_one_value(conn: sqlite3.Connection) -> None:
-    """The ids of all configurations, as one text, are refused: so no answer may need them."""
+    """The ids of all configurations, as one text, are refused: so no answer may need
+    them.
+    """
     with pytest.raises(sqlite3.DataError, match="too big"):
         conn.execute("SELECT ?", [json.dumps([*range(1, CONFIGURATIONS + 1)])])
 
@@ -133,7 +163,9 @@ def test_the_file_is_too_large_for_one_value(conn: sqlite3.Connection) -> None:
         ("%gcc ^pkg-1", 0),
     ],
 )
-def test_what_is_asked_of_dependencies(conn: sqlite3.Connection, text: str, count: int) -> None:
+def test_what_is_asked_of_dependencies(
+    conn: sqlite3.Connection, text: str, count: int
+) -> None:
     """On every road, also where nothing satisfies it and it is said why."""
     lookups = read_lookups(conn)
     by_sql = (
@@ -159,23 +191,35 @@ def test_a_package_of_thousands_of_versions(conn: sqlite3.Connection) -> None:
 
     pages = [
         load_package(lookups, "pkg-1", filters)
-        for filters in (Filters(), Filters(release="develop", host="zen3", variant=("+x",)))
+        for filters in (
+            Filters(),
+            Filters(release="develop", host="zen3", variant=("+x",)),
+        )
     ]
     found = cover(conn, specs, release="develop")
 
     assert [page.configuration_count for page in pages if page] == [VERSIONS, VERSIONS]
     answers = [each for each in found.specs if each.is_root is None]
-    assert [each.configurations for each in answers] == [VERSIONS, VERSIONS, VERSIONS, 0]
+    assert [each.configurations for each in answers] == [
+        VERSIONS,
+        VERSIONS,
+        VERSIONS,
+        0,
+    ]
 
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("text", BROAD)
 async def test_every_page_answers(served: Any, text: str) -> None:
     """The search page and SQL answer broad specs on the site itself."""
-    count = quote("select count(*) as n from configurations where spec_match(:spec, id)")
+    count = quote(
+        "select count(*) as n from configurations where spec_match(:spec, id)"
+    )
 
     search = await served.client.get(f"/find?q={quote(text)}")
-    counted = await served.client.get(f"{SQL}.json?_shape=array&sql={count}&spec={quote(text)}")
+    counted = await served.client.get(
+        f"{SQL}.json?_shape=array&sql={count}&spec={quote(text)}"
+    )
 
     assert search.status_code == 200
     assert f"{CONFIGURATIONS:,} configurations" in search.text

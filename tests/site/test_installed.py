@@ -33,7 +33,9 @@ def tree(tree_file: Path) -> Any:
 
 
 async def followed(pages: Any, path: str) -> str:
-    """Return the page to which an address leads, also where it says that there is nothing."""
+    """Return the page to which an address leads, also where it says that there is
+    nothing.
+    """
     response = await pages.client.get(path, follow_redirects=True)
     return str(response.text)
 
@@ -47,43 +49,90 @@ async def text(pages: Any, path: str) -> str:
 
 def words_of(page: str) -> str:
     """Return what a page says, also in attributes, without what it quotes as code."""
-    told = re.findall(r'(?:content|title|placeholder|(?:aria|data)-label)="([^"]*)"', page)
+    told = re.findall(
+        r'(?:content|title|placeholder|(?:aria|data)-label)="([^"]*)"', page
+    )
     text = re.sub(r"<(script|style|code)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
     return html.unescape(" ".join((text, *told)))
 
 
 @pytest.mark.asyncio
-async def test_no_page_of_a_tree_speaks_of_a_build_cache(tree: Any, tree_file: Path) -> None:
-    """Whatever is asked, and also where nothing is found: what is listed is called a spec."""
+async def test_no_page_of_a_tree_speaks_of_a_build_cache(
+    tree: Any, tree_file: Path
+) -> None:
+    """Whatever is asked, and also where nothing is found: what is listed is called a
+    spec.
+    """
     dag_hash, _ = sqlite3.connect(tree_file).execute(HDF5).fetchone()
     paths = (
-        *("/", "/packages", "/releases", "/stacks", "/about", "/cover", "/find", "/feed.atom"),
+        *(
+            "/",
+            "/packages",
+            "/releases",
+            "/stacks",
+            "/about",
+            "/cover",
+            "/find",
+            "/feed.atom",
+        ),
         *("/release/installed", "/package/hdf5", "/package/glibc", f"/spec/{dag_hash}"),
         *("/packages?has=zen9", "/packages?release=installed", "/packages?host=zen4"),
         f"/package/hdf5?open={dag_hash}",
-        *("/package/hdf5?version=9", "/find?q=hdf5@99", "/find?q=*", "/find?q=he", "/find?q=%22"),
+        *(
+            "/package/hdf5?version=9",
+            "/find?q=hdf5@99",
+            "/find?q=*",
+            "/find?q=he",
+            "/find?q=%22",
+        ),
         *("/cover?q=hdf5", "/cover?q=hdf5@99%0Anope", "/coverage/installed?by=target"),
-        *("/package/nope", "/spec/zzzzzzz", "/release/nope", "/stack/nope", "/opensearch.xml"),
+        *(
+            "/package/nope",
+            "/spec/zzzzzzz",
+            "/release/nope",
+            "/stack/nope",
+            "/opensearch.xml",
+        ),
     )
     for path in paths:
         page = await followed(tree, path)
-        found = re.search(r"(?i)\bbinar|mirror|build cache|prebuilt|\binstall\b", words_of(page))
+        found = re.search(
+            r"(?i)\bbinar|mirror|build cache|prebuilt|\binstall\b", words_of(page)
+        )
         assert found is None, f"{path}: {found}"
 
 
 @pytest.mark.asyncio
-async def test_pages_of_a_tree_give_the_command_that_loads(tree: Any, tree_file: Path) -> None:
-    """And the prefix, who asked for it, and when it was installed; none that installs."""
+async def test_pages_of_a_tree_give_the_command_that_loads(
+    tree: Any, tree_file: Path
+) -> None:
+    """And the prefix, who asked for it, and when it was installed; none that
+    installs.
+    """
     dag_hash, prefix = sqlite3.connect(tree_file).execute(HDF5).fetchone()
-    for path in ("/", "/release/installed", "/package/hdf5", f"/spec/{dag_hash}", "/releases"):
+    for path in (
+        "/",
+        "/release/installed",
+        "/package/hdf5",
+        f"/spec/{dag_hash}",
+        "/releases",
+    ):
         said = await text(tree, path)
-        assert not re.search(r"spack (mirror|buildcache|install )|>Install<", said), path
+        assert not re.search(r"spack (mirror|buildcache|install )|>Install<", said), (
+            path
+        )
     said = await text(tree, f"/spec/{dag_hash}")
     assert f"spack load hdf5/{dag_hash[:7]}" in said
     assert prefix in said
     assert "Requested explicitly, installed on 2023-12-06" in said
-    count = sqlite3.connect(tree_file).execute(f"SELECT count(*) FROM ({EXPLICIT})").fetchone()[0]
-    assert f"{count} specs that were installed explicitly" in await text(tree, "/release/installed")
+    count = (
+        sqlite3.connect(tree_file)
+        .execute(f"SELECT count(*) FROM ({EXPLICIT})")
+        .fetchone()[0]
+    )
+    assert f"{count} specs that were installed explicitly" in await text(
+        tree, "/release/installed"
+    )
     table = "/spack-cache/installations.json?release=installed&explicit=1&_shape=array&_size=max"
     assert len((await tree.client.get(table)).json()) == count > 1
     assert "<h1>What is installed?</h1>" in await text(tree, "/")
@@ -101,8 +150,12 @@ async def test_pages_of_a_tree_and_a_mirror_say_which_of_both(
 
 
 @pytest.mark.asyncio
-async def test_what_was_asked_for_explicitly_can_be_chosen(tree: Any, tree_file: Path) -> None:
-    """In a search and from a package's page; the rows, the JSON and the CSV leave out all else."""
+async def test_what_was_asked_for_explicitly_can_be_chosen(
+    tree: Any, tree_file: Path
+) -> None:
+    """In a search and from a package's page; the rows, the JSON and the CSV leave out
+    all else.
+    """
     asked = f"SELECT package, hash FROM ({EXPLICIT}) ORDER BY 1, 2"
     hashes: dict[str, set[str]] = {}
     for package, dag_hash in sqlite3.connect(tree_file).execute(asked):

@@ -44,7 +44,9 @@ async def get(datasette: Any, form: str = "", **fields: str) -> Any:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("text", [SPECS, MANIFEST, LOCK], ids=["specs", "manifest", "lock"])
+@pytest.mark.parametrize(
+    "text", [SPECS, MANIFEST, LOCK], ids=["specs", "manifest", "lock"]
+)
 @pytest.mark.parametrize("fields", [{}, {"release": "v0.23.1", "host": "zen3"}])
 async def test_the_answers_are_those_of_the_command(
     datasette: Any, database: Path, tmp_path: Path, text: str, fields: dict[str, str]
@@ -53,12 +55,20 @@ async def test_the_answers_are_those_of_the_command(
     (tmp_path / "pasted").write_text(text)
     options = [part for name, value in fields.items() for part in (f"--{name}", value)]
     for form in ("json", "csv"):
-        command = ["cover", str(tmp_path / "pasted"), str(database), f"--{form}", *options]
+        command = [
+            "cover",
+            str(tmp_path / "pasted"),
+            str(database),
+            f"--{form}",
+            *options,
+        ]
         printed = CliRunner().invoke(cli, command).stdout
         answer = await get(datasette, f".{form}", q=text, **fields)
         assert answer.status_code == 200, answer.text
         assert answer.text.strip() == printed.strip()
-        posted = await datasette.client.post(f"/cover.{form}", data={"q": text, **fields})
+        posted = await datasette.client.post(
+            f"/cover.{form}", data={"q": text, **fields}
+        )
         assert posted.text == answer.text
 
 
@@ -84,7 +94,9 @@ async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None:
-    """Each mirror is added once; each binary is named once, as the list of binaries names it."""
+    """Each mirror is added once; each binary is named once, as the list of binaries
+    names it.
+    """
     answer = await get(datasette, q=SPECS + "zlib\nhdf5@1.14 +mpi\n")
     blocks = re.findall(r'data-copy="(spack mirror[^"]*)"', html.unescape(answer.text))
     found = await get(datasette, ".json", q=SPECS)
@@ -94,7 +106,9 @@ async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None
     assert len(blocks) == 1
     assert mirrors == [
         f"spack mirror add {release} {url}"
-        for release, url in dict.fromkeys((each["release"], each["mirror"]) for each in having)
+        for release, url in dict.fromkeys(
+            (each["release"], each["mirror"]) for each in having
+        )
     ]
     assert trust == "yes | spack buildcache keys --install --trust"
     words = install.removeprefix("spack install --cache-only ").split()
@@ -107,10 +121,14 @@ async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None
 
 @pytest.mark.asyncio
 async def test_a_form_leads_to_its_address(datasette: Any) -> None:
-    """A short text can be shared; with a cookie, too, nothing but the text is asked for."""
+    """A short text can be shared; with a cookie, too, nothing but the text is asked
+    for.
+    """
     for cookies in ({}, {"ds_csrftoken": "x"}):
         answer = await datasette.client.post(
-            "/cover", data={"q": "zlib\r\nhdf5", "host": "zen3", "release": ""}, cookies=cookies
+            "/cover",
+            data={"q": "zlib\r\nhdf5", "host": "zen3", "release": ""},
+            cookies=cookies,
         )
         assert answer.status_code == 303
         assert answer.headers["location"] == "/cover?q=zlib%0Ahdf5&host=zen3"
@@ -118,7 +136,9 @@ async def test_a_form_leads_to_its_address(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_a_long_form_is_answered_at_once(datasette: Any) -> None:
-    """What no address can carry is answered where it was sent, and can be had as data."""
+    """What no address can carry is answered where it was sent, and can be had as
+    data.
+    """
     text = "zlib\n" * 900 + "# " + "x" * LONGEST_LINK
     answer = await datasette.client.post("/cover", data={"q": text})
 
@@ -166,9 +186,13 @@ async def test_too_much_is_refused(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_what_is_no_form_is_refused(datasette: Any) -> None:
-    """A file sent as it is would be read as an empty form: the answer says how to send it."""
+    """A file sent as it is would be read as an empty form: the answer says how to send
+    it.
+    """
     headers = {"content-type": "application/yaml"}
-    answer = await datasette.client.post("/cover.json", content=b"spack: {}", headers=headers)
+    answer = await datasette.client.post(
+        "/cover.json", content=b"spack: {}", headers=headers
+    )
     allowed = await datasette.client.options("/cover.json")
 
     assert answer.status_code == 415
@@ -189,9 +213,13 @@ def test_the_time_is_looked_at(lookups: Lookups) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["/find", "/find.json", "/cover", "/cover.json"])
 async def test_specs_of_before_spack_1_0(datasette: Any, path: str) -> None:
-    """The address says for which Spack specs are written; the form keeps it, and its links."""
+    """The address says for which Spack specs are written; the form keeps it, and its
+    links.
+    """
     old = {"q": "hdf5 %gcc@13 target=:zen4", "spack": "0.23"}
-    new = await datasette.client.get(f"{path}?{urlencode({'q': 'hdf5 target=:zen4 %gcc@13'})}")
+    new = await datasette.client.get(
+        f"{path}?{urlencode({'q': 'hdf5 target=:zen4 %gcc@13'})}"
+    )
     answer = await datasette.client.get(f"{path}?{urlencode(old)}")
     wrong = await datasette.client.get(f"{path}?{urlencode(old | {'spack': 'new'})}")
 

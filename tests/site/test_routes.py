@@ -35,9 +35,13 @@ async def test_unknown_things_are_told(datasette: Any, path: str) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("start", ["/packages?host=zen3", "/find?q=hdf5+%2Bmpi&host=zen3"])
+@pytest.mark.parametrize(
+    "start", ["/packages?host=zen3", "/find?q=hdf5+%2Bmpi&host=zen3"]
+)
 async def test_the_chosen_machine_stays_chosen(datasette: Any, start: str) -> None:
-    """From a list to a package, a spec, back to the package and to the search it is kept."""
+    """From a list to a package, a spec, back to the package and to the search it is
+    kept.
+    """
     path, kept = start, '<input type="hidden" name="host" value="zen3">'
     for link in (r"/package/hdf5", r"/spec/\w{32}", r"/package/hdf5"):
         page = (await get(datasette, path)).text
@@ -69,9 +73,13 @@ async def test_crawlers_are_kept_from_endless_pages(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
-    """An external says what it is, offers no command, and links to what is known of it."""
+    """An external says what it is, offers no command, and links to what is known of
+    it.
+    """
     served = site(real_index_file)
-    external = next(each for each in sorted(installs()) if "external" in installs()[each]["spec"])
+    external = next(
+        each for each in sorted(installs()) if "external" in installs()[each]["spec"]
+    )
 
     page = await get(served, f"/spec/{external}")
     assert page.status_code == 200
@@ -82,20 +90,26 @@ async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
     assert len(asked) == 4, asked
     for link in asked:
         assert (await get(served, link)).status_code == 200, link
-    (row,) = (await get(served, f"/spack-cache/specs.json?hash={external}&_shape=array")).json()
+    (row,) = (
+        await get(served, f"/spack-cache/specs.json?hash={external}&_shape=array")
+    ).json()
     assert row["release_count"] == 0
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("page", ["/release/develop", "/stack/e4s"])
 async def test_many_packages_go_on_in_the_list(index_site: Any, page: str) -> None:
-    """A page of a release or a stack has the first packages, its link the next; none is lost."""
+    """A page of a release or a stack has the first packages, its link the next; none is
+    lost.
+    """
     packages = r'<a href="/package/([^"?]+)'
     path, shown = page, []
     while path:
         text = (await get(index_site, path)).text
         shown += re.findall(packages, text)
-        following = re.search(r'<a (?:class="button"|rel="next") href="([^"]*page=\d+)"', text)
+        following = re.search(
+            r'<a (?:class="button"|rel="next") href="([^"]*page=\d+)"', text
+        )
         next_path = html.unescape(following[1]) if following else ""
         path = f"/packages{next_path}" if next_path.startswith("?") else next_path
 
@@ -110,9 +124,15 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("package", "text"),
-    [("hdf5", "1.14.10 on x86_64"), ("zlib", "1.3.1 on x86_64"), ("hostile", "1.1 on x86_64")],
+    [
+        ("hdf5", "1.14.10 on x86_64"),
+        ("zlib", "1.3.1 on x86_64"),
+        ("hostile", "1.1 on x86_64"),
+    ],
 )
-async def test_badge_names_the_newest_version(datasette: Any, package: str, text: str) -> None:
+async def test_badge_names_the_newest_version(
+    datasette: Any, package: str, text: str
+) -> None:
     """The picture is SVG, and its texts fit into it; a screen reader reads the same."""
     answer = await get(datasette, f"/badge/{package}.svg")
     assert answer.headers["content-type"].startswith("image/svg+xml")
@@ -140,11 +160,16 @@ async def test_the_sitemap_has_every_page(datasette: Any) -> None:
     address = re.search(r"Sitemap: http://[^/]+(/\S+)", robots)
     assert address is not None
     answer = await get(datasette, address[1])
-    found = [each.text or "" for each in ElementTree.fromstring(answer.text).iter(f"{SITEMAP}loc")]
+    found = [
+        each.text or ""
+        for each in ElementTree.fromstring(answer.text).iter(f"{SITEMAP}loc")
+    ]
     paths = [re.sub("^http://[^/]+", "", each) for each in found]
 
     assert answer.headers["content-type"].startswith("application/xml")
-    assert {"/", "/packages", "/package/hdf5", "/release/develop", "/stack/e4s"} <= {*paths}
+    assert {"/", "/packages", "/package/hdf5", "/release/develop", "/stack/e4s"} <= {
+        *paths
+    }
     for path in paths:
         assert (await get(datasette, path)).status_code == 200, path
 
@@ -187,7 +212,9 @@ async def test_what_is_misspelled_leads_to_what_is_close(
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("spec", ["hdf5", "hdf5@1.10: +mpi", "*", "/" + "d" * 7, "%gcc@13"])
+@pytest.mark.parametrize(
+    "spec", ["hdf5", "hdf5@1.10: +mpi", "*", "/" + "d" * 7, "%gcc@13"]
+)
 @pytest.mark.parametrize("end", ["json", "csv"])
 async def test_found_as_on_the_command_line(
     datasette: Any, database: Path, spec: str, end: str
@@ -207,7 +234,9 @@ async def test_nothing_found_is_no_fault(datasette: Any) -> None:
     nothing = await get(datasette, "/find.json?q=hdf5@99")
     assert nothing.status_code == nothing.json()["status"] == 404
     assert "no version 99 of hdf5: newest " in nothing.json()["error"]
-    assert (await get(datasette, "/find.csv?q=hdf5@99")).text.startswith("Error: no binary in this")
+    assert (await get(datasette, "/find.csv?q=hdf5@99")).text.startswith(
+        "Error: no binary in this"
+    )
 
 
 @pytest.mark.parametrize("end", ["json", "csv"])
@@ -224,7 +253,9 @@ def test_parts_are_the_whole(
 
 @pytest.mark.asyncio
 async def test_suggestions(datasette: Any) -> None:
-    """What is typed gets names that have it, whatever they are of, and nothing for nothing."""
+    """What is typed gets names that have it, whatever they are of, and nothing for
+    nothing.
+    """
     assert (await get(datasette, "/suggest.json?q=e4s-")).json() == [
         {"name": "e4s-arm", "kind": "stack"}
     ]
@@ -244,7 +275,9 @@ async def test_suggestions(datasette: Any) -> None:
     ],
 )
 async def test_a_list_can_be_taken(datasette: Any, path: str, rows: int) -> None:
-    """The links below a list lead to its rows as JSON and CSV, in its order, with its values."""
+    """The links below a list lead to its rows as JSON and CSV, in its order, with its
+    values.
+    """
     page = (await get(datasette, path)).text
     names = re.findall(r'<th scope="row"><a href="[^"]*">([^<]*)</a>', page)
     links = re.findall(r'href="(/\w+\.(?:json|csv)[^"]*)"', page)
@@ -260,6 +293,15 @@ async def test_a_list_can_be_taken(datasette: Any, path: str, rows: int) -> None
 
 @pytest.mark.asyncio
 async def test_a_list_of_what_is_not_there_is_refused(datasette: Any) -> None:
-    """Data of a release or target that the file lacks is an error, and not that of all."""
-    for asked in ("release=v9", "stack=x", "host=zen9", "target=zen9", "compiler=icc", "os=beos"):
+    """Data of a release or target that the file lacks is an error, and not that of
+    all.
+    """
+    for asked in (
+        "release=v9",
+        "stack=x",
+        "host=zen9",
+        "target=zen9",
+        "compiler=icc",
+        "os=beos",
+    ):
         assert (await get(datasette, f"/packages.json?{asked}")).status_code == 400

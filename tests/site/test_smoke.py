@@ -1,4 +1,6 @@
-"""The site in each version of Datasette: every kind of page, data, limits, the server itself."""
+"""The site in each version of Datasette: every kind of page, data, limits, the server
+itself.
+"""
 
 import hashlib
 from typing import Any
@@ -35,7 +37,12 @@ PAGES = {
     "/spack-cache/variant_values_of_package?package=hdf5": "hdf5",
     f"{SQL}?sql=SELECT+count(*)+AS+n+FROM+specs": "23",
 }
-DATA = ("/package/hdf5.json", "/packages.json", "/find.json?q=hdf5", "/cover.json?q=hdf5")
+DATA = (
+    "/package/hdf5.json",
+    "/packages.json",
+    "/find.json?q=hdf5",
+    "/cover.json?q=hdf5",
+)
 
 
 @pytest.mark.asyncio
@@ -74,7 +81,9 @@ async def test_rows_are_the_same_in_each_form(datasette: Any) -> None:
     ],
 )
 async def test_what_is_refused_says_so(datasette: Any, path: str, status: int) -> None:
-    """Statements beyond the limits, unknown names and closed tools have a status and a reason."""
+    """Statements beyond the limits, unknown names and closed tools have a status and a
+    reason.
+    """
     answer = await datasette.client.get(path)
 
     assert answer.status_code == status

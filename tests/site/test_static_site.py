@@ -25,12 +25,21 @@ def export(file: Path, folder: Path) -> str:
     return name
 
 
-def test_the_folder_has_all_that_the_page_needs(samples_file: Path, tmp_path: Path) -> None:
-    """The page, what it loads, a copy of the database, and its totals and largest packages."""
+def test_the_folder_has_all_that_the_page_needs(
+    samples_file: Path, tmp_path: Path
+) -> None:
+    """The page, what it loads, a copy of the database, and its totals and largest
+    packages.
+    """
     folder = tmp_path / "public"
     name = export(samples_file, folder)
     files = {path.name for path in (ROOT / "static-site").iterdir()}
-    assert {path.name for path in folder.iterdir()} == {*files, "site.css", CATALOGUE, name}
+    assert {path.name for path in folder.iterdir()} == {
+        *files,
+        "site.css",
+        CATALOGUE,
+        name,
+    }
     assert (folder / name).read_bytes() == samples_file.read_bytes()
     catalogue = json.loads((folder / CATALOGUE).read_text())
     assert catalogue["totals"] == {"binaries": 413, "packages": 4, "releases": 2}
@@ -39,8 +48,12 @@ def test_the_folder_has_all_that_the_page_needs(samples_file: Path, tmp_path: Pa
     assert counts == sorted(counts, reverse=True)
 
 
-def test_another_file_is_exported_under_another_name(samples_file: Path, tmp_path: Path) -> None:
-    """An open page never reads parts of two files; the old copy goes, other files stay."""
+def test_another_file_is_exported_under_another_name(
+    samples_file: Path, tmp_path: Path
+) -> None:
+    """An open page never reads parts of two files; the old copy goes, other files
+    stay.
+    """
     folder = tmp_path / "public"
     old = export(samples_file, folder)
     assert export(samples_file, folder) == old
@@ -52,7 +65,9 @@ def test_another_file_is_exported_under_another_name(samples_file: Path, tmp_pat
 
 
 def test_a_folder_of_others_stays(samples_file: Path, tmp_path: Path) -> None:
-    """What this command did not write is not written over, and nothing is put beside it."""
+    """What this command did not write is not written over, and nothing is put beside
+    it.
+    """
     (tmp_path / "index.html").write_text("mine")
     told = run("export-static", samples_file, "-o", tmp_path)
     assert told.exit_code == 2
@@ -99,8 +114,12 @@ for moment in count():
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_step_leaves_a_folder_of_ours(samples_file: Path, tmp_path: Path) -> None:
-    """No half file has a name that is served, and the next export finishes the folder."""
+def test_a_kill_at_any_step_leaves_a_folder_of_ours(
+    samples_file: Path, tmp_path: Path
+) -> None:
+    """No half file has a name that is served, and the next export finishes the
+    folder.
+    """
     start, folders, whole = tmp_path / "start", tmp_path / "folders", tmp_path / "whole"
     build(SAMPLE_PAGES[0], tmp_path / "other.db")
     export(tmp_path / "other.db", start)
@@ -109,12 +128,17 @@ def test_a_kill_at_any_step_leaves_a_folder_of_ours(samples_file: Path, tmp_path
     killed = [*folders.iterdir()]
     assert len(killed) > len(new)
     states = {
-        (frozenset(contents(each).items()), *sorted(path.name for path in each.rglob("*"))): each
+        (
+            frozenset(contents(each).items()),
+            *sorted(path.name for path in each.rglob("*")),
+        ): each
         for each in killed
     }
     for folder in states.values():
         shown = contents(folder)
-        assert all(data in (new.get(path), old.get(path)) for path, data in shown.items())
+        assert all(
+            data in (new.get(path), old.get(path)) for path, data in shown.items()
+        )
         if CATALOGUE in shown:
             assert json.loads(shown[CATALOGUE])["database"] in shown
         assert export(samples_file, folder) == name
@@ -136,22 +160,41 @@ LIMITED = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 700_000])
-def test_a_full_disk_leaves_nothing_behind(size: int, samples_file: Path, tmp_path: Path) -> None:
-    """Export fails with one sentence, whichever file is too large, and works once there is room."""
+def test_a_full_disk_leaves_nothing_behind(
+    size: int, samples_file: Path, tmp_path: Path
+) -> None:
+    """Export fails with one sentence, whichever file is too large, and works once there
+    is room.
+    """
     folder = tmp_path / "public"
-    command = [sys.executable, "-c", LIMITED, size, "export-static", samples_file, "-o", folder]
+    command = [
+        sys.executable,
+        "-c",
+        LIMITED,
+        size,
+        "export-static",
+        samples_file,
+        "-o",
+        folder,
+    ]
     done = completed(command)
     assert done.returncode == 2
     assert done.stderr.startswith(f"Error: {folder}: ")
-    assert "cannot be written: File too large; free space or choose another" in done.stderr
+    assert (
+        "cannot be written: File too large; free space or choose another" in done.stderr
+    )
     assert done.stderr.count("\n") == 1
     assert not contents(folder)
     export(samples_file, folder)
 
 
 @pytest.mark.parametrize("target", ["a file", "a folder", "nothing"])
-def test_a_link_in_the_folder_is_replaced(target: str, samples_file: Path, tmp_path: Path) -> None:
-    """Whatever a file of the folder links to stays as it is, and the folder gets files."""
+def test_a_link_in_the_folder_is_replaced(
+    target: str, samples_file: Path, tmp_path: Path
+) -> None:
+    """Whatever a file of the folder links to stays as it is, and the folder gets
+    files.
+    """
     folder, kept = tmp_path / "public", tmp_path / "kept"
     export(samples_file, folder)
     new = contents(folder)

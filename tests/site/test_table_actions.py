@@ -22,7 +22,9 @@ async def links_of(datasette: Any, path: str) -> dict[str, str]:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", sorted({*PAGES, *CHANGES, *STACK_LISTS}))
 async def test_every_link_leads_to_a_page(datasette: Any, name: str) -> None:
-    """Each table and view has the links that concern it, and all of them are answered."""
+    """Each table and view has the links that concern it, and all of them are
+    answered.
+    """
     assert name in views.VIEWS or name in {table.name for table in tables.TABLES}
     links = await links_of(datasette, f"/spack-cache/{name}")
 
@@ -35,7 +37,9 @@ async def test_every_link_leads_to_a_page(datasette: Any, name: str) -> None:
 
 @pytest.mark.asyncio
 async def test_links_keep_the_filters(datasette: Any) -> None:
-    """The counts are those of the filtered rows from the first one on; so is the feed."""
+    """The counts are those of the filtered rows from the first one on; so is the
+    feed.
+    """
     path = "/spack-cache/builds?package=hdf5&target__not=x%26y&_size=1"
     links = await links_of(datasette, f"{path}&_next=1")
 

@@ -1,4 +1,6 @@
-"""Between two installations, or two stacks, nothing was removed: words say which side has what."""
+"""Between two installations, or two stacks, nothing was removed: words say which side
+has what.
+"""
 
 import json
 import re
@@ -14,12 +16,23 @@ from tests.indexes import hash_of, index, node, record
 from tests.site.conftest import asked_of, open_site
 from tests.trees import installed, write_tree
 
-FALSE_WORDS = ("removed", "added", "Removed", "New ", "Upgraded", "grown", "shrunk", "rebuilt")
+FALSE_WORDS = (
+    "removed",
+    "added",
+    "Removed",
+    "New ",
+    "Upgraded",
+    "grown",
+    "shrunk",
+    "rebuilt",
+)
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two installations, which have some packages in common, and a release with two stacks."""
+    """Two installations, which have some packages in common, and a release with two
+    stacks.
+    """
     folder = tmp_path_factory.mktemp("sides")
     trees = {}
     for name, packages in (("derecho", "abc"), ("casper", "cd")):
@@ -30,7 +43,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for stack, packages in (("e4s", "ab"), ("ml", "bc")):
         mirror = folder / "mirrors" / "develop" / stack
         mirror.mkdir(parents=True)
-        (mirror / "index.json").write_bytes(index(*(record(node(name)) for name in packages)))
+        (mirror / "index.json").write_bytes(
+            index(*(record(node(name)) for name in packages))
+        )
     build([folder / "mirrors"], folder / "x.db", installations=trees.items())
     return folder / "x.db"
 
@@ -67,7 +82,9 @@ def test_no_side_has_lost_anything(
         assert not [word for word in FALSE_WORDS if word in visible]
     assert "<failure" not in report.read_text()
     changes = json.loads(run("diff", old, new, file, "--json").stdout)
-    assert {"removed", "added", "grown", "shrunk", "rebuilt"} == set(changes["configurations"])
+    assert {"removed", "added", "grown", "shrunk", "rebuilt"} == set(
+        changes["configurations"]
+    )
 
 
 def test_the_sentence_has_each_number(file: Path) -> None:

@@ -1,4 +1,6 @@
-"""sources.archives: members are read or refused by name, within the memory that they justify."""
+"""sources.archives: members are read or refused by name, within the memory that they
+justify.
+"""
 
 import io
 import os
@@ -84,7 +86,9 @@ def test_a_large_member_is_refused_unread(suffix: str, tmp_path: Path) -> None:
 
 
 def test_links_and_devices_in_archives_are_refused(tmp_path: Path) -> None:
-    """A link could point anywhere; it is told and not followed. Zip marks it by its Unix mode."""
+    """A link could point anywhere; it is told and not followed. Zip marks it by its
+    Unix mode.
+    """
     with tarfile.open(tmp_path / "a.tar", "w") as tar:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE):
             member = tarfile.TarInfo("link.md")
@@ -105,13 +109,16 @@ def test_no_truncation_passes_for_a_whole_archive(suffix: str, tmp_path: Path) -
     content = {f"page-{number}.md": os.urandom(700) for number in range(4)}
     whole = pack(content, suffix)
     path = tmp_path / f"pages{suffix}"
-    # A plain tar file is padded with zeros; only its first two blocks of them are its end.
+    # A plain tar file is padded with zeros; only its first two blocks of them are its
+    # end.
     end = len(whole.rstrip(b"\0")) if suffix == ".tar" else len(whole)
     for size in {0, 1, 511, 512, 513, end // 3, end // 2, end - 700, end - 1}:
         path.write_bytes(whole[:size])
         found = read_all([str(path)])
         assert isinstance(found[-1], Fault), size
-        assert found[-1].message.startswith("the archive cannot be read to its end: "), size
+        assert found[-1].message.startswith(
+            "the archive cannot be read to its end: "
+        ), size
         pages = {page.path: page.data for page in found if isinstance(page, RawFile)}
         assert pages.items() <= content.items()
 
@@ -123,10 +130,14 @@ def test_no_truncation_passes_for_a_whole_archive(suffix: str, tmp_path: Path) -
 def test_damaged_archives_never_raise(
     suffix: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever bytes are changed, the answer is pages and faults, never an exception."""
+    """Whatever bytes are changed, the answer is pages and faults, never an
+    exception.
+    """
     damaged = bytearray(pack(CONTENT, suffix))
     for _ in range(data.draw(st.integers(1, 3))):
-        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(
+            st.integers(0, 255)
+        )
     path = tmp_path_factory.mktemp("damaged") / f"pages{suffix}"
     path.write_bytes(damaged)
     found = read_all([str(path)])
@@ -173,7 +184,10 @@ MEGABYTE = 10**6
 
 def packed(path: Path, parts: Iterable[bytes]) -> Path:
     """Write parts, compressed by zstd, and return the path."""
-    with path.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw) as stream:
+    with (
+        path.open("wb") as raw,
+        zstandard.ZstdCompressor().stream_writer(raw) as stream,
+    ):
         for part in parts:
             stream.write(part)
     return path
@@ -193,14 +207,18 @@ def with_checksum(member: bytearray) -> bytes:
 
 
 def claiming(path: Path, kind: bytes, text: bytes) -> Path:
-    """Write a tar file whose first header claims 4 GB of text, of which 30 MB are there."""
+    """Write a tar file whose first header claims 4 GB of text, of which 30 MB are
+    there.
+    """
     parts = (text * (MEGABYTE // len(text)) for _ in range(30))
     return packed(path, [header("a.md", 4000 * MEGABYTE, kind), *parts])
 
 
 def many_headers(path: Path) -> Path:
     """Write a tar file of 30 global headers that name nine thousand keys."""
-    records = ({f"k{number}-{key}": "v" * 1000 for key in range(300)} for number in range(30))
+    records = (
+        {f"k{number}-{key}": "v" * 1000 for key in range(300)} for number in range(30)
+    )
     return packed(path, map(tarfile.TarInfo.create_pax_global_header, records))
 
 
@@ -214,7 +232,10 @@ def sparse(path: Path) -> Path:
 
 def lying(path: Path, method: int) -> Path:
     """Write a zip file with 120 MB of zeros that claims to hold a thousand bytes."""
-    with zipfile.ZipFile(path, "w", method) as archive, archive.open("a.md", "w") as stream:
+    with (
+        zipfile.ZipFile(path, "w", method) as archive,
+        archive.open("a.md", "w") as stream,
+    ):
         for _ in range(120):
             stream.write(bytes(MEGABYTE))
     data = bytearray(path.read_bytes())
@@ -282,8 +303,12 @@ def test_a_zip_file_unpacks_to_a_bounded_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_zip_file_that_lies_about_its_size_takes_no_memory(method: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_a_zip_file_that_lies_about_its_size_takes_no_memory(
+    method: int, tmp_path: Path
+) -> None:
     """What it claims is what is unpacked."""
     path = lying(tmp_path / "a.zip", method)
     status, megabytes, output = peak_memory("check", path, "--jobs", 1)
@@ -309,13 +334,19 @@ def test_a_zip_file_that_lies_about_its_size_takes_no_memory(method: int, tmp_pa
 def test_a_page_of_sixty_megabytes_in_six_kilobytes(
     before: bytes, piece: bytes, times: int, tmp_path: Path
 ) -> None:
-    """Whatever it says, the build stays below 600 MB and ends in one fault or a hundred."""
+    """Whatever it says, the build stays below 600 MB and ends in one fault or a
+    hundred.
+    """
     begin, _, end = page().partition(before)
     assert end
     text = begin + before + piece * times + end
-    path = packed(tmp_path / "a.tar.zst", [header("a.md", len(text)), text, bytes(10240)])
+    path = packed(
+        tmp_path / "a.tar.zst", [header("a.md", len(text)), text, bytes(10240)]
+    )
     assert path.stat().st_size < MEGABYTE / 50
-    status, megabytes, output = peak_memory("build", path, "-o", tmp_path / "x.db", "--jobs", 1)
+    status, megabytes, output = peak_memory(
+        "build", path, "-o", tmp_path / "x.db", "--jobs", 1
+    )
     assert status == 1, output
     assert megabytes < 400
     assert "Traceback" not in output
@@ -327,7 +358,8 @@ def test_sparse_members_are_refused_by_name(tmp_path: Path) -> None:
     good = page()
     data = header("a.md", len(good)) + good + bytes(-len(good) % 512)
     for number in range(1000):
-        # An old GNU sparse member without any data, which claims a size (GNU tar, `tar.h`).
+        # An old GNU sparse member without any data, which claims a size (GNU tar,
+        # `tar.h`).
         member = bytearray(header(f"s{number}.md", 0, tarfile.GNUTYPE_SPARSE))
         member[386:410] = b"%011o\0" % 2**25 + b"%011o\0" % 0
         member[483:495] = b"%011o\0" % 2**25
@@ -341,7 +373,9 @@ def test_sparse_members_are_refused_by_name(tmp_path: Path) -> None:
     assert told == {"is a sparse file, expected a regular file"}
 
 
-def test_the_directory_of_a_zip_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_of_a_zip_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`zipfile` would make an object of each entry before anything could be refused."""
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         for number in range(200):

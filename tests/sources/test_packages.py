@@ -29,10 +29,18 @@ def faults(value: Any) -> list[str]:
 
 
 def test_every_real_file_is_known_by_its_content() -> None:
-    """Keys in the order of the program or sorted; pages and indexes are read by their readers."""
-    files = [RawFile(path.name, path.name, path.read_bytes()) for path in REAL.rglob("*.json")]
+    """Keys in the order of the program or sorted; pages and indexes are read by their
+    readers.
+    """
+    files = [
+        RawFile(path.name, path.name, path.read_bytes())
+        for path in REAL.rglob("*.json")
+    ]
     others = [page(), real(), index(record(node("latest_version")))]
-    mixed = [*files, *(RawFile(f"{at}", f"{at}", data) for at, data in enumerate(others))]
+    mixed = [
+        *files,
+        *(RawFile(f"{at}", f"{at}", data) for at, data in enumerate(others)),
+    ]
     found = read_files(mixed)
     assert found.faults == []
     assert {each.form for each in found.packages} == {LISTED, PUBLISHED}
@@ -44,14 +52,18 @@ def test_what_both_forms_say_is_read() -> None:
     """Texts, versions, variants, dependencies by type."""
     variant = {"name": "mpi", "default": True, "description": "Use MPI"}
     versions = [{"name": "2"}, {"name": "main", "branch": "main"}]
-    said = published("a", versions_deprecated=[{"name": "1"}], dependencies=described("b"))
+    said = published(
+        "a", versions_deprecated=[{"name": "1"}], dependencies=described("b")
+    )
     (site,) = facts(said | {"variants": [variant], "versions": versions})
     assert [(name, *each[:2]) for name, each in site.versions.items()] == [
         ("2", False, False), ("main", False, True), ("1", True, False),
     ]  # fmt: skip
     assert site.variants == {"mpi": (True, "Use MPI")}
     assert site.dependencies == {"b": ()}
-    (spacks,) = facts([listed("a", "2", dependencies={"build": ["b"], "link": ["b", "c"]})])
+    (spacks,) = facts(
+        [listed("a", "2", dependencies={"build": ["b"], "link": ["b", "c"]})]
+    )
     assert spacks.dependencies == {"b": ("build", "link"), "c": ("link",)}
     assert spacks.texts["recipe"] == "https://example.org/a/package.py"
 
@@ -61,15 +73,25 @@ def test_what_both_forms_say_is_read() -> None:
     [
         ({"licenses": ["MIT"]}, "licenses"),
         ({"versions": [{"name": "1", "sha512": "x"}]}, "versions[].sha512"),
-        ({"variants": [{"name": "a", "default": "b", "description": "", "x": 1}]}, "variants[].x"),
-        ({"dependencies": [{"name": "b", "description": "", "x": 1}]}, "dependencies[].x"),
+        (
+            {"variants": [{"name": "a", "default": "b", "description": "", "x": 1}]},
+            "variants[].x",
+        ),
+        (
+            {"dependencies": [{"name": "b", "description": "", "x": 1}]},
+            "dependencies[].x",
+        ),
     ],
 )
 def test_a_new_key_is_told(change: dict[str, Any], key: str) -> None:
-    """At any depth: keys appear with time; once in a list, by the first package that has it."""
+    """At any depth: keys appear with time; once in a list, by the first package that
+    has it.
+    """
     (found,) = facts(published("a", "1") | change)
     message = f"the package a has the unknown key {key}"
-    assert [(each.code, each.message) for each in found.problems] == [("unknown_key", message)]
+    assert [(each.code, each.message) for each in found.problems] == [
+        ("unknown_key", message)
+    ]
     several = facts([listed(name, "1") | {"licenses": name} for name in "ab"])
     assert [len(each.problems) for each in several] == [1, 0]
 
@@ -85,8 +107,23 @@ def test_what_says_nothing_is_left_out() -> None:
 @pytest.mark.parametrize(
     "homepage",
     [
-        *('=HYPERLINK("https://x")', "+1", "-1", "@SUM(1)", "\thttps://x", "javascript:alert(1)"),
-        *("www.example.org", "ftp://x", "https://", "https://x y", "https://x\u202e", "", " "),
+        *(
+            '=HYPERLINK("https://x")',
+            "+1",
+            "-1",
+            "@SUM(1)",
+            "\thttps://x",
+            "javascript:alert(1)",
+        ),
+        *(
+            "www.example.org",
+            "ftp://x",
+            "https://",
+            "https://x y",
+            "https://x\u202e",
+            "",
+            " ",
+        ),
     ],
 )
 @pytest.mark.parametrize("form", [published, listed])
@@ -109,7 +146,9 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
         {"name": "y", "default": text, "description": ""},
         {"name": "z", "default": True, "description": ""},
     ]
-    value = published("a", "1", description=text, latest_version=text, variants=variants)
+    value = published(
+        "a", "1", description=text, latest_version=text, variants=variants
+    )
     value["build_system"] = text
     (found,) = facts(value)
     assert not {"description", "latest_version", "build_system"} & found.texts.keys()
@@ -123,16 +162,25 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
     ("value", "message"),
     [
         (b'[\n{"name": "a",\n', "in/x:3: Input data was truncated"),
-        (b'{"name": "a",\n"latest_version": "say "this""}', "in/x:2: JSON is malformed"),
+        (
+            b'{"name": "a",\n"latest_version": "say "this""}',
+            "in/x:2: JSON is malformed",
+        ),
         (b'{"name": "a", "latest_version": NaN}', "in/x:1: JSON is malformed"),
         (b'{"name": "a", "latest_version": "\xff"}', "in/x:1: not UTF-8"),
         (published(""), "has the name , expected one that Spack can read"),
         (published("a", "1" * 201), "has a version of 201 characters"),
         (published("a") | {"name": "a\0b"}, "has the name "),
         (published("a", description="a\0b"), "Expected `str` matching regex"),
-        (published("a", homepage=5), "Expected `str | null`, got `int` - at `$.homepage`"),
+        (
+            published("a", homepage=5),
+            "Expected `str | null`, got `int` - at `$.homepage`",
+        ),
         (published("a", versions=[{"sha256": "x"}]), "missing required field `name`"),
-        (published("a", description="x" * (MAX_DESCRIPTION + 1)), "of length <= 65536 - at"),
+        (
+            published("a", description="x" * (MAX_DESCRIPTION + 1)),
+            "of length <= 65536 - at",
+        ),
         (published("a", *map(str, range(MAX_MEMBERS + 1))), "of length <= 16384 - at"),
         ([listed("a"), listed("a")], "the package a is repeated"),
         ([5], "Expected `str | object`, got `int`"),
@@ -147,6 +195,7 @@ def test_what_cannot_be_kept_is_a_fault(value: Any, message: str) -> None:
 def test_the_first_fault_of_a_list_is_told() -> None:
     """On the line where its package begins."""
     bad = (
-        b'[\n  {"name": "a"},\n  {"name": 5},\n  {"name": "c"},\n  {"name": "d", "versions": 1}\n]'
+        b'[\n  {"name": "a"},\n  {"name": 5},\n'
+        b'  {"name": "c"},\n  {"name": "d", "versions": 1}\n]'
     )
     assert [each.split(": ")[0] for each in faults(bad)] == ["in/x:3"]

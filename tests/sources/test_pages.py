@@ -1,4 +1,6 @@
-"""sources.pages: sound pages become columns; every other page is refused with a line."""
+"""sources.pages: sound pages become columns; every other page is refused with a
+line.
+"""
 
 import json
 from typing import Any
@@ -13,11 +15,28 @@ from spack_cache_db.model import Problem
 from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages import front_matter
-from spack_cache_db.sources.pages.checks import computed_meta, declared_meta, normal_configuration
-from spack_cache_db.sources.pages.front_matter import Entry, Page, parse_page, read_front_matter
+from spack_cache_db.sources.pages.checks import (
+    computed_meta,
+    declared_meta,
+    normal_configuration,
+)
+from spack_cache_db.sources.pages.front_matter import (
+    Entry,
+    Page,
+    parse_page,
+    read_front_matter,
+)
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Writer
-from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, meta_of, page, page_of, spec, spec_hash
+from tests.pagetexts import (
+    MORE_SAMPLES,
+    SAMPLE_PAGES,
+    meta_of,
+    page,
+    page_of,
+    spec,
+    spec_hash,
+)
 
 SPEC = spec_hash(1)
 META = json.dumps(meta_of([spec()]))
@@ -39,7 +58,9 @@ def fault(data: bytes) -> str:
 
 
 def test_an_entry_may_go_on_over_several_lines() -> None:
-    """Lists in block style, JSON over lines, blank lines and comments belong to the key above."""
+    """Lists in block style, JSON over lines, blank lines and comments belong to the key
+    above.
+    """
     categories = b"categories:\n- package\n# a word\n\n- develop\n"
     meta = b'meta: {"a":\n 1\n}\n'
     rest = b"spec_details: []\nlayout: cache\ntitle: 1.10\n---"
@@ -69,51 +90,138 @@ NO_END = "broken YAML: found unexpected end of stream"
         (b"\n---\ntitle: 1\n---\n", 1, NOT_OPENED),
         (b"\xef\xbb\xbf---\n---", 1, NOT_OPENED),
         (b"---\ntitle: 1\nb: \0\n---", 3, "a NUL byte, expected UTF-8 text"),
-        (b"---\ntitle: 1\nb: \xe9\n---", 3, "not UTF-8: byte 0xe9, expected UTF-8 text"),
-        (b"---\ntitle: 1\n---\n\ntext", 4, "text after the front matter, expected none"),
-        (b"---\ntitle: 1\nlayout: 2\ntitle: 1\n---", 4, "the key title is listed twice, first on"),
-        (b"---\ntitle: 1\nb\n---", 3, "broken YAML: this is not one entry, expected `key: value`"),
+        (
+            b"---\ntitle: 1\nb: \xe9\n---",
+            3,
+            "not UTF-8: byte 0xe9, expected UTF-8 text",
+        ),
+        (
+            b"---\ntitle: 1\n---\n\ntext",
+            4,
+            "text after the front matter, expected none",
+        ),
+        (
+            b"---\ntitle: 1\nlayout: 2\ntitle: 1\n---",
+            4,
+            "the key title is listed twice, first on",
+        ),
+        (
+            b"---\ntitle: 1\nb\n---",
+            3,
+            "broken YAML: this is not one entry, expected `key: value`",
+        ),
         (b"---\n{title: 1, layout: 2}\n---", 2, "broken YAML: this is not one entry"),
         (b"---\n title: 1\n layout: 2\n---", 2, "broken YAML: this is not one entry"),
         (b"---\na: 'x\n---", 2, NO_END),
         (b"---\ntitle: 1\na: *x\n---", 3, "broken YAML: found undefined alias"),
-        (b'---\na: "\\ud800"\n---', 2, "broken YAML: found invalid Unicode character escape"),
-        (b"---\ntitle: 1\n---\nb: 2\n---", 3, "broken YAML: but found another document"),
+        (
+            b'---\na: "\\ud800"\n---',
+            2,
+            "broken YAML: found invalid Unicode character escape",
+        ),
+        (
+            b"---\ntitle: 1\n---\nb: 2\n---",
+            3,
+            "broken YAML: but found another document",
+        ),
         (b"---\ntitle: \r.\n---", 2, NO_COLON),
         ("---\na: \u2028.\nb: 1\n---".encode(), 2, NO_COLON),
         (b"---\r\ntitle: 1\r\nb: 'x\r\n---\r\n", 3, NO_END),
         (b"---\n\xef\xbb\xbfa: 'x\n---", 2, NO_END),
-        (b"---\n\ta: 1\n---", 2, "broken YAML: found character that cannot start any token"),
-        (b"---\ntitle: " + b"[" * 40 + b"]" * 40 + b"\n---", 2, "is nested more than 32 levels"),
-        (b"---\ntitle: '" + b"a" * 2**14 + b"'\n---", 2, "this entry has more than 16,384 bytes"),
+        (
+            b"---\n\ta: 1\n---",
+            2,
+            "broken YAML: found character that cannot start any token",
+        ),
+        (
+            b"---\ntitle: " + b"[" * 40 + b"]" * 40 + b"\n---",
+            2,
+            "is nested more than 32 levels",
+        ),
+        (
+            b"---\ntitle: '" + b"a" * 2**14 + b"'\n---",
+            2,
+            "this entry has more than 16,384 bytes",
+        ),
     ],
 )
-def test_the_first_fault_of_a_front_matter_has_a_line(data: bytes, line: int, message: str) -> None:
+def test_the_first_fault_of_a_front_matter_has_a_line(
+    data: bytes, line: int, message: str
+) -> None:
     """Also for what only YAML takes for the end of a line."""
     with pytest.raises(LineFault) as caught:
         read_front_matter(data)
     assert (caught.value.line, caught.value.message[: len(message)]) == (line, message)
 
 
-@pytest.mark.parametrize("key", [b'"title"', b"'title'", b"!!str title", b"&x title", b"title "])
+@pytest.mark.parametrize(
+    "key", [b'"title"', b"'title'", b"!!str title", b"&x title", b"title "]
+)
 def test_a_small_key_may_be_spelled_as_yaml_allows(key: bytes) -> None:
     """However a key is written, it is read; twice the same key is refused."""
-    with pytest.raises(LineFault, match="the key title is listed twice, first on line 2") as caught:
+    with pytest.raises(
+        LineFault, match="the key title is listed twice, first on line 2"
+    ) as caught:
         read_front_matter(b"---\n" + key + b": 2\ntitle: 1\n---")
     assert caught.value.line == 3
 
 
 # Pieces of YAML, JSON and fences, and line breaks that only YAML knows.
 PIECES = [
-    *("---", "\n", "\r", "\r\n", "\x85", "\u2028", "\u2029", "\t", " ", "\ufeff", "\x07", "\0"),
-    *("title", "meta", "spec_details", "categories", ": ", ":", "- ", "? ", ", ", "#", "<<", "..."),
-    *("'", '"', "{", "}", "[", "]", "&a", "*a", "!!str ", "|", ">", "%", "\\", "{}", "x", "é"),
+    *(
+        "---",
+        "\n",
+        "\r",
+        "\r\n",
+        "\x85",
+        "\u2028",
+        "\u2029",
+        "\t",
+        " ",
+        "\ufeff",
+        "\x07",
+        "\0",
+    ),
+    *(
+        "title",
+        "meta",
+        "spec_details",
+        "categories",
+        ": ",
+        ":",
+        "- ",
+        "? ",
+        ", ",
+        "#",
+        "<<",
+        "...",
+    ),
+    *(
+        "'",
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        "&a",
+        "*a",
+        "!!str ",
+        "|",
+        ">",
+        "%",
+        "\\",
+        "{}",
+        "x",
+        "é",
+    ),
 ]
 
 
 @given(
     data=st.binary(max_size=60)
-    | st.lists(st.sampled_from(PIECES), max_size=20).map(lambda words: "".join(words).encode())
+    | st.lists(st.sampled_from(PIECES), max_size=20).map(
+        lambda words: "".join(words).encode()
+    )
 )
 @example(data=b"\r.")
 def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
@@ -139,9 +247,14 @@ def test_a_page_that_lost_its_end_is_never_whole(data: st.DataObject) -> None:
 @pytest.mark.parametrize("spelling", ['"{}"', "'{}'", "{} ", "&x {}", "!!str {}"])
 @pytest.mark.parametrize(("key", "line"), [("meta", 5), ("spec_details", 6)])
 def test_a_big_key_is_spelled_in_one_way(key: str, line: int, spelling: str) -> None:
-    """YAML would read the same key, but its value is JSON to a decoder in the one spelling only."""
+    """YAML would read the same key, but its value is JSON to a decoder in the one
+    spelling only.
+    """
     data = page().replace(f"\n{key}:".encode(), f"\n{spelling.format(key)}:".encode())
-    assert fault(data) == f"{line}: {key} is not plain JSON, expected a line `{key}: ` and JSON"
+    assert (
+        fault(data)
+        == f"{line}: {key} is not plain JSON, expected a line `{key}: ` and JSON"
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,9 +276,14 @@ def test_a_big_key_is_spelled_in_one_way(key: str, line: int, spelling: str) -> 
 def test_names_stand_in_lists_and_commands(
     name: str, can_be_release: bool, can_be_package: bool
 ) -> None:
-    """A release is any printable text that is no option; a package is a name that Spack reads."""
+    """A release is any printable text that is no option; a package is a name that Spack
+    reads.
+    """
     packaged, released = page(package=name), page(release=f'"{name}"')
-    for data, line, can_be in ((packaged, 2, can_be_package), (released, 4, can_be_release)):
+    for data, line, can_be in (
+        (packaged, 2, can_be_package),
+        (released, 4, can_be_release),
+    ):
         if can_be:
             assert name in (parse(data).package, parse(data).document.release)
         else:
@@ -176,7 +294,9 @@ def test_names_stand_in_lists_and_commands(
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner)
+    ),
     max_leaves=4,
 )
 
@@ -193,7 +313,9 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 def test_any_value_in_any_place_is_read_or_told(
     key: str, value: Any, meta_key: str, meta_value: Any, remove: bool
 ) -> None:
-    """A page gives a record that says the same, or faults; nothing else is ever raised."""
+    """A page gives a record that says the same, or faults; nothing else is ever
+    raised.
+    """
     detail = spec(**{key: value})
     if remove:
         del detail[key]
@@ -222,17 +344,45 @@ def test_a_page_has_its_keys_and_no_others() -> None:
     ("meta", "details", "expected"),
     [
         ("[]", DETAILS, "5: meta: Expected `object`, got `array`"),
-        ("\n {\n x", DETAILS, "5: meta: JSON is malformed: object keys must be strings"),
+        (
+            "\n {\n x",
+            DETAILS,
+            "5: meta: JSON is malformed: object keys must be strings",
+        ),
         (META, "{}", "6: spec_details: Expected `array`, got `object`"),
         (META, "[[]]", "6: spec_details: Expected `object`, got `array` - at `$[0]`"),
         (META, "", "6: spec_details: Input data was truncated"),
-        (META, DETAILS + "x", "6: spec_details: JSON is malformed: trailing characters"),
-        (META, '[{"hash": NaN}]', "6: spec_details: JSON is malformed: invalid character"),
+        (
+            META,
+            DETAILS + "x",
+            "6: spec_details: JSON is malformed: trailing characters",
+        ),
+        (
+            META,
+            '[{"hash": NaN}]',
+            "6: spec_details: JSON is malformed: invalid character",
+        ),
         # Values are counted before they are made, bytes before they are copied.
-        (META, "[" + "[]," * 250_000 + "[]]", "6: spec_details has about 500,002 values"),
-        (META, '[{"a":' + "0," * 500_000 + "0}]", "6: spec_details has about 500,002 values"),
-        ('{"oss":["' + "a" * 2_000_000 + "," * 500_001, "[]", "5: meta has about 500,003 values"),
-        (META, '["' + "a" * 2**24 + '"]', "6: spec_details has more than 16,777,216 bytes"),
+        (
+            META,
+            "[" + "[]," * 250_000 + "[]]",
+            "6: spec_details has about 500,002 values",
+        ),
+        (
+            META,
+            '[{"a":' + "0," * 500_000 + "0}]",
+            "6: spec_details has about 500,002 values",
+        ),
+        (
+            '{"oss":["' + "a" * 2_000_000 + "," * 500_001,
+            "[]",
+            "5: meta has about 500,003 values",
+        ),
+        (
+            META,
+            '["' + "a" * 2**24 + '"]',
+            "6: spec_details has more than 16,777,216 bytes",
+        ),
     ],
     ids=range(11),
 )
@@ -246,16 +396,37 @@ def test_other_json_is_refused(meta: str, details: str, expected: str) -> None:
     [
         ({"os": None}, "spec_details: Expected `str`, got `null` - at `$[0].os`"),
         ({"size": 7}, "spec_details: Expected `str`, got `int` - at `$[0].size`"),
-        ({"tarball": None}, "spec_details: Expected `str`, got `null` - at `$[0].tarball`"),
-        ({"stacks": [1]}, "spec_details: Expected `str`, got `int` - at `$[0].stacks[0]`"),
-        ({"other": 1}, "spec_details: Object contains unknown field `other` - at `$[0]`"),
-        ({"hash": "A" * 32}, f"spec_details: $[0].hash is '{'A' * 32}', expected 32 char"),
-        ({"hash": "a" * 31 + "é"}, f"spec_details: $[0].hash is '{'a' * 31}é', expected 32"),
-        ({"os": "o" * 201}, f"the spec {SPEC} has a os of 201 characters, expected at most 200"),
+        (
+            {"tarball": None},
+            "spec_details: Expected `str`, got `null` - at `$[0].tarball`",
+        ),
+        (
+            {"stacks": [1]},
+            "spec_details: Expected `str`, got `int` - at `$[0].stacks[0]`",
+        ),
+        (
+            {"other": 1},
+            "spec_details: Object contains unknown field `other` - at `$[0]`",
+        ),
+        (
+            {"hash": "A" * 32},
+            f"spec_details: $[0].hash is '{'A' * 32}', expected 32 char",
+        ),
+        (
+            {"hash": "a" * 31 + "é"},
+            f"spec_details: $[0].hash is '{'a' * 31}é', expected 32",
+        ),
+        (
+            {"os": "o" * 201},
+            f"the spec {SPEC} has a os of 201 characters, expected at most 200",
+        ),
         ({"versions": []}, f"the spec {SPEC} has 0 versions, expected one"),
         ({"versions": ["1", "2"]}, f"the spec {SPEC} has 2 versions, expected one"),
         ({"variants": ["+a", "+a"]}, f"the spec {SPEC} lists the variant '+a' twice"),
-        ({"variants": ["a=x", "a:=x"]}, f"the spec {SPEC} lists the variant 'a=x' twice"),
+        (
+            {"variants": ["a=x", "a:=x"]},
+            f"the spec {SPEC} lists the variant 'a=x' twice",
+        ),
         ({"compiler": "gcc@"}, f"the spec {SPEC} 'gcc@' is not a compiler"),
     ],
     ids=range(13),
@@ -263,7 +434,9 @@ def test_other_json_is_refused(meta: str, details: str, expected: str) -> None:
 def test_a_listing_that_a_row_cannot_hold_is_refused(
     changed: dict[str, Any], expected: str
 ) -> None:
-    """The fault has the line of `spec_details`, and the path of the member or its hash."""
+    """The fault has the line of `spec_details`, and the path of the member or its
+    hash.
+    """
     data = page_of("zlib", "develop", META, json.dumps([spec(**changed)]))
     assert fault(data).startswith(f"6: {expected}")
 
@@ -288,20 +461,33 @@ def test_no_field_of_a_spec_is_without_a_bound(field: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"versions": ["1" * 201]}, "text in versions of 201 characters, expected at most"),
+        (
+            {"versions": ["1" * 201]},
+            "text in versions of 201 characters, expected at most",
+        ),
         ({"oss": ["a"] * 1001}, "1,001 oss, expected at most 1,000"),
-        ({"num_specs_by_stack": {"s" * 201: 1}}, "text in num_specs_by_stack of 201 char"),
+        (
+            {"num_specs_by_stack": {"s" * 201: 1}},
+            "text in num_specs_by_stack of 201 char",
+        ),
     ],
 )
-def test_a_summary_that_says_too_much_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_a_summary_that_says_too_much_is_refused(
+    changes: dict[str, Any], said: str
+) -> None:
     """So with `meta`, whose texts go into messages."""
     assert (
-        fault(page(meta=changes)).removeprefix("5: meta has ").removeprefix("a ").startswith(said)
+        fault(page(meta=changes))
+        .removeprefix("5: meta has ")
+        .removeprefix("a ")
+        .startswith(said)
     )
 
 
 def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
-    """No sample comes near a tenth of any bound but that of a name, which is a third."""
+    """No sample comes near a tenth of any bound but that of a name, which is a
+    third.
+    """
     for path in [*SAMPLE_PAGES, *MORE_SAMPLES.glob("*/*/specs.md")]:
         front = read_front_matter(path.read_bytes())
         for key in front_matter.JSON_KEYS:
@@ -311,7 +497,9 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
         for detail in json.loads(front["spec_details"].value):
             assert max(map(len, detail["variants"]), default=0) * 10 < MAX_TEXT
             assert len(detail["variants"]) * 10 < MAX_TEXTS
-            assert max(map(len, [detail["compiler"], *detail["versions"]])) * 3 < MAX_NAME
+            assert (
+                max(map(len, [detail["compiler"], *detail["versions"]])) * 3 < MAX_NAME
+            )
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)"])
@@ -319,13 +507,18 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
     "change",
     [
         {"versions": ["{}"]},
-        *({name: "{}"} for name in ("os", "target", "platform", "compiler", "size", "tarball")),
+        *(
+            {name: "{}"}
+            for name in ("os", "target", "platform", "compiler", "size", "tarball")
+        ),
         {"stacks": ["{}"]},
         {"variants": ["{}|cmd"]},
     ],
 )
 def test_no_text_of_a_page_is_a_formula(change: dict[str, Any], text: str) -> None:
-    """A spreadsheet runs a cell of CSV that begins so; `+name` and the size `-` are none."""
+    """A spreadsheet runs a cell of CSV that begins so; `+name` and the size `-` are
+    none.
+    """
     changed = json.loads(json.dumps(change).replace("{}", text))
     assert text[0] in fault(page(specs=[spec(**changed)]))
 
@@ -383,7 +576,9 @@ def test_what_does_not_add_up_is_told_and_kept(
     (found,) = problems(page(specs=SPECS, meta=meta))
     assert (found.code, found.message) == (code, message)
     value = meta[code]
-    assert json.loads(found.value or "") == (sorted(value) if isinstance(value, list) else value)
+    assert json.loads(found.value or "") == (
+        sorted(value) if isinstance(value, list) else value
+    )
 
 
 def test_text_that_is_no_variant_is_told_once() -> None:
@@ -402,7 +597,10 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
     one, other = sound.details
     for details in ((one, other), (other, one), (other, other), (one, one)):
         reader.add(sound._replace(details=details))
-    found = [[each.code for each in document.problems] for document in writer.columns.documents]
+    found = [
+        [each.code for each in document.problems]
+        for document in writer.columns.documents
+    ]
     wrong = ["targets", "stacks", "num_specs_by_stack"]
     assert found == [[], [], wrong, ["targets", "num_specs_by_stack"]]
 
@@ -411,15 +609,25 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
     st.fixed_dictionaries(
         {},
         optional={
-            **dict.fromkeys(("oss", "stacks", "targets"), st.lists(st.sampled_from(NAMES))),
-            "compilers": st.lists(st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@12"])),
+            **dict.fromkeys(
+                ("oss", "stacks", "targets"), st.lists(st.sampled_from(NAMES))
+            ),
+            "compilers": st.lists(
+                st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@12"])
+            ),
             "num_specs": st.integers(1, 3),
-            "num_specs_by_stack": st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2)),
+            "num_specs_by_stack": st.dictionaries(
+                st.sampled_from(NAMES), st.integers(1, 2)
+            ),
         },
     )
 )
-def test_a_problem_is_told_if_and_only_if_something_differs(meta: dict[str, Any]) -> None:
-    """Whatever is declared: there are as many problems as keys that are not what they must."""
+def test_a_problem_is_told_if_and_only_if_something_differs(
+    meta: dict[str, Any],
+) -> None:
+    """Whatever is declared: there are as many problems as keys that are not what they
+    must.
+    """
     data = page(specs=SPECS, meta=meta)
     found = parse(data)
     implied = computed_meta(

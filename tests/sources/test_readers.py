@@ -1,4 +1,6 @@
-"""sources: the input divided, each file read by what it holds, and odd texts refused."""
+"""sources: the input divided, each file read by what it holds, and odd texts
+refused.
+"""
 
 import os
 from pathlib import Path
@@ -23,7 +25,9 @@ from tests.pagetexts import page, spec_hash, write
 def test_the_plan_does_not_depend_on_the_order_of_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same files are divided the same way; archives come last, in units of their own."""
+    """The same files are divided the same way; archives come last, in units of their
+    own.
+    """
     monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 2)
     write(tmp_path, a=b"1", b=b"2", c=b"3")
     path = f"{tmp_path}/pages.tar"
@@ -41,7 +45,9 @@ def paths_of(*folders: Path) -> list[str]:
 
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
-    """What lies elsewhere is read, by the first link to it; what is read anyway is not again."""
+    """What lies elsewhere is read, by the first link to it; what is read anyway is not
+    again.
+    """
     write(tmp_path / "in" / "real", a=b"x")
     write(tmp_path / "elsewhere" / "deep", b=b"x")
     for link, target in (
@@ -55,7 +61,9 @@ def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", [".", "..", "../..", "/"])
 def test_circles_are_told(tmp_path: Path, target: str) -> None:
-    """A link to a folder that contains it is a fault; all other files are read, each once."""
+    """A link to a folder that contains it is a fault; all other files are read, each
+    once.
+    """
     write(tmp_path / "in" / "below", a=b"x")
     (tmp_path / "in" / "below" / "round").symlink_to(target)
 
@@ -89,13 +97,18 @@ def test_a_folder_that_cannot_be_listed_is_told(
 
 
 def test_what_is_named_twice_is_read_once(tmp_path: Path) -> None:
-    """A file and an archive of a folder that are also named themselves, in any order."""
+    """A file and an archive of a folder that are also named themselves, in any
+    order.
+    """
     write(tmp_path / "in", a=b"x")
     (tmp_path / "in" / "b.tar").touch()
     paths = [f"{tmp_path}/{name}" for name in ("in", "in/a.md", "in/b.tar")]
     assert plan(paths) == plan(paths[::-1]) == plan(paths[:1])
     deeper = [str(tmp_path), *paths]
-    assert [[entry.path for entry in unit] for unit in plan(deeper)] == [["a.md"], ["b.tar"]]
+    assert [[entry.path for entry in unit] for unit in plan(deeper)] == [
+        ["a.md"],
+        ["b.tar"],
+    ]
     assert plan(deeper) == plan(deeper[::-1])
 
 
@@ -107,11 +120,27 @@ def file(name: str, data: bytes) -> RawFile:
 @pytest.mark.parametrize(
     ("data", "line", "said"),
     [
-        (b"version https://git-lfs.github.com/spec/v1\nsize 1\n", 1, "is a Git LFS pointer"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\nsize 1\n",
+            1,
+            "is a Git LFS pointer",
+        ),
         (b"<html><body>404 Not Found</body></html>", 1, "is an HTML page"),
-        (b"---\ntitle: x\n<<<<<<< HEAD\n=======\n>>>>>>> x\n---\n", 3, "has an unresolved merge"),
-        (b'{"database":\n<<<<<<< HEAD\n=======\n>>>>>>> x\n}', 2, "has an unresolved merge"),
-        (b'[{"name": "zlib", "arch": {}, "hash": "a"}]', 1, "is output of 'spack find --json'"),
+        (
+            b"---\ntitle: x\n<<<<<<< HEAD\n=======\n>>>>>>> x\n---\n",
+            3,
+            "has an unresolved merge",
+        ),
+        (
+            b'{"database":\n<<<<<<< HEAD\n=======\n>>>>>>> x\n}',
+            2,
+            "has an unresolved merge",
+        ),
+        (
+            b'[{"name": "zlib", "arch": {}, "hash": "a"}]',
+            1,
+            "is output of 'spack find --json'",
+        ),
         (b"# mine\nspack:\n  specs: [zlib]\n", 1, "is an environment"),
     ],
 )
@@ -135,8 +164,12 @@ def test_the_kind_of_a_file_is_known_by_its_content() -> None:
     "odd", ["\u202e", "\u200b", "\n", "\x1b[2J", "\x85", "\ud800", "\U000e0001"]
 )
 def test_no_name_changes_how_text_around_it_is_shown(odd: str) -> None:
-    """No name or variant has control or format characters, ends of lines, halves of pairs."""
-    texts = dict.fromkeys(Configuration._fields, f"a{odd}b") | {"variants": (f"a=b{odd}c",)}
+    """No name or variant has control or format characters, ends of lines, halves of
+    pairs.
+    """
+    texts = dict.fromkeys(Configuration._fields, f"a{odd}b") | {
+        "variants": (f"a=b{odd}c",)
+    }
     for changes in ({name: value} for name, value in texts.items()):
         with pytest.raises(ValueError, match=r"^has (?:a|the) ") as caught:
             require_bounded(configuration(**changes))

@@ -1,4 +1,6 @@
-"""Whatever stands where a file is expected: it is named, nobody waits, and all else is read."""
+"""Whatever stands where a file is expected: it is named, nobody waits, and all else is
+read.
+"""
 
 import hashlib
 import json
@@ -35,7 +37,9 @@ KINDS: dict[str, Callable[[Path], None]] = {
 
 
 def whole_input(folder: Path) -> dict[str, Path]:
-    """Write one of each kind of source; return the files that are opened, by what they are."""
+    """Write one of each kind of source; return the files that are opened, by what they
+    are.
+    """
     (folder / "pages").mkdir(parents=True)
     (folder / "pages" / "a.md").write_bytes(page())
     (folder / "pages" / "b.md").write_bytes(page("other", specs=[spec(2)]))
@@ -43,7 +47,14 @@ def whole_input(folder: Path) -> dict[str, Path]:
         (folder / "pages" / name).write_bytes(b"")
     new = write_layout3(folder / "v3" / "new", {None: INDEX})
     blob = write_blob(new, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
-    binary = new / "v3" / "manifests" / "spec" / "a" / f"a-1.0-{hash_of('a')}.spec.manifest.json"
+    binary = (
+        new
+        / "v3"
+        / "manifests"
+        / "spec"
+        / "a"
+        / f"a-1.0-{hash_of('a')}.spec.manifest.json"
+    )
     binary.parent.mkdir(parents=True)
     binary.write_text(json.dumps({"version": 3, "data": [blob]}))
     (new / "mirror.json").write_text('{"url": "https://host/new"}')
@@ -58,11 +69,16 @@ def whole_input(folder: Path) -> dict[str, Path]:
     tree.mkdir(parents=True)
     (tree / "index.json").write_bytes(INDEX)
     (blob_path,) = (
-        path for path in (new / "blobs").rglob("*") if path.is_file() and path.stat().st_size > 99
+        path
+        for path in (new / "blobs").rglob("*")
+        if path.is_file() and path.stat().st_size > 99
     )
     return {
         "page": folder / "pages" / "b.md",
-        **{name: folder / "pages" / name for name in ("x.tar", "x.tar.gz", "x.tar.zst", "x.zip")},
+        **{
+            name: folder / "pages" / name
+            for name in ("x.tar", "x.tar.gz", "x.tar.zst", "x.zip")
+        },
         "index manifest": new / "v3" / "manifests" / "index" / "index.manifest.json",
         "blob": blob_path,
         "binary's manifest": binary,
@@ -87,7 +103,13 @@ def test_every_kind_in_every_place(kind: str, tmp_path: Path) -> None:
                 (tmp_path / "in" / "pages" / each).unlink()
         path.unlink(missing_ok=True)
         KINDS[kind](path)
-        if kind == "folder" and name in ("page", "x.tar", "x.tar.gz", "x.tar.zst", "x.zip"):
+        if kind == "folder" and name in (
+            "page",
+            "x.tar",
+            "x.tar.gz",
+            "x.tar.zst",
+            "x.zip",
+        ):
             continue  # A folder may have any name.
 
         faults, _ = check(tmp_path / "in")
@@ -98,7 +120,10 @@ def test_every_kind_in_every_place(kind: str, tmp_path: Path) -> None:
         assert any(path.name in each or path.parent.name in each for each in told), told
         report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True, force=True)
         assert report.pages >= 1
-        assert report.indexes >= (3 if name != "page" and not name.startswith("x.") else 4) - 1
+        assert (
+            report.indexes
+            >= (3 if name != "page" and not name.startswith("x.") else 4) - 1
+        )
 
 
 @pytest.mark.slow
@@ -113,7 +138,9 @@ def test_little_memory_ends_in_a_line(tmp_path: Path) -> None:
         "from spack_cache_db.cli import main; sys.argv[0] = 'x'; main()"
     )
 
-    done = completed([sys.executable, "-c", code, "check", "--jobs", "1", str(tmp_path)])
+    done = completed(
+        [sys.executable, "-c", code, "check", "--jobs", "1", str(tmp_path)]
+    )
 
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert "index.json: not enough memory" in done.stdout + done.stderr

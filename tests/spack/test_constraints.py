@@ -23,8 +23,12 @@ LONG = "3fbfe46" + "0" * 57
         (None, "13", "none", False),
     ],
 )
-def test_a_compiler(name: str | None, versions: str | None, compiler: str, is_so: bool) -> None:
-    """Name and version as printed in any era, old names for new ones; no name is any compiler."""
+def test_a_compiler(
+    name: str | None, versions: str | None, compiler: str, is_so: bool
+) -> None:
+    """Name and version as printed in any era, old names for new ones; no name is any
+    compiler.
+    """
     ranges = None if versions is None else VersionRanges.parse(versions)
     assert compiler_matches(CompilerConstraint(name, ranges), compiler) is is_so
 
@@ -46,6 +50,8 @@ def test_a_compiler(name: str | None, versions: str | None, compiler: str, is_so
     ],
 )
 def test_a_variant(asked: str, printed: str, is_so: bool) -> None:
-    """At least these values, with a colon these alone; patches by what is printed of them."""
+    """At least these values, with a colon these alone; patches by what is printed of
+    them.
+    """
     (constraint,) = parse_query(asked).variants
     assert variant_matches(constraint, parse_variant(printed)) is is_so

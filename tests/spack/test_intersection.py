@@ -67,41 +67,69 @@ def test_two_queries_as_one(first: str, second: str, both: str | None) -> None:
     ],
 )
 def test_a_query_implies_another(first: str, second: str, expected: bool) -> None:
-    """A row of a matrix is excluded where all that the exclusion asks is asked by the row."""
+    """A row of a matrix is excluded where all that the exclusion asks is asked by the
+    row.
+    """
     assert implies(parse_query(first), parse_query(second)) is expected
 
 
 CONDITIONS = (
-    ["@1", "@1.2", "@=1.2", "@1:", "@:1.4", "@1.2:1.4", "@:", "@2", "@1,3:", "@1.3:2,=4"],
-    [f"target={name}" for name in ("zen3", ":zen3", "zen2:", "x86_64:zen4", ":haswell", "m1")],
+    [
+        "@1",
+        "@1.2",
+        "@=1.2",
+        "@1:",
+        "@:1.4",
+        "@1.2:1.4",
+        "@:",
+        "@2",
+        "@1,3:",
+        "@1.3:2,=4",
+    ],
+    [
+        f"target={name}"
+        for name in ("zen3", ":zen3", "zen2:", "x86_64:zen4", ":haswell", "m1")
+    ],
     ["+x", "~x", "x=a", "x=a,b", "x:=a", "x:=a,b", "x=*", "x=c"],
 )
-PAIRS = st.sampled_from(CONDITIONS).map(st.sampled_from).flatmap(lambda one: st.tuples(one, one))
+PAIRS = (
+    st.sampled_from(CONDITIONS)
+    .map(st.sampled_from)
+    .flatmap(lambda one: st.tuples(one, one))
+)
 SPECS = st.builds(
     configuration,
-    version=st.sampled_from(["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]),
-    target=st.sampled_from(["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"]),
-    variants=st.sampled_from(["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]).map(
-        lambda text: (text,)
+    version=st.sampled_from(
+        ["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]
     ),
+    target=st.sampled_from(["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"]),
+    variants=st.sampled_from(
+        ["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]
+    ).map(lambda text: (text,)),
 )
 
 
 @settings(max_examples=150)
 @given(PAIRS, SPECS)
-def test_a_merged_query_is_the_intersection(pair: tuple[str, str], spec: Configuration) -> None:
+def test_a_merged_query_is_the_intersection(
+    pair: tuple[str, str], spec: Configuration
+) -> None:
     """Versions, targets and variants of the merged query are the intersection."""
     both = merged(*pair)
     found = both is not None and matches(parse_query(both), spec, "")
     assert found == all(matches(parse_query(text), spec, "") for text in pair)
 
 
-PARTS = st.lists(st.sampled_from([*FRAGMENTS, "^mpi", "^cuda@12", "%gcc", "^zlib"]), max_size=6)
+PARTS = st.lists(
+    st.sampled_from([*FRAGMENTS, "^mpi", "^cuda@12", "%gcc", "^zlib"]), max_size=6
+)
 
 
 @given(PARTS, PARTS)
 def test_a_merged_query_reads_as_the_same(first: list[str], second: list[str]) -> None:
-    """The text of two queries as one is a query that asks the same, and has that very text."""
+    """The text of two queries as one is a query that asks the same, and has that very
+    text.
+    """
     try:
         both = constrained(parse_query(" ".join(first)), parse_query(" ".join(second)))
     except (QuerySyntaxError, UnsatisfiableSpec):
@@ -112,6 +140,8 @@ def test_a_merged_query_reads_as_the_same(first: list[str], second: list[str]) -
 
 
 def by_kind(query: SpecQuery) -> SpecQuery:
-    """Return a query with its direct dependencies first, and without places in its text."""
+    """Return a query with its direct dependencies first, and without places in its
+    text.
+    """
     edges = tuple(sorted(query.dependencies, key=lambda edge: not edge.direct))
     return without_places(replace(query, dependencies=edges))

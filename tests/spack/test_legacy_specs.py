@@ -26,7 +26,10 @@ from tests.paths import ROOT
         ("fftw@3.3.10%gcc@12.2.0~mpi", "fftw@3.3.10 ~mpi %gcc@12.2.0"),
         ("hdf5 %gcc @12 +mpi @1.14", "hdf5@1.14 +mpi %gcc@12"),
         ("zlib %gcc/abc", "zlib /abc %gcc"),
-        ("a %gcc@9 ^b +x %clang@9 ~y os=rhel8 ^c", "a %gcc@9 ^b +x ~y os=rhel8 %llvm@9 ^c"),
+        (
+            "a %gcc@9 ^b +x %clang@9 ~y os=rhel8 ^c",
+            "a %gcc@9 ^b +x ~y os=rhel8 %llvm@9 ^c",
+        ),
         ("a ^b %gcc+x", "a ^b +x %gcc"),
         ('x %gcc cflags="-O2 -g" target=zen3', "x cflags='-O2 -g' target=zen3 %gcc"),
         ("x %[virtuals=c] gcc@9 +y", "x +y %c=gcc@9"),
@@ -41,14 +44,18 @@ def test_conditions_after_a_compiler_are_the_packages(text: str, meant: str) -> 
 
 
 def test_a_spec_that_both_read_alike_has_no_other_reading() -> None:
-    """Specs of which Spack 1.0 asks the same are told from those that it reads otherwise."""
+    """Specs of which Spack 1.0 asks the same are told from those that it reads
+    otherwise.
+    """
     for text in ("x %c,cxx=gcc@13.3.0", "x +a %gcc ^y +b %clang@9", "x", "x %+a"):
         assert legacy_reading(parse_query(text)) is None
     assert legacy_reading(parse_query("x ^y %gcc +b")) == parse_query("x ^y +b %gcc")
 
 
 def test_the_documentation_shows_the_rules() -> None:
-    """Each spec in the documentation of Spack 0.23's rules is read as the one beside it."""
+    """Each spec in the documentation of Spack 0.23's rules is read as the one beside
+    it.
+    """
     text = (ROOT / "docs" / "spack-semantics.md").read_text()
     section = text.partition("## Specs written before Spack 1.0")[2].partition("## ")[0]
     rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section, re.MULTILINE)
@@ -60,24 +67,32 @@ def test_the_documentation_shows_the_rules() -> None:
     assert todays_spec("x %", "0.23") == "x %"
 
 
-@pytest.mark.parametrize("text", ["x +a %gcc +a", "x %gcc %", "x@1 %gcc@2 @3", "x %gcc y", "% +x"])
+@pytest.mark.parametrize(
+    "text", ["x +a %gcc +a", "x %gcc %", "x@1 %gcc@2 @3", "x %gcc y", "% +x"]
+)
 def test_specs_that_spack_refuses_are_refused(text: str) -> None:
     """What says something twice, or lacks a name, is no spec in Spack 0.23 either."""
     with pytest.raises(QuerySyntaxError):
         parse_legacy_query(text)
 
 
-OWN = st.sampled_from(["+a", "~b", "k=v", "os=rhel8", "target=zen3", "/abc", "cflags=-g"])
+OWN = st.sampled_from(
+    ["+a", "~b", "k=v", "os=rhel8", "target=zen3", "/abc", "cflags=-g"]
+)
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.lists(OWN, unique=True)), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.booleans(), st.lists(OWN, unique=True)), min_size=1, max_size=4
+    ),
     st.randoms(use_true_random=False),
 )
 def test_the_place_of_a_compiler_says_nothing(
     nodes: list[tuple[bool, list[str]]], chance: Random
 ) -> None:
-    """Wherever the compiler stands among what is asked of a package, the spec is the same."""
+    """Wherever the compiler stands among what is asked of a package, the spec is the
+    same.
+    """
     anywhere, behind = [], []
     for number, (is_compiled, own) in enumerate(nodes):
         name, compiler = f"{'^' * bool(number)}p{number}", ["%gcc@12"] * is_compiled
@@ -90,7 +105,9 @@ def test_the_place_of_a_compiler_says_nothing(
 
 def test_a_version_of_spack() -> None:
     """Versions before 1.0 read compilers so, others as today; another text is none."""
-    assert {parser_of(each) for each in ("0.23", "v0.17.1", "0")} == {parse_legacy_query}
+    assert {parser_of(each) for each in ("0.23", "v0.17.1", "0")} == {
+        parse_legacy_query
+    }
     assert {parser_of(each) for each in (None, "1.0", "1.1.0", "1")} == {parse_query}
     for text in ("develop", "2.0", "0.", "0.x", "1 "):
         with pytest.raises(UnknownSpackVersion, match="not a version of Spack"):

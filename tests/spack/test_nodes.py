@@ -35,7 +35,9 @@ def read(said: Any) -> Node:
 
 @pytest.mark.parametrize("version", ["5", "6", "7"])
 def test_older_nodes_say_the_same(version: str) -> None:
-    """Keyed by names or not, with types in either place, and a compiler of their own."""
+    """Keyed by names or not, with types in either place, and a compiler of their
+    own.
+    """
     newest = node("a", edge("b", "link"), annotations={"compiler": "gcc@=12.2.0"})
     expected = read(newest)
     found = read(old_node("a", version, "b"))
@@ -66,7 +68,9 @@ def test_a_value_is_printed_as_pages_print_it(value: object, text: str) -> None:
 
 
 def test_the_compiler_provides_c() -> None:
-    """C comes before C++ and Fortran, whatever the order of the edges; without any it is none."""
+    """C comes before C++ and Fortran, whatever the order of the edges; without any it
+    is none.
+    """
     edges = (
         edge("fort", "build", virtuals=("fortran",)),
         edge("clang", "build", virtuals=("cxx",)),
@@ -78,7 +82,9 @@ def test_the_compiler_provides_c() -> None:
 
 
 def objects(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to each object within a value, without those that may have any key."""
+    """Yield the way to each object within a value, without those that may have any
+    key.
+    """
     if isinstance(value, dict):
         yield way
         for key, each in value.items():
@@ -99,7 +105,9 @@ def test_unknown_keys_are_reported_at_every_depth(way: tuple[Any, ...]) -> None:
     place["odd"] = 1
     unknown: set[str] = set()
     assert read_node(said, unknown) == read(FULL)
-    where = "".join("[]" if isinstance(step, int) else f".{step}" for step in (*way, "odd"))
+    where = "".join(
+        "[]" if isinstance(step, int) else f".{step}" for step in (*way, "odd")
+    )
     assert unknown == {f"spec{where}"}
 
 
@@ -115,7 +123,10 @@ def test_unknown_keys_are_reported_at_every_depth(way: tuple[Any, ...]) -> None:
         (node("a", hash=None), "has no hash"),
         (node("a", namespace=[]), r"has the namespace \[\]"),
         (node("a", parameters=[]), "spec.parameters is not an object"),
-        (node("a", parameters={"x": 1}), "has the parameter 'x' 1, expected a text, true"),
+        (
+            node("a", parameters={"x": 1}),
+            "has the parameter 'x' 1, expected a text, true",
+        ),
         (node("a", parameters={"x": [1]}), "has the parameter"),
         (node("a", dependencies=1), "dependencies is not a list"),
         (node("a", {"name": "b", "hash": "c", "type": 1}), "types that are not a list"),

@@ -16,10 +16,16 @@ from spack_cache_db.spack.normal_forms import (
 
 NAMES = st.from_regex(r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]{0,8}", fullmatch=True)
 VALUE = st.text(max_size=12).filter(
-    lambda text: "," not in text and text != "*" and text.upper() not in ("TRUE", "FALSE")
+    lambda text: (
+        "," not in text and text != "*" and text.upper() not in ("TRUE", "FALSE")
+    )
 )
 BOOLS = st.builds(
-    Variant, NAMES, st.sampled_from([("true",), ("false",)]), st.just("bool"), st.booleans()
+    Variant,
+    NAMES,
+    st.sampled_from([("true",), ("false",)]),
+    st.just("bool"),
+    st.booleans(),
 )
 SINGLES = st.builds(Variant, NAMES, st.tuples(VALUE), st.just("single"), st.booleans())
 MULTIS = st.builds(
@@ -65,11 +71,15 @@ MULTIS = st.builds(
 def test_printed_forms(
     text: str, name: str, values: tuple[str, ...], kind: VariantKind, propagate: bool
 ) -> None:
-    """Each form that a Spack release prints is read as the variant that it stands for."""
+    """Each form that a Spack release prints is read as the variant that it stands
+    for.
+    """
     assert parse_variant(text) == Variant(name, values, kind, propagate)
 
 
-@pytest.mark.parametrize("text", ["", "=x", "+", "k", "+k=v", "~ x", ":=x", "é=1", "a b=c"])
+@pytest.mark.parametrize(
+    "text", ["", "=x", "+", "k", "+k=v", "~ x", ":=x", "é=1", "a b=c"]
+)
 def test_bad_text(text: str) -> None:
     """A text that is no variant is refused by both readers, and shown."""
     with pytest.raises(ValueError, match="is not a variant"):
@@ -117,7 +127,11 @@ def test_normal_form_is_one(variant: Variant) -> None:
     [
         ("gcc@=13.2.0", "gcc@13.2.0", ("gcc", "13.2.0")),
         ("gcc@13.2.0", "gcc@13.2.0", ("gcc", "13.2.0")),
-        ("gcc@13.2.0/abcdefghijklmnopqrstuvwxyz234567", "gcc@13.2.0", ("gcc", "13.2.0")),
+        (
+            "gcc@13.2.0/abcdefghijklmnopqrstuvwxyz234567",
+            "gcc@13.2.0",
+            ("gcc", "13.2.0"),
+        ),
         ("none", "none", ("none", None)),
         ("apple-clang@=15.0.0", "apple-clang@15.0.0", ("apple-clang", "15.0.0")),
         ("clang@=15.0.0-git", "clang@15.0.0-git", ("clang", "15.0.0-git")),

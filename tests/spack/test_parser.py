@@ -19,10 +19,12 @@ def parsed(text: str) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(query, name) for name in names}
     fields["versions"] = query.versions and query.versions.text
     fields["variants"] = [
-        (each.name, each.values, each.kind, each.exact, each.propagate) for each in query.variants
+        (each.name, each.values, each.kind, each.exact, each.propagate)
+        for each in query.variants
     ]
     fields["edges"] = [
-        (edge.node.name, edge.direct, edge.virtuals, edge.deptypes) for edge in query.dependencies
+        (edge.node.name, edge.direct, edge.virtuals, edge.deptypes)
+        for edge in query.dependencies
     ]
     return {name: value for name, value in fields.items() if value}
 
@@ -46,14 +48,29 @@ def parsed(text: str) -> dict[str, Any]:
         ("hdf5 @1, 2 ,3:", {"name": "hdf5", "versions": "1,2,3:"}),
         ("hdf5@git.feature/x=1.14", {"name": "hdf5", "versions": "git.feature/x=1.14"}),
         (f"hdf5@{COMMIT}=1.3", {"name": "hdf5", "versions": f"{COMMIT}=1.3"}),
-        ("hdf5@1.12:target=zen3", {"name": "hdf5", "target": "zen3", "versions": "1.12:"}),
-        ("@1.12+x", {"versions": "1.12", "variants": [("x", ("true",), "bool", True, False)]}),
+        (
+            "hdf5@1.12:target=zen3",
+            {"name": "hdf5", "target": "zen3", "versions": "1.12:"},
+        ),
+        (
+            "@1.12+x",
+            {"versions": "1.12", "variants": [("x", ("true",), "bool", True, False)]},
+        ),
         ("hdf5@1.12-mpi", {"name": "hdf5", "versions": "1.12-mpi"}),
         # Name, values, kind, whether these are all, whether dependencies have them too.
         ("+mpi", {"variants": [("mpi", ("true",), "bool", True, False)]}),
-        ("hdf5~mpi", {"name": "hdf5", "variants": [("mpi", ("false",), "bool", True, False)]}),
-        ("hdf5 -mpi", {"name": "hdf5", "variants": [("mpi", ("false",), "bool", True, False)]}),
-        ("hdf5+ mpi", {"name": "hdf5", "variants": [("mpi", ("true",), "bool", True, False)]}),
+        (
+            "hdf5~mpi",
+            {"name": "hdf5", "variants": [("mpi", ("false",), "bool", True, False)]},
+        ),
+        (
+            "hdf5 -mpi",
+            {"name": "hdf5", "variants": [("mpi", ("false",), "bool", True, False)]},
+        ),
+        (
+            "hdf5+ mpi",
+            {"name": "hdf5", "variants": [("mpi", ("true",), "bool", True, False)]},
+        ),
         ("++pic", {"variants": [("pic", ("true",), "bool", True, True)]}),
         ("~~pic", {"variants": [("pic", ("false",), "bool", True, True)]}),
         ("mpi=True", {"variants": [("mpi", ("true",), "bool", True, False)]}),
@@ -62,14 +79,23 @@ def parsed(text: str) -> dict[str, Any]:
         ("libs==static", {"variants": [("libs", ("static",), "multi", False, True)]}),
         ("api=*", {"variants": [("api", (), "multi", False, False)]}),
         ("api='*'", {"variants": [("api", (), "multi", False, False)]}),
-        ("languages='c,c++'", {"variants": [("languages", ("c", "c++"), "multi", False, False)]}),
+        (
+            "languages='c,c++'",
+            {"variants": [("languages", ("c", "c++"), "multi", False, False)]},
+        ),
         ("k='a b'", {"variants": [("k", ("a b",), "multi", False, False)]}),
         ("k='it\\'s'", {"variants": [("k", ("it's",), "multi", False, False)]}),
         ('k="a\'b"', {"variants": [("k", ("a'b",), "multi", False, False)]}),
-        ("dev_path=/a,b", {"variants": [("dev_path", ("/a,b",), "multi", False, False)]}),
+        (
+            "dev_path=/a,b",
+            {"variants": [("dev_path", ("/a,b",), "multi", False, False)]},
+        ),
         # None and nothing are no part of an architecture, and a star is any.
         ("target=zen3", {"target": "zen3"}),
-        ("arch=linux-debian12-zen3", {"os": "debian12", "platform": "linux", "target": "zen3"}),
+        (
+            "arch=linux-debian12-zen3",
+            {"os": "debian12", "platform": "linux", "target": "zen3"},
+        ),
         ("arch=linux-None-zen3", {"platform": "linux", "target": "zen3"}),
         ("arch=zen3", {"target": "zen3"}),
         ("os=rhel8 platform=linux", {"os": "rhel8", "platform": "linux"}),
@@ -86,10 +112,22 @@ def parsed(text: str) -> dict[str, Any]:
         ("%oneapi", {"edges": [("intel-oneapi-compilers", True, (), ())]}),
         ("^clang", {"edges": [("clang", False, (), ())]}),
         ("x %c,cxx=gcc", {"name": "x", "edges": [("gcc", True, ("c", "cxx"), ())]}),
-        ("%[virtuals=c,d deptypes=run] x", {"edges": [("x", True, ("c", "d"), ("run",))]}),
-        ("x %[deptypes=build] c=gcc", {"name": "x", "edges": [("gcc", True, ("c",), ("build",))]}),
-        ("x ^mpi=openmpi@4", {"name": "x", "edges": [("openmpi", False, ("mpi",), ())]}),
-        ("x ^[virtuals=mpi] openmpi", {"name": "x", "edges": [("openmpi", False, ("mpi",), ())]}),
+        (
+            "%[virtuals=c,d deptypes=run] x",
+            {"edges": [("x", True, ("c", "d"), ("run",))]},
+        ),
+        (
+            "x %[deptypes=build] c=gcc",
+            {"name": "x", "edges": [("gcc", True, ("c",), ("build",))]},
+        ),
+        (
+            "x ^mpi=openmpi@4",
+            {"name": "x", "edges": [("openmpi", False, ("mpi",), ())]},
+        ),
+        (
+            "x ^[virtuals=mpi] openmpi",
+            {"name": "x", "edges": [("openmpi", False, ("mpi",), ())]},
+        ),
         ("%gcc ^a", {"edges": [("gcc", True, (), ()), ("a", False, (), ())]}),
         ("x ^+mpi", {"name": "x", "edges": [(None, False, (), ())]}),
     ],
@@ -102,7 +140,10 @@ def test_each_form_is_read(text: str, conditions: dict[str, Any]) -> None:
 def test_flags_and_hash() -> None:
     """Compiler flags keep their text, and a hash is a prefix without its slash."""
     query = parse_query("zlib cflags='-O2 -g' ldflags==-Wl,-z /abc123")
-    assert query.flags == (Flag("cflags", "-O2 -g", False, 5), Flag("ldflags", "-Wl,-z", True, 21))
+    assert query.flags == (
+        Flag("cflags", "-O2 -g", False, 5),
+        Flag("ldflags", "-Wl,-z", True, 21),
+    )
     assert query.hash == "abc123"
 
 
@@ -127,7 +168,10 @@ def test_conditions_of_edges_are_specs() -> None:
     assert edge.when is not None and other.when is not None
     assert (spec_text(edge.when), edge.propagate) == ("+x %y", True)
     assert spec_text(other.when) == "k=a,b cflags='-g -O2'"
-    assert parse_query(spec_text(parse_query("x %[when='+x'] z"))).dependencies[0].when is not None
+    assert (
+        parse_query(spec_text(parse_query("x %[when='+x'] z"))).dependencies[0].when
+        is not None
+    )
     with pytest.raises(QuerySyntaxError):
         parse_query("x %[when='@@'] z")
 
@@ -172,7 +216,9 @@ def test_conditions_of_edges_are_specs() -> None:
     ],
 )
 def test_errors(text: str, column: int, expected: str) -> None:
-    """A text that is no spec is refused where it goes wrong, with what should stand there."""
+    """A text that is no spec is refused where it goes wrong, with what should stand
+    there.
+    """
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query(text)
     assert caught.value.column == column

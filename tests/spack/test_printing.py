@@ -1,4 +1,6 @@
-"""spack.constraints: text that reads as the query that it was made of, and any other text."""
+"""spack.constraints: text that reads as the query that it was made of, and any other
+text.
+"""
 
 import os
 import time
@@ -26,7 +28,9 @@ FRAGMENTS = PIECES.split()
 
 
 def seconds_to_parse(text: str) -> float:
-    """Parse a text, or refuse it with an error in place, and return the time that it took."""
+    """Parse a text, or refuse it with an error in place, and return the time that it
+    took.
+    """
     start = time.thread_time()
     try:
         parse_query(text)
@@ -37,12 +41,16 @@ def seconds_to_parse(text: str) -> float:
 
 
 def parses_quickly(text: str) -> None:
-    """Parse a text within the time allowed; a garbage collection may fall into one attempt."""
+    """Parse a text within the time allowed; a garbage collection may fall into one
+    attempt.
+    """
     assert any(seconds_to_parse(text) < PARSE_SECONDS for _ in range(3))
 
 
 MIXTURES = st.builds(
-    str.join, st.sampled_from(["", " "]), st.lists(st.sampled_from(FRAGMENTS), max_size=30)
+    str.join,
+    st.sampled_from(["", " "]),
+    st.lists(st.sampled_from(FRAGMENTS), max_size=30),
 )
 
 
@@ -50,7 +58,9 @@ MIXTURES = st.builds(
 @settings(max_examples=2 * EXAMPLES, deadline=None)
 @given(st.text(max_size=300) | MIXTURES)
 def test_any_text(text: str) -> None:
-    """Any text, of the syntax's own pieces too, is a query or a syntax error, quickly."""
+    """Any text, of the syntax's own pieces too, is a query or a syntax error,
+    quickly.
+    """
     parses_quickly(text)
 
 
@@ -65,14 +75,17 @@ def test_any_repetition(fragments: list[str]) -> None:
 
 
 def without_places(query: SpecQuery) -> SpecQuery:
-    """Return a query without what only its own text can say: the text, and columns in it."""
+    """Return a query without what only its own text can say: the text, and columns in
+    it.
+    """
     return replace(
         query,
         text="",
         variants=tuple(replace(each, column=0) for each in query.variants),
         flags=tuple(replace(each, column=0) for each in query.flags),
         dependencies=tuple(
-            replace(edge, column=0, node=without_places(edge.node)) for edge in query.dependencies
+            replace(edge, column=0, node=without_places(edge.node))
+            for edge in query.dependencies
         ),
     )
 
@@ -103,7 +116,20 @@ def test_a_query_in_words(typed: str, printed: str | None) -> None:
     assert without_places(parse_query(text)) == without_places(parse_query(typed))
 
 
-VALUES = [*"ab", "own/i", "a.b", "it's", 'say "a"', "a b", "-O2 -g", "\\", "a\\", "*", "1,2", ""]
+VALUES = [
+    *"ab",
+    "own/i",
+    "a.b",
+    "it's",
+    'say "a"',
+    "a b",
+    "-O2 -g",
+    "\\",
+    "a\\",
+    "*",
+    "1,2",
+    "",
+]
 KEYS = ["namespace", "os", "platform", "target", "cflags", "k", "patches", "dev_path"]
 PAIRS = st.builds(
     lambda key, sign, value, quote: f"{key}{sign}{quote}{value}{quote}",

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.spack.machine import os_of_release, this_machine
-from spack_cache_db.spack.targets import family, is_known, runs_on, target_matches, unknown_bounds
+from spack_cache_db.spack.targets import (
+    family,
+    is_known,
+    runs_on,
+    target_matches,
+    unknown_bounds,
+)
 
 NAMES = st.sampled_from([*sorted(archspec.cpu.TARGETS), "toaster"])
 
@@ -33,7 +39,9 @@ NAMES = st.sampled_from([*sorted(archspec.cpu.TARGETS), "toaster"])
     ],
 )
 def test_constraints(constraint: str | None, target: str, expected: bool) -> None:
-    """Names are equal or not, ranges follow the partial order, and a list is a union."""
+    """Names are equal or not, ranges follow the partial order, and a list is a
+    union.
+    """
     assert target_matches(constraint, target) is expected
 
 
@@ -45,7 +53,9 @@ def test_unknown_bounds_are_named() -> None:
 
 @given(NAMES, NAMES, NAMES)
 def test_partial_order(a: str, b: str, c: str) -> None:
-    """What runs on what is reflexive, antisymmetric, transitive, and archspec's own order."""
+    """What runs on what is reflexive, antisymmetric, transitive, and archspec's own
+    order.
+    """
     assert runs_on(a, a)
     assert not (runs_on(a, b) and runs_on(b, a)) or a == b
     assert not (runs_on(a, b) and runs_on(b, c)) or runs_on(a, c)
@@ -70,16 +80,23 @@ def test_partial_order(a: str, b: str, c: str) -> None:
         (None, "12", None),
     ],
 )
-def test_names_of_linux(name: str | None, version: str | None, spack: str | None) -> None:
+def test_names_of_linux(
+    name: str | None, version: str | None, spack: str | None
+) -> None:
     """An os-release file gives Spack's name, or none where it does not say enough."""
     values = {"ID": name, "VERSION_ID": version}
-    assert os_of_release({key: value for key, value in values.items() if value}) == spack
+    assert (
+        os_of_release({key: value for key, value in values.items() if value}) == spack
+    )
 
 
 @pytest.mark.parametrize(
-    ("release", "name"), [("15.3.1", "sequoia"), ("14.0", "sonoma"), ("99.1", None), ("", None)]
+    ("release", "name"),
+    [("15.3.1", "sequoia"), ("14.0", "sonoma"), ("99.1", None), ("", None)],
 )
-def test_names_of_macos(monkeypatch: pytest.MonkeyPatch, release: str, name: str | None) -> None:
+def test_names_of_macos(
+    monkeypatch: pytest.MonkeyPatch, release: str, name: str | None
+) -> None:
     """A release of macOS has Spack's name, or none and a reason."""
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.mac_ver", lambda: (release, ("", "", ""), ""))

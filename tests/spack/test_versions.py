@@ -8,17 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.versions import VersionRanges, equality_key, is_git_version, version_key
+from spack_cache_db.spack.versions import (
+    VersionRanges,
+    equality_key,
+    is_git_version,
+    version_key,
+)
 from tests.paths import DATA
 
 SPACK: dict[str, Any] = json.loads((DATA / "versions.json").read_text())
 
-WORDS = "1 2 10 01 a b z Z rc alpha beta final p dev main develop stable master 20240101"
+WORDS = (
+    "1 2 10 01 a b z Z rc alpha beta final p dev main develop stable master 20240101"
+)
 PLAIN = st.lists(
     st.tuples(st.sampled_from(WORDS.split()), st.sampled_from((".", "-", "_", ""))),
     min_size=1,
     max_size=5,
-).map(lambda parts: "".join(word + separator for word, separator in parts).rstrip("._-"))
+).map(
+    lambda parts: "".join(word + separator for word, separator in parts).rstrip("._-")
+)
 GIT = st.builds("git.{}={}".format, st.sampled_from(("main", "v1", "0a")), PLAIN)
 VERSIONS = st.one_of(PLAIN, PLAIN, GIT)
 
@@ -56,7 +65,9 @@ def test_bad_ranges(text: str) -> None:
 
 
 def test_git_versions_are_recognized() -> None:
-    """Git versions are known by prefix, by a commit's shape and by an assigned version."""
+    """Git versions are known by prefix, by a commit's shape and by an assigned
+    version.
+    """
     assert all(map(is_git_version, ["git.main", "a" * 40, "main=1.2"]))
     assert not any(map(is_git_version, ["1.2", "=1.2", "A" * 40, "github"]))
 
@@ -70,7 +81,9 @@ def test_any_text_has_a_key(text: str) -> None:
 @pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000 + "1", "9" * 4000])
 def test_very_long_numbers(digits: str) -> None:
     """Numbers too long for Python's own conversion still have their place."""
-    assert version_key("1") <= version_key(digits) or equality_key("1") == equality_key(digits)
+    assert version_key("1") <= version_key(digits) or equality_key("1") == equality_key(
+        digits
+    )
     assert version_key(digits) < version_key("develop")
 
 
@@ -84,9 +97,13 @@ def test_total_order(a: str, b: str, c: str) -> None:
 
 @given(PLAIN, PLAIN)
 def test_ranges_agree_with_the_order(version: str, bound: str) -> None:
-    """A version is at or after a bound, or before it; equal versions satisfy the same ranges."""
+    """A version is at or after a bound, or before it; equal versions satisfy the same
+    ranges.
+    """
     at_or_after = equality_key(version) >= equality_key(bound)
     assert lies_in(version, f"{bound}:") is at_or_after
-    assert lies_in(version, f"={bound}") is (equality_key(version) == equality_key(bound))
+    assert lies_in(version, f"={bound}") is (
+        equality_key(version) == equality_key(bound)
+    )
     assert lies_in(bound, bound)
     assert at_or_after or lies_in(version, f":{bound}")

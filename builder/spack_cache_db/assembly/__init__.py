@@ -1,1 +1,3 @@
-"""Columns → the published file: merged, numbered, counted and written, completely or not at all."""
+"""Columns → the published file: merged, numbered, counted and written, completely or
+not at all.
+"""

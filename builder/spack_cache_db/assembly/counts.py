@@ -1,7 +1,8 @@
 """Counts specs, configurations, packages and releases.
 
-Only binaries are counted, not specs that are in no release. Binaries that only copies of a mirror
-list (`specs.is_gone`) are counted in these releases, but not over all releases together.
+Only binaries are counted, not specs that are in no release. Binaries that only copies
+of a mirror list (`specs.is_gone`) are counted in these releases, but not over all
+releases together.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ from spack_cache_db.releases import release_date, releases_before
 from spack_cache_db.schema.tables import CONFIGURATION, FACETS
 
 FacetCount = tuple[int | None, str, str, int, int]
-"""A row of `facet_values` without its id: release or None, facet, value, specs, packages."""
+"""A row of `facet_values` without its id: release or None, facet, value, specs,
+packages.
+"""
 
 
 class Counts(NamedTuple):
     """All counts.
 
     Attributes:
-        columns: counted columns by table and name; the value of the row with id `i` is at `i - 1`.
+        columns: counted columns by table and name; the value of the row with id `i` is
+            at `i - 1`.
         tables: the tables of counts, by name.
         facets: the rows of `facet_values`.
     """
@@ -48,8 +52,14 @@ class Counts(NamedTuple):
 
 def count(numbered: Numbered) -> Counts:
     """Return all counts."""
-    ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
-    releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
+    ids, listings, package_of = (
+        numbered.ids,
+        numbered.listings,
+        numbered.configurations["package"],
+    )
+    releases, packages, stacks = (
+        len(ids[name]) for name in ("releases", "packages", "stacks")
+    )
     configurations, specs = len(ids["configurations"]), len(numbered.hashes)
     is_gone = _are_gone(numbered)
     available = numbered.specs.where((numbered.specs["is_listed"] > 0) & ~is_gone)
@@ -77,7 +87,9 @@ def count(numbered: Numbered) -> Counts:
     day_of = numbers([-1, *(days.index(date) if date else -1 for date in dates)])
 
     def seen(column: Numbers, release: Numbers, size: int) -> dict[str, list[Any]]:
-        """Return number and dates of the releases of each id; the columns are distinct pairs."""
+        """Return number and dates of the releases of each id; the columns are distinct
+        pairs.
+        """
         day = day_of[release]
         dated = day >= 0
         first, last = np.full(size + 1, len(days) - 1), np.full(size + 1, -1)
@@ -89,7 +101,9 @@ def count(numbered: Numbered) -> Counts:
             "last_seen": [days[at] for at in last[1:].tolist()],
         }
 
-    current = np.bincount(listings["spec"][day_of[listings["release"]] < 0], minlength=specs + 1)
+    current = np.bincount(
+        listings["spec"][day_of[listings["release"]] < 0], minlength=specs + 1
+    )
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
             "previous": [release or None for release in previous[1:].tolist()],
@@ -103,7 +117,9 @@ def count(numbered: Numbered) -> Counts:
         },
         "stacks": {
             "release_count": [stack_releases[name] for name in ids["stacks"]],
-            "spec_count": summed(in_stacks.second, in_stacks.counts, stacks + 1)[1:].tolist(),
+            "spec_count": summed(in_stacks.second, in_stacks.counts, stacks + 1)[
+                1:
+            ].tolist(),
         },
         "configurations": {
             "spec_count": _times(binaries, configurations),
@@ -118,7 +134,9 @@ def count(numbered: Numbered) -> Counts:
     tables = {
         "configuration_history": _history(listings, in_releases, previous),
         "configuration_stacks": Frame(
-            configuration=in_stacks.first, stack=in_stacks.second, spec_count=in_stacks.counts
+            configuration=in_stacks.first,
+            stack=in_stacks.second,
+            spec_count=in_stacks.counts,
         ),
         "release_packages": _release_packages(numbered, in_releases),
     }
@@ -143,7 +161,8 @@ def _times(ids: Numbers, size: int) -> list[int]:
 
 
 def _history(listings: Frame, in_releases: Pairs, previous: Numbers) -> Frame:
-    """Return the specs of each configuration that each release lists, adds and removes, counted.
+    """Return the specs of each configuration that each release lists, adds and removes,
+    counted.
 
     Args:
         listings: the listings, sorted by release and spec.
@@ -155,10 +174,14 @@ def _history(listings: Frame, in_releases: Pairs, previous: Numbers) -> Frame:
     is_new = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
     new = pairs(listings["configuration"][is_new], listings["release"][is_new])
     by_release = np.argsort(in_releases.second, kind="stable")
-    starts = np.searchsorted(in_releases.second[by_release], np.arange(len(previous) + 1))
+    starts = np.searchsorted(
+        in_releases.second[by_release], np.arange(len(previous) + 1)
+    )
     later, at = Members(starts, by_release).of(previous)
     old = Pairs(in_releases.first[at], later, in_releases.counts[at])
-    all_pairs = np.union1d(*(packed(side.first, side.second) for side in (in_releases, old)))
+    all_pairs = np.union1d(
+        *(packed(side.first, side.second) for side in (in_releases, old))
+    )
 
     def counts(side: Pairs) -> Numbers:
         found = np.zeros(len(all_pairs), np.int64)
@@ -201,19 +224,28 @@ def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
 def _facet_counts(
     numbered: Numbered, binaries: Numbers, in_releases: Pairs, in_stacks: Pairs
 ) -> list[FacetCount]:
-    """Return the counts by release, facet and value, sorted; those of all releases come first.
+    """Return the counts by release, facet and value, sorted; those of all releases come
+    first.
 
     `binaries` has the configuration of each binary that is counted over all releases.
     """
-    ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
+    ids, listings, package_of = (
+        numbered.ids,
+        numbered.listings,
+        numbered.configurations["package"],
+    )
     names_of_facet = {facet: ids[CONFIGURATION[facet]] for facet in FACETS}
     names_of_facet["stack"] = ids["stacks"]
-    values = sorted((facet, name) for facet, names in names_of_facet.items() for name in names)
+    values = sorted(
+        (facet, name) for facet, names in names_of_facet.items() for name in names
+    )
     codes = {value: code for code, value in enumerate(values)}
     specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
 
-    def add(facet: str, release: Numbers, package: Numbers, value: Numbers, count: Numbers) -> None:
+    def add(
+        facet: str, release: Numbers, package: Numbers, value: Numbers, count: Numbers
+    ) -> None:
         """Add the specs of a package with a value in a release (0 for all releases)."""
         code = numbers([0, *(codes[facet, name] for name in names_of_facet[facet])])
         key = release * len(values) + code[value]
@@ -221,9 +253,17 @@ def _facet_counts(
         packages[:] += np.bincount(pairs(key, package).first, minlength=len(packages))
 
     everywhere = np.zeros_like(in_stacks.first)
-    add("stack", everywhere, package_of[in_stacks.first], in_stacks.second, in_stacks.counts)
+    add(
+        "stack",
+        everywhere,
+        package_of[in_stacks.first],
+        in_stacks.second,
+        in_stacks.counts,
+    )
     most = len(ids["packages"]) + 1
-    release_and_package = listings["release"] * most + package_of[listings["configuration"]]
+    release_and_package = (
+        listings["release"] * most + package_of[listings["configuration"]]
+    )
     sets = pairs(release_and_package, listings["stacks"])
     index, stack = numbered.stack_members.of(sets.second)
     add("stack", *np.divmod(sets.first[index], most), stack, sets.counts[index])

@@ -1,4 +1,6 @@
-"""Chooses the documents that are built, and adds and removes the snapshots of a history."""
+"""Chooses the documents that are built, and adds and removes the snapshots of a
+history.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,25 @@ def consistent_documents(
 ) -> tuple[list[int], list[Refusal]]:
     """Return the numbers of the documents that are built, and the refusals of others.
 
-    A release has one page of a package, and one package that lists a spec. A stack of a release has
-    one index, because an index lists the whole stack. Indexes of one mirror belong together, and so
-    do installations whose release has a name: one may be the upstream of the other. The first
-    document by path is chosen, but an index with the address of its mirror comes before others. A
-    document with the same bytes is skipped.
+    A release has one page of a package, and one package that lists a spec. A stack of a
+    release has one index, because an index lists the whole stack. Indexes of one mirror
+    belong together, and so
+    do installations whose release has a name: one may be the upstream of the other. The
+        first
+    document by path is chosen, but an index with the address of its mirror comes before
+    others. A document with the same bytes is skipped.
     """
     chosen: list[int] = []
     refusals: list[Refusal] = []
     claimed: dict[tuple[str, str | None, str | None], Document] = {}
-    for number, document in sorted(enumerate(documents, 1), key=lambda row: _preference(row[1])):
+    for number, document in sorted(
+        enumerate(documents, 1), key=lambda row: _preference(row[1])
+    ):
         facts, first = document.index_facts, document
         if document.page:
-            first = claimed.setdefault((document.release, document.page.package, None), document)
+            first = claimed.setdefault(
+                (document.release, document.page.package, None), document
+            )
         elif facts is not None and facts.whole is not None:
             first = claimed.setdefault((document.release, None, facts.stack), document)
         if first is document or _belong_together(first, document):
@@ -48,7 +56,10 @@ def consistent_documents(
             refusals.append(_not_alone(document, first))
     refused = _with_shared_hashes(documents, chosen, listings, hashes)
     refused |= _among_trees(documents, chosen)
-    return [number for number in chosen if number not in refused], [*refusals, *refused.values()]
+    return [number for number in chosen if number not in refused], [
+        *refusals,
+        *refused.values(),
+    ]
 
 
 def _preference(document: Document) -> tuple[object, ...]:
@@ -68,7 +79,9 @@ def _belong_together(first: Document, second: Document) -> bool:
 
 
 def _not_alone(document: Document, first: Document) -> Refusal:
-    """Return the refusal of a second page of a package, or a second index of a stack."""
+    """Return the refusal of a second page of a package, or a second index of a
+    stack.
+    """
     subject = after = ""
     if document.page:
         subject = f"page of {document.page.package} in"
@@ -82,8 +95,12 @@ def _not_alone(document: Document, first: Document) -> Refusal:
     return Refusal(document, first, f"another {subject} {document.release} than", after)
 
 
-def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, Refusal]:
-    """Return refusals of documents in an installation's release that are not installations."""
+def _among_trees(
+    documents: Sequence[Document], chosen: list[int]
+) -> dict[int, Refusal]:
+    """Return refusals of documents in an installation's release that are not
+    installations.
+    """
     trees = {
         documents[number - 1].release: documents[number - 1]
         for number in chosen
@@ -97,14 +114,20 @@ def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, 
             "; expected another release (--release)",
         )
         for number in chosen
-        if (document := documents[number - 1]).release in trees and not is_tree(document)
+        if (document := documents[number - 1]).release in trees
+        and not is_tree(document)
     }
 
 
 def _with_shared_hashes(
-    documents: Sequence[Document], chosen: list[int], listings: Frame, hashes: Sequence[str]
+    documents: Sequence[Document],
+    chosen: list[int],
+    listings: Frame,
+    hashes: Sequence[str],
 ) -> dict[int, Refusal]:
-    """Return refusals of pages with a hash that another package lists in the same release."""
+    """Return refusals of pages with a hash that another package lists in the same
+    release.
+    """
     varies = varying(listings["spec"], listings["configuration"], len(hashes))
     doubtful, chosen_numbers = listings.where(varies[listings["spec"]]), {*chosen}
     rows = sorted(
@@ -135,7 +158,9 @@ def in_order(
     """
     trees = installed_releases(documents[number - 1] for number in chosen)
     leading = [*([first] if first else []), *sorted(trees)]
-    releases = sort_releases({documents[number - 1].release for number in chosen}, leading)
+    releases = sort_releases(
+        {documents[number - 1].release for number in chosen}, leading
+    )
     position = {name: at for at, name in enumerate(releases)}
 
     def order(number: int) -> tuple[object, ...]:
@@ -149,7 +174,8 @@ def in_order(
 
 
 def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[ModuleFacts]:
-    """Return the modules of these installations, each once; unnamed ones are of the only one.
+    """Return the modules of these installations, each once; unnamed ones are of the
+    only one.
 
     Spack's list has the hashes of modules, and that of Lmod the modules to load first.
     """
@@ -171,7 +197,9 @@ def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[Modul
     return list(placed_modules)
 
 
-def unplaced(lists: Iterable[tuple[str | None, str]], trees: Collection[str]) -> Iterator[Fault]:
+def unplaced(
+    lists: Iterable[tuple[str | None, str]], trees: Collection[str]
+) -> Iterator[Fault]:
     """Yield a fault for each list of modules that is not of an installation."""
     names = ", ".join(sorted(trees))
     for release, path in lists:
@@ -181,6 +209,10 @@ def unplaced(lists: Iterable[tuple[str | None, str]], trees: Collection[str]) ->
         if release is None:
             message = f"has modules of one of {len(trees)} installations"
         if names:
-            yield Fault(path, 0, f"{message}: use --modules NAME=PATH with one of {names}")
+            yield Fault(
+                path, 0, f"{message}: use --modules NAME=PATH with one of {names}"
+            )
         else:
-            yield Fault(path, 0, "has modules, but no installation is built: give one as well")
+            yield Fault(
+                path, 0, "has modules, but no installation is built: give one as well"
+            )

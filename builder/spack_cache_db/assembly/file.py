@@ -1,8 +1,9 @@
-"""Creates, fills and checks the SQLite file, and puts it in place with its inspect file.
+"""Creates, fills and checks the SQLite file, and puts it in place with its inspect
+file.
 
-The inspect file beside a database has the counts and the hash that Datasette would otherwise
-compute. Datasette does not check it (docs: "performance", `datasette inspect`), so a reader
-compares the hash (`current_inspection`).
+The inspect file beside a database has the counts and the hash that Datasette would
+otherwise compute. Datasette does not check it (docs: "performance",
+`datasette inspect`), so a reader compares the hash (`current_inspection`).
 """
 
 from __future__ import annotations
@@ -48,9 +49,11 @@ _MOST_PARAMETERS = 999
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """Create an empty database with every table of the schema, inside an open transaction.
+    """Create an empty database with every table of the schema, inside an open
+    transaction.
 
-    The journal is off: until it is renamed, nothing uses the file, and a crash discards it.
+    The journal is off: until it is renamed, nothing uses the file, and a crash discards
+        it.
     """
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (
@@ -74,7 +77,8 @@ def create(path: Path) -> sqlite3.Connection:
 def _table_statements() -> tuple[str, ...]:
     """Return the statements that create the tables, in the order of the schema.
 
-    sqlite-utils looks up the tables to which foreign keys refer, so they are created meanwhile.
+    sqlite-utils looks up the tables to which foreign keys refer, so they are created
+    meanwhile.
     """
     import sqlite_utils  # `serve` needs other functions of this module.
 
@@ -94,7 +98,10 @@ def _table_statements() -> tuple[str, ...]:
                     for column in table.columns
                     if column.references
                 ],
-                not_null={column.name for column in table.columns if not column.nullable} - {"id"},
+                not_null={
+                    column.name for column in table.columns if not column.nullable
+                }
+                - {"id"},
             )
             without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
             statement = sql.rstrip().rstrip(";") + without_rowid
@@ -112,14 +119,18 @@ def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) 
     width = len(tables_module.table(table).columns)
     while chunk := [*islice(remaining, _MOST_PARAMETERS // width)]:
         values = ", ".join([f"({', '.join('?' * width)})"] * len(chunk))
-        db.execute(f"INSERT INTO [{table}] VALUES {values}", [*chain.from_iterable(chunk)])
+        db.execute(
+            f"INSERT INTO [{table}] VALUES {values}", [*chain.from_iterable(chunk)]
+        )
 
 
 def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
-    """Create and fill every full-text table; ids count from 1 in the order of the words.
+    """Create and fill every full-text table; ids count from 1 in the order of the
+    words.
 
-    The tables store no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves a copy of
-    the words, and `count(*)` reads only the index. The comment in the statement is for sqlite-utils
+    The tables store no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves
+    a copy of the words, and `count(*)` reads only the index. The comment in the
+    statement is for sqlite-utils
     and Datasette: they search it for `content="<table>"` to find the indexed table.
     """
     for table, full_text in full_text_module.FULL_TEXT.items():
@@ -138,7 +149,8 @@ CREATE VIRTUAL TABLE [{table}] USING fts5(
 def finish(db: sqlite3.Connection) -> None:
     """Create indexes and views, and end the transaction.
 
-    If this version of sqlite-utils writes other statements, readers would reject the database.
+    If this version of sqlite-utils writes other statements, readers would reject the
+    database.
     """
     import sqlite_utils
 
@@ -153,8 +165,9 @@ def finish(db: sqlite3.Connection) -> None:
     descriptions = enumerate(_descriptions(db), start=1)
     insert(db, "column_descriptions", ((at, *row) for at, row in descriptions))
     db.execute("ANALYZE")
-    # Most queries are about a branch, which lists many more specs than the average release. With
-    # the average as its estimate, SQLite would read the whole branch to find one package.
+    # Most queries are about a branch, which lists many more specs than the average
+    # release. With the average as its estimate, SQLite would read the whole branch to
+    # find one package.
     db.execute(
         "UPDATE sqlite_stat1 SET stat = (SELECT count(*) FROM listings) || ' ' || "
         "(SELECT max(spec_count) FROM releases) || ' 1' WHERE tbl = 'listings' AND idx = 'listings'"
@@ -168,19 +181,27 @@ def finish(db: sqlite3.Connection) -> None:
         raise OutputError(f"{message}; install an older version of it")
 
 
-def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[str, str | None, str, int | None]]:
-    """Yield the descriptions of each table, followed by those of its columns in order."""
+def _descriptions(
+    db: sqlite3.Connection,
+) -> Iterator[tuple[str, str | None, str, int | None]]:
+    """Yield the descriptions of each table, followed by those of its columns in
+    order.
+    """
     described = _described()
     for table, description in described["tables"].items():
         yield table, None, description, None
         texts = described["columns"]["common"] | described["columns"].get(table, {})
-        for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
+        for (column,) in db.execute(
+            "SELECT name FROM pragma_table_info(?)", (table,)
+        ).fetchall():
             yield table, column, texts[column], int(column in described["derived"])
 
 
 @cache
 def _described() -> dict[str, Any]:
-    text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
+    text = (
+        files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
+    )
     return tomllib.loads(text)
 
 
@@ -197,11 +218,15 @@ def require_intact(path: Path) -> None:
             broken = []
             damage = [(str(error),)]
     if broken or damage != [("ok",)]:
-        raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {damage}")
+        raise OutputError(
+            f"the built database is damaged, nothing was replaced: {broken} {damage}"
+        )
 
 
 def _connected(database: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    return sqlite3.connect(
+        f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True
+    )
 
 
 def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
@@ -222,7 +247,9 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
     if is_database(output):
         return
     if any(_is_within(output, path) for path in inputs):
-        raise OutputError(f"{output}: is part of the input, expected another place to write to")
+        raise OutputError(
+            f"{output}: is part of the input, expected another place to write to"
+        )
     if status.st_size and not force:
         expected = "expected an older database, an empty file or a new name"
         raise OutputError(
@@ -234,7 +261,9 @@ def _is_within(output: Path, path: str) -> bool:
     try:
         real, folder = os.path.realpath(output), os.path.realpath(path)
     except ValueError:
-        return False  # No file can have a path with a NUL; reading the input reports it.
+        return (
+            False  # No file can have a path with a NUL; reading the input reports it.
+        )
     return os.path.commonpath([real, folder]) == folder
 
 
@@ -255,8 +284,8 @@ def discard(output: Path) -> None:
 def replacing(output: Path) -> Iterator[Path]:
     """Yield the path of an empty temporary file, which is removed at the end.
 
-    Files of earlier builds that were killed are removed too. A folder that cannot be written, or a
-    full disk, is an OutputError.
+    Files of earlier builds that were killed are removed too. A folder that cannot be
+    written, or a full disk, is an OutputError.
     """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -277,7 +306,9 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Return whether a temporary file's name contains the id of another running process."""
+    """Return whether a temporary file's name contains the id of another running
+    process.
+    """
     pid = path.name.split(".")[-2]
     try:
         os.kill(int(pid), 0)
@@ -300,10 +331,12 @@ def _cannot_write(output: Path, error: Exception) -> OutputError:
 def publish(
     built: Path, output: Path, record: Mapping[str, Any], before: FileState | None
 ) -> tuple[str, bool]:
-    """Move a finished database to `output`, then write its inspect file, with a build record.
+    """Move a finished database to `output`, then write its inspect file, with a build
+    record.
 
-    Return the sha256 in hex, and whether the old file has the same bytes and stays. If `output`
-    is not in the state `before`, another program wrote it, and nothing is replaced (OutputError).
+    Return the sha256 in hex, and whether the old file has the same bytes and stays. If
+    `output` is not in the state `before`, another program wrote it, and nothing is
+    replaced (OutputError).
     """
     inspected = inspect(built)
     inspected[NAME] |= {"file": output.name, RECORD: {**record, LOOKED: _now()}}
@@ -322,7 +355,11 @@ def publish(
         is_replaced = state is not None and state.inode == new_inode
         if not (is_same or is_replaced):
             raise
-        what = "the new database is complete and in place" if is_replaced else "is unchanged"
+        what = (
+            "the new database is complete and in place"
+            if is_replaced
+            else "is unchanged"
+        )
         raise OutputError(
             f"{output}: {what}, but {inspect_file} was not written: {reason(error)}. "
             "`serve` works without it; build again to write it"
@@ -360,14 +397,18 @@ def _write_inspection(path: Path, inspected: Mapping[str, Any]) -> None:
 
 
 def inspect(database: Path) -> dict[str, Any]:
-    """Return the content of Datasette's inspect file: hash, size in bytes, rows of each table.
+    """Return the content of Datasette's inspect file: hash, size in bytes, rows of each
+    table.
 
-    The rows of views are apart, because Datasette takes every name in `tables` for a table.
+    The rows of views are apart, because Datasette takes every name in `tables` for a
+    table.
     """
     tables = {}
     views = {}
     with closing(_connected(database)) as db:
-        names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall()
         for (name,) in names:
             quoted = name.replace('"', '""')
             (rows,) = db.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()
@@ -389,14 +430,17 @@ def inspect(database: Path) -> dict[str, Any]:
 
 
 def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
-    """Return the content of the inspect file if its hash fits, otherwise inspect the database.
+    """Return the content of the inspect file if its hash fits, otherwise inspect the
+    database.
 
     The inspect file is beside `published`. A damaged database is a DatabaseError.
     """
     published = published or database
     try:
         inspected = json.loads(read_file(inspect_path(published), MAX_INSPECTION))
-        if inspected[NAME]["hash"] == sha256_of(database) and _is_inspection(inspected, database):
+        if inspected[NAME]["hash"] == sha256_of(database) and _is_inspection(
+            inspected, database
+        ):
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
@@ -409,7 +453,8 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
 
 
 def _is_inspection(inspected: Any, database: Path) -> bool:
-    """Return whether an inspect file has the form that Datasette expects, and the right tables.
+    """Return whether an inspect file has the form that Datasette expects, and the right
+    tables.
 
     Its hash may be right although somebody else wrote the rest.
     """
@@ -425,6 +470,10 @@ def _is_inspection(inspected: Any, database: Path) -> bool:
     if not all(type(count) is int for count in counts):
         return False
     with closing(_connected(database)) as db:
-        rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        rows = db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall()
     tables = {name for (name,) in rows}
-    return set(entry["tables"]) == tables and set(views) <= set(views_module.VIEW_COUNTS)
+    return set(entry["tables"]) == tables and set(views) <= set(
+        views_module.VIEW_COUNTS
+    )

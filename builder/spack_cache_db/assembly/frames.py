@@ -1,6 +1,7 @@
 """Parallel NumPy arrays of numbers, and functions that merge and count them.
 
-Numbers are ids and counts below 2**31: two of them fit into one 64-bit key that sorts as the pair.
+Numbers are ids and counts below 2**31: two of them fit into one 64-bit key that sorts
+    as the pair.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import numpy.typing as npt
 from spack_cache_db.sources.writer import DICTIONARIES
 
 ROWS_AT_ONCE = 4_000
-"""Number of rows that are Python objects at a time, which take five times as much memory."""
+"""Number of rows that are Python objects at a time, which take five times as much
+memory.
+"""
 
 Numbers = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
@@ -65,20 +68,30 @@ class Frame:
             parts: list[Iterable[Any]] = []
             for name in names or self.columns:
                 part = self[name][start : start + ROWS_AT_ONCE].tolist()
-                parts.append(map(values[name].__getitem__, part) if name in values else part)
+                parts.append(
+                    map(values[name].__getitem__, part) if name in values else part
+                )
             yield from zip(*parts, strict=True)
 
 
 def joined(frames: Sequence[Frame]) -> Frame:
     """Return one frame with the rows of several that have the same columns."""
     names = frames[0].columns
-    return Frame(**{name: np.concatenate([frame[name] for frame in frames]) for name in names})
+    return Frame(
+        **{name: np.concatenate([frame[name] for frame in frames]) for name in names}
+    )
 
 
 def of_documents(frame: Frame, new: Numbers) -> Frame:
-    """Return the rows of some documents; `new` has their new numbers, and 0 for all others."""
+    """Return the rows of some documents; `new` has their new numbers, and 0 for all
+    others.
+    """
     frame = frame.having(document=new[frame["document"]])
-    return frame if frame["document"].all() else frame.where(np.flatnonzero(frame["document"]))
+    return (
+        frame
+        if frame["document"].all()
+        else frame.where(np.flatnonzero(frame["document"]))
+    )
 
 
 class Pairs(NamedTuple):
@@ -99,7 +112,8 @@ class Members(NamedTuple):
         """Return the index of the set and the member, for each member of each set."""
         starts = self.starts[sets]
         sizes = self.starts[sets + 1] - starts
-        # The places of all members: `start, start + 1, …` of each set, one set after the other.
+        # The places of all members: `start, start + 1, …` of each set, one set after
+        # the other.
         before = np.cumsum(sizes) - sizes
         at = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
         return np.repeat(np.arange(len(sets)), sizes), self.numbers[at]
@@ -130,7 +144,9 @@ def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
-    """Return the distinct pairs, with the sum of their weights, by default their number."""
+    """Return the distinct pairs, with the sum of their weights, by default their
+    number.
+    """
     counts: Numbers
     if weights is None:
         keys, counts = np.unique(packed(first, second), return_counts=True)
@@ -147,7 +163,9 @@ def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
 
 
 def groups(keys: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the index at which each run of equal keys starts, and the run of each key."""
+    """Return the index at which each run of equal keys starts, and the run of each
+    key.
+    """
     starts = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=starts[1:])
     return np.flatnonzero(starts), np.cumsum(starts) - 1
@@ -163,7 +181,9 @@ def varying(groups: Numbers, values: Numbers, largest: int) -> Mask:
 
 
 def places(order: Numbers, largest: int) -> Numbers:
-    """Return the position of each number in `order`, counted from 1; 0 for other numbers."""
+    """Return the position of each number in `order`, counted from 1; 0 for other
+    numbers.
+    """
     positions = np.zeros(largest + 1, dtype=np.uint32)
     positions[order] = np.arange(1, len(order) + 1)
     return positions

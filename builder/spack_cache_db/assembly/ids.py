@@ -1,9 +1,9 @@
 """Assigns final ids, which depend only on the content of the input.
 
-Versions of a package are in Spack's order of preference, the preferred one last; compilers in
-Spack's order, releases from branch to oldest snapshot, other names by text. Specs are sorted by
-configuration, first release and hash, so that rows of one query are close together in the file, and
-current ones come first.
+Versions of a package are in Spack's order of preference, the preferred one last;
+compilers in Spack's order, releases from branch to oldest snapshot, other names by
+text. Specs are sorted by configuration, first release and hash, so that rows of one
+query are close together in the file, and current ones come first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from spack_cache_db.assembly.frames import Frame, Members, Numbers, members, packed, places
+from spack_cache_db.assembly.frames import (
+    Frame,
+    Members,
+    Numbers,
+    members,
+    packed,
+    places,
+)
 from spack_cache_db.assembly.merge import Merged
 from spack_cache_db.model import Configuration
 from spack_cache_db.schema.tables import CONFIGURATION
@@ -79,7 +86,9 @@ def number(merged: Merged) -> Numbered:
     specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
     listings = merged.listings.renumbered(new)
-    listings = listings.having(configuration=specs["configuration"][listings["spec"] - 1])
+    listings = listings.having(
+        configuration=specs["configuration"][listings["spec"] - 1]
+    )
     in_documents = merged.document_listings.renumbered(new)
     records = merged.records.renumbered(new)
     pages = [document.page for document in merged.documents if document.page]
@@ -95,7 +104,9 @@ def number(merged: Merged) -> Numbered:
         ),
         hashes=[hashes[number - 1] for number in specs["spec"].tolist()],
         specs=specs,
-        listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
+        listings=listings.where(
+            np.argsort(packed(listings["release"], listings["spec"]))
+        ),
         document_listings=in_documents.where(
             np.lexsort((in_documents["spec"], in_documents["document"]))
         ),
@@ -111,25 +122,33 @@ def number(merged: Merged) -> Numbered:
 
 
 def _ids(merged: Merged) -> Ids:
-    """Return the ids of all names, and of the values of `_DICTIONARIES` that are in use."""
+    """Return the ids of all names, and of the values of `_DICTIONARIES` that are in
+    use.
+    """
     texts, specs, documents = merged.texts, merged.specs, merged.documents
     listings, in_documents = merged.listings, merged.document_listings
     configurations = _in_use(texts.configurations.things, specs["configuration"])
     stack_columns = listings["stacks"], specs["stacks"], in_documents["stacks"]
     stack_sets = _in_use(texts.stack_sets.things, *stack_columns)
-    tarballs = _in_use(texts.tarballs.things, listings["tarball"], in_documents["tarball"])
+    tarballs = _in_use(
+        texts.tarballs.things, listings["tarball"], in_documents["tarball"]
+    )
     ids: Ids = {
         table: _sorted(_names(column, configurations), _ORDERS.get(column))
         for column, table in CONFIGURATION.items()
     }
     packages = {document.page.package for document in documents if document.page}
     ids["packages"] = _sorted([*ids["packages"], *packages])
-    stacks = {document.index_facts.stack for document in documents if document.index_facts}
+    stacks = {
+        document.index_facts.stack for document in documents if document.index_facts
+    }
     rows = zip(_configuration_rows(ids, configurations), configurations, strict=True)
     return {
         **ids,
         "variants": _sorted(text for texts in ids["variant_sets"] for text in texts),
-        "configurations": {document: at for at, (_, document) in enumerate(sorted(rows), start=1)},
+        "configurations": {
+            document: at for at, (_, document) in enumerate(sorted(rows), start=1)
+        },
         "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
         "stacks": _sorted(stacks.union(*stack_sets)),
         "stack_sets": _sorted(stack_sets),
@@ -175,7 +194,9 @@ def none_first(value: Any) -> Any:
     return value is not None, value
 
 
-def _sorted(values: Iterable[Any], order: Callable[[Any], Any] | None = None) -> dict[Any, int]:
+def _sorted(
+    values: Iterable[Any], order: Callable[[Any], Any] | None = None
+) -> dict[Any, int]:
     ordered = sorted(set(values), key=order or none_first)
     return {value: number for number, value in enumerate(ordered, start=1)}
 

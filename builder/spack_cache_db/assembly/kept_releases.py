@@ -1,7 +1,9 @@
-"""Refuses builds that would erase releases of an older database if no option asks for it.
+"""Refuses builds that would erase releases of an older database if no option asks for
+it.
 
-A facility's history is often in one file only, so a release leaves it only if an option names it
-(`--drop`, `--keep-snapshots`), or if the whole file is to be replaced (`--force`).
+A facility's history is often in one file only, so a release leaves it only if an option
+names it (`--drop`, `--keep-snapshots`), or if the whole file is to be replaced
+(`--force`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from pathlib import Path
 from spack_cache_db.assembly.merge import Merged
 from spack_cache_db.assembly.options import Input
 from spack_cache_db.database_file import is_database, looks_like_database, release_names
-from spack_cache_db.errors import ArgumentError, Fault, HistoryError, OutputError, reason
+from spack_cache_db.errors import (
+    ArgumentError,
+    Fault,
+    HistoryError,
+    OutputError,
+    reason,
+)
 from spack_cache_db.releases import release_date, snapshot_branches
 
 MOST_NAMED = 5
@@ -32,7 +40,8 @@ def require_read(inputs: Input, faults: Collection[Fault]) -> None:
 def require_releases_kept(
     inputs: Input, output: Path, releases: Collection[str], removed: Collection[str]
 ) -> None:
-    """Raise OutputError if an older database would lose releases that no option removes.
+    """Raise OutputError if an older database would lose releases that no option
+    removes.
 
     Args:
         inputs: the input, for the command that keeps the releases.
@@ -100,7 +109,9 @@ def require_newest_day(merged: Merged, databases: Collection[str], day: str) -> 
     mirrors = set()
     for document in merged.documents:
         facts = document.index_facts
-        is_mirror = facts is not None and facts.whole is not None and not facts.is_installed
+        is_mirror = (
+            facts is not None and facts.whole is not None and not facts.is_installed
+        )
         if is_mirror and not document.location.startswith(prefixes):
             mirrors.add(document.release)
     for branch, snapshots in snapshot_branches(merged.releases).items():

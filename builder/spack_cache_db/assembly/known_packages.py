@@ -1,7 +1,7 @@
 """Turns package data into the rows of its tables; all other data is stored compressed.
 
-If both forms have a package, the values of the richer form are stored, and different values of the
-other form become problems.
+If both forms have a package, the values of the richer form are stored, and different
+values of the other form become problems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ import zstandard
 
 from spack_cache_db.model import Problem
 from spack_cache_db.schema.views import MARKS
-from spack_cache_db.sources.facts import FORMS, KnownVariant, KnownVersion, PackageFacts, Refusal
+from spack_cache_db.sources.facts import (
+    FORMS,
+    KnownVariant,
+    KnownVersion,
+    PackageFacts,
+    Refusal,
+)
 from spack_cache_db.sources.texts import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
@@ -32,9 +38,11 @@ class PackageCatalogue:
     """All packages, by name and sorted.
 
     Attributes:
-        packages: the merged facts of all files; versions are in Spack's order, oldest first.
+        packages: the merged facts of all files; versions are in Spack's order, oldest
+            first.
         facts: the facts of each file, the richest form first.
-        dependents: the packages that depend on a name, with the types if they are known.
+        dependents: the packages that depend on a name, with the types if they are
+            known.
     """
 
     packages: Mapping[str, PackageFacts]
@@ -42,8 +50,12 @@ class PackageCatalogue:
     dependents: Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
-def distinct_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Refusal]]:
-    """Return the first facts of each package and form, and refusals of those that differ."""
+def distinct_facts(
+    facts: Iterable[PackageFacts],
+) -> tuple[list[PackageFacts], list[Refusal]]:
+    """Return the first facts of each package and form, and refusals of those that
+    differ.
+    """
 
     def order(entry: PackageFacts) -> tuple[object, ...]:
         return entry.name, FORMS.index(entry.form), entry.path, entry.location
@@ -56,7 +68,9 @@ def distinct_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], l
             entries.append(entry)
         elif entry.content != last.content:
             before = f"has other data of the package {entry.name} than"
-            refusals.append(Refusal(entry, last, before, ", expected one file for each package"))
+            refusals.append(
+                Refusal(entry, last, before, ", expected one file for each package")
+            )
     return entries, refusals
 
 
@@ -75,13 +89,21 @@ def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
 
 
 def _merged(facts: Sequence[PackageFacts]) -> PackageFacts:
-    """Return the merged facts of a package; those of the richest form have precedence."""
+    """Return the merged facts of a package; those of the richest form have
+    precedence.
+    """
     texts, versions, variants, dependencies = (
-        {key: value for entry in reversed(facts) for key, value in getattr(entry, field).items()}
+        {
+            key: value
+            for entry in reversed(facts)
+            for key, value in getattr(entry, field).items()
+        }
         for field in ("texts", "versions", "variants", "dependencies")
     )
     for entry in facts[1:]:
-        dependencies |= {name: types for name, types in entry.dependencies.items() if types}
+        dependencies |= {
+            name: types for name, types in entry.dependencies.items() if types
+        }
     return replace(
         facts[0],
         texts=texts,
@@ -92,7 +114,9 @@ def _merged(facts: Sequence[PackageFacts]) -> PackageFacts:
 
 
 def _descriptions(packages: Mapping[str, PackageFacts]) -> dict[str, str]:
-    """Return each package's own description, or the most frequent one in other packages."""
+    """Return each package's own description, or the most frequent one in other
+    packages.
+    """
     descriptions = {
         name: text.rstrip()
         for name, package in packages.items()
@@ -103,11 +127,14 @@ def _descriptions(packages: Mapping[str, PackageFacts]) -> dict[str, str]:
         for name in {*package.descriptions}.difference(descriptions):
             counts[name][package.descriptions[name]] += 1
     return descriptions | {
-        name: max(sorted(texts), key=texts.__getitem__) for name, texts in counts.items()
+        name: max(sorted(texts), key=texts.__getitem__)
+        for name, texts in counts.items()
     }
 
 
-def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts, Problem]]:
+def package_problems(
+    catalogue: PackageCatalogue,
+) -> Iterator[tuple[PackageFacts, Problem]]:
     """Yield the problems of files, and contradictions between two files."""
     for name, files in catalogue.facts.items():
         richest = files[0]
@@ -122,7 +149,9 @@ def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts
                 yield facts, Problem(code, message, value=json.dumps(value))
 
 
-def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tuple[str, str, str]]:
+def _contradictions(
+    facts: PackageFacts, richest: PackageFacts
+) -> Iterator[tuple[str, str, str]]:
     """Yield the kind of each contradiction, and both values."""
     for column in sorted(facts.texts.keys() & richest.texts.keys()):
         if facts.texts[column] != richest.texts[column]:
@@ -137,7 +166,8 @@ def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tupl
 def versions_behind(
     catalogue: PackageCatalogue, versions: Iterable[tuple[str, str]]
 ) -> Iterator[int | None]:
-    """Yield the number of newer released versions for each package and version, in order.
+    """Yield the number of newer released versions for each package and version, in
+    order.
 
     The pairs must be grouped by package; the number is None without package data.
     """
@@ -156,13 +186,20 @@ def versions_behind(
 def package_rows(
     catalogue: PackageCatalogue, types: Mapping[str, int]
 ) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    """Yield the tables of package data and their rows; `types` are existing dependency types."""
+    """Yield the tables of package data and their rows; `types` are existing dependency
+    types.
+    """
     packages = catalogue.packages.values()
     ids = {name: number for number, name in enumerate(catalogue.packages, start=1)}
     meanings = _numbered(
-        _meaning(*variant) for package in packages for variant in package.variants.items()
+        _meaning(*variant)
+        for package in packages
+        for variant in package.variants.items()
     )
-    yield "variant_meanings", [(number, *meaning) for meaning, number in meanings.items()]
+    yield (
+        "variant_meanings",
+        [(number, *meaning) for meaning, number in meanings.items()],
+    )
     rows = [
         (number, *_package_row(catalogue, package, meanings))
         for number, package in enumerate(packages, start=1)
@@ -172,7 +209,9 @@ def package_rows(
     for dependency, types_by_name in catalogue.dependents.items():
         for name, names_of_types in types_by_name.items():
             dependents[dependency, ",".join(names_of_types)].append(ids[name])
-    new = _numbered({text for _, text in dependents} - types.keys(), start=len(types) + 1)
+    new = _numbered(
+        {text for _, text in dependents} - types.keys(), start=len(types) + 1
+    )
     yield "dependency_types", [(number, text) for text, number in new.items()]
     type_ids = {**types, **new}
     rows = [
@@ -185,7 +224,9 @@ def package_rows(
 
 
 def _package_row(
-    catalogue: PackageCatalogue, package: PackageFacts, meanings: Mapping[tuple[str, ...], int]
+    catalogue: PackageCatalogue,
+    package: PackageFacts,
+    meanings: Mapping[tuple[str, ...], int],
 ) -> tuple[Any, ...]:
     """Return a row of `known_packages`; `meanings` has the ids of variants."""
     columns = ("description", "homepage", "build_system", "latest_version", "recipe")
@@ -194,7 +235,9 @@ def _package_row(
         MARKS[_kind(name, version), version.is_deprecated] + name
         for name, version in package.versions.items()
     ]
-    variants = [meanings[_meaning(*variant)] for variant in sorted(package.variants.items())]
+    variants = [
+        meanings[_meaning(*variant)] for variant in sorted(package.variants.items())
+    ]
     texts = map(package.texts.get, columns)
     return package.name, *texts, len(dependents), as_json(versions), as_json(variants)
 
@@ -211,20 +254,24 @@ def _meaning(name: str, variant: KnownVariant) -> tuple[str, ...]:
 
 
 def _numbered(values: Iterable[Any], start: int = 1) -> dict[Any, int]:
-    return {value: number for number, value in enumerate(sorted({*values}), start=start)}
+    return {
+        value: number for number, value in enumerate(sorted({*values}), start=start)
+    }
 
 
 def _providers(catalogue: PackageCatalogue) -> list[tuple[str, str]]:
     """Return the virtual packages, each with its known provider.
 
-    The packages site gives a virtual package the description of one of its providers. A name that
-    depends on others is a package, even if it has no file.
+    The packages site gives a virtual package the description of one of its providers. A
+    name that depends on others is a package, even if it has no file.
     """
     descriptions = _descriptions(catalogue.packages)
     packages: dict[str, list[str]] = defaultdict(list)
     for name in catalogue.packages:
         packages[descriptions.get(name, "")].append(name)
-    depending = {name for package in catalogue.packages.values() for name in package.dependents}
+    depending = {
+        name for package in catalogue.packages.values() for name in package.dependents
+    }
     virtuals = catalogue.dependents.keys() - catalogue.packages.keys() - depending
     described = ((name, descriptions.get(name)) for name in sorted(virtuals))
     candidates = ((name, packages[text]) for name, text in described if text)

@@ -1,9 +1,10 @@
 """Merges the columns of all units, and reports their contradictions.
 
-If documents contradict each other, the first document with a value wins, in the order of releases
-and documents; the other values become differences. A hash has one configuration: that of the first
-listing, or of the first record if no document lists it. The numbers of this module depend on how
-the input was divided; `ids` assigns the final numbers, which do not.
+If documents contradict each other, the first document with a value wins, in the order
+of releases and documents; the other values become differences. A hash has one
+configuration: that of the first listing, or of the first record if no document lists
+it. The numbers of this module depend on how the input was divided; `ids` assigns the
+final numbers, which do not.
 """
 
 from __future__ import annotations
@@ -43,7 +44,14 @@ from spack_cache_db.sources.facts import (
     Stacks,
 )
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
-from spack_cache_db.sources.writer import DOCUMENTS, OPTIONAL, TABLES, Columns, Interned, Texts
+from spack_cache_db.sources.writer import (
+    DOCUMENTS,
+    OPTIONAL,
+    TABLES,
+    Columns,
+    Interned,
+    Texts,
+)
 
 
 class Difference(NamedTuple):
@@ -64,15 +72,20 @@ class Merged:
     The frames have the columns of `TABLES`.
 
     Attributes:
-        documents: pages by release and package, then other documents by release and path.
+        documents: pages by release and package, then other documents by release and
+            path.
         releases: in the order of `sort_releases`.
         document_release: the release of each document, by its number.
-        listings: one row for each (release, spec), in that order, without configurations.
+        listings: one row for each (release, spec), in that order, without
+            configurations.
         document_listings: see `_of_documents`.
-        edges: the dependencies of each spec in the first document that has a record of it.
-        specs: each spec once, with the `document` that gives its `configuration`, the `release` of
-            that document, its `stacks` in all releases, and `is_listed` if a release lists it.
-        other_dependencies: records and edges of documents that give a spec other dependencies.
+        edges: the dependencies of each spec in the first document that has a record of
+            it.
+        specs: each spec once, with the `document` that gives its `configuration`, the
+            `release` of that document, its `stacks` in all releases, and `is_listed` if
+            a release lists it.
+        other_dependencies: records and edges of documents that give a spec other
+            dependencies.
         packages: package data, sorted by package, with at most one of each form.
         origins: the options of databases in the input.
         left_out: the documents that these databases left out.
@@ -123,11 +136,15 @@ class Merge:
             new[name] = np.array([0, *map(number, values)], np.uint32)
         for table, arrays in columns.tables.items():
             if arrays["document"]:
-                frame = {name: np.asarray(array, np.uint32) for name, array in arrays.items()}
+                frame = {
+                    name: np.asarray(array, np.uint32) for name, array in arrays.items()
+                }
                 self._parts[table].append(Frame(**frame).renumbered(new))
         self._units.append(replace(columns, things={}, tables={}))
 
-    def merged(self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS) -> Merged:
+    def merged(
+        self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS
+    ) -> Merged:
         """Return all units as one; a document that contradicts another one is refused.
 
         Args:
@@ -140,8 +157,12 @@ class Merge:
         is_old = [bool(unit.origins) for unit in self._units for _ in unit.documents]
         if snapshots != NO_SNAPSHOTS:
             old = {*np.flatnonzero(is_old) + 1}
-            documents, frames, snapshots, replaced = dated(documents, frames, old, snapshots)
-        chosen, refusals = consistent_documents(documents, frames["listings"], texts.hashes.things)
+            documents, frames, snapshots, replaced = dated(
+                documents, frames, old, snapshots
+            )
+        chosen, refusals = consistent_documents(
+            documents, frames["listings"], texts.hashes.things
+        )
         chosen, releases = in_order(documents, chosen, first)
         document_number = places(numbers(chosen), len(documents))
         documents = [documents[number - 1] for number in chosen]
@@ -150,8 +171,13 @@ class Merge:
         document_release = numbers(
             [0, *(release_number[document.release] for document in documents)]
         )
-        frames = {table: of_documents(frame, document_number) for table, frame in frames.items()}
-        edges, other_dependencies = first_dependencies(frames["records"], frames["edges"])
+        frames = {
+            table: of_documents(frame, document_number)
+            for table, frame in frames.items()
+        }
+        edges, other_dependencies = first_dependencies(
+            frames["records"], frames["edges"]
+        )
         stated = frames["listings"]
         stated = stated.having(release=document_release[stated["document"]])
         stated = stated.where(
@@ -159,7 +185,9 @@ class Merge:
         )
         unlisted = frames["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        specs = _specs(stated, [unlisted, frames["unrecorded"]], document_release, texts)
+        specs = _specs(
+            stated, [unlisted, frames["unrecorded"]], document_release, texts
+        )
         deviating = [_deviating(frame, specs) for frame in (stated, unlisted)]
         stated = _of_own_configurations(stated, specs, texts)
         listings, differences = fold(stated, texts.stack_sets)
@@ -194,7 +222,8 @@ class Merge:
         return [origin for unit in self._units for origin in unit.origins]
 
     def _newest(self, name: str, key: str, snapshots: Snapshots) -> list[Any]:
-        """Return all package data or modules; on a day, today's replace those of databases.
+        """Return all package data or modules; on a day, today's replace those of
+        databases.
 
         Data with the same `key` is replaced; a key that is None today replaces all.
         """
@@ -203,10 +232,15 @@ class Merge:
         for unit in self._units:
             (old if unit.origins else new).extend(getattr(unit, name))
         today = {getattr(facts, key) for facts in new if snapshots.day}
-        return [*new, *(facts for facts in old if not today & {getattr(facts, key), None})]
+        return [
+            *new,
+            *(facts for facts in old if not today & {getattr(facts, key), None}),
+        ]
 
     def _left_out(self, replaced: set[int]) -> list[tuple[str, str]]:
-        """Return the documents that databases left out, unless a document of them is replaced."""
+        """Return the documents that databases left out, unless a document of them is
+        replaced.
+        """
         rows, before = list[tuple[str, str]](), 0
         for unit in self._units:
             after = before + len(unit.documents)
@@ -216,11 +250,14 @@ class Merge:
         return rows
 
 
-def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
+def _of_documents(
+    stated: Frame, listings: Frame, documents: Sequence[Document]
+) -> Frame:
     """Return the listings of single documents, for specs that several documents list.
 
-    The listings of pages are kept. A listing of an index is kept if its size or tarball differs
-    from the folded listing; its stack is known anyway. `stated` is in the order of `listings`.
+    The listings of pages are kept. A listing of an index is kept if its size or tarball
+    differs from the folded listing; its stack is known anyway. `stated` is in the order
+    of `listings`.
     """
     _, group = groups(packed(stated["release"], stated["spec"]))
     is_shared = (np.bincount(group) > 1)[group]
@@ -233,11 +270,15 @@ def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document])
     return shared.where(np.lexsort((shared["spec"], shared["document"])))
 
 
-def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Difference]]:
-    """Return one listing for each spec of a release, and the differing values of documents.
+def fold(
+    listings: Frame, stack_sets: Interned[Stacks]
+) -> tuple[Frame, list[Difference]]:
+    """Return one listing for each spec of a release, and the differing values of
+    documents.
 
-    A listing has the stacks of all documents; its size and its tarball are from the first document
-    that has them. The listings are in the order of release, spec and document.
+    A listing has the stacks of all documents; its size and its tarball are from the
+    first document that has them. The listings are in the order of release, spec and
+    document.
     """
     starts, group = groups(packed(listings["release"], listings["spec"]))
     rows = np.arange(len(listings))
@@ -252,8 +293,8 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
         first = np.minimum.reduceat(np.where(has_value, rows, len(rows)), starts)
         first = np.where(first < len(rows), first, starts)
         folded = folded.having(**{name: column[first]})
-        # 0 means that a document lacks the value, which contradicts nothing. A binary may be in two
-        # mirrors, so two tarballs do not contradict each other either.
+        # 0 means that a document lacks the value, which contradicts nothing. A binary
+        # may be in two mirrors, so two tarballs do not contradict each other either.
         if name != "tarball":
             odd = has_value & (column != column[first][group])
             stored = listings.where(first[group][odd])
@@ -270,7 +311,9 @@ def _unions(stack_sets: Interned[Stacks], sets: Numbers, starts: Numbers) -> Num
     @cache
     def union(numbers: frozenset[int]) -> int:
         return stack_sets[
-            tuple(sorted({name for at in numbers for name in stack_sets.things[at - 1]}))
+            tuple(
+                sorted({name for at in numbers for name in stack_sets.things[at - 1]})
+            )
         ]
 
     rows, ends = sets.tolist(), np.append(starts, len(sets)).tolist()
@@ -279,7 +322,10 @@ def _unions(stack_sets: Interned[Stacks], sets: Numbers, starts: Numbers) -> Num
 
 
 def _specs(
-    listings: Frame, unlisted_frames: Sequence[Frame], document_release: Numbers, texts: Texts
+    listings: Frame,
+    unlisted_frames: Sequence[Frame],
+    document_release: Numbers,
+    texts: Texts,
 ) -> Frame:
     """Return `Merged.specs`; the first row of a spec counts.
 
@@ -315,26 +361,38 @@ def _deviating(stated: Frame, specs: Frame) -> Difference:
 
 
 def _of_own_configurations(listings: Frame, specs: Frame, texts: Texts) -> Frame:
-    """Return listings whose tarballs are relative to the configurations of their specs."""
+    """Return listings whose tarballs are relative to the configurations of their
+    specs.
+    """
     now = specs["configuration"][np.searchsorted(specs["spec"], listings["spec"])]
     odd = np.flatnonzero((listings["configuration"] != now) & (listings["tarball"] > 0))
     tarball = listings["tarball"].copy()
     configurations = texts.configurations.things
     parts = TarballParts(configurations)
-    rows = listings.where(odd).having(now=now[odd]).rows("spec", "configuration", "tarball", "now")
+    rows = (
+        listings.where(odd)
+        .having(now=now[odd])
+        .rows("spec", "configuration", "tarball", "now")
+    )
     for row, (spec, stated, number, configuration) in zip(odd, rows, strict=True):
         dag_hash = texts.hashes.things[spec - 1]
-        url = tarball_url(texts.tarballs.things[number - 1], configurations[stated - 1], dag_hash)
+        url = tarball_url(
+            texts.tarballs.things[number - 1], configurations[stated - 1], dag_hash
+        )
         tarball[row] = texts.tarballs[parts.split(url, configuration, dag_hash)]
     columns = listings.columns | {"tarball": tarball}
     del columns["configuration"]
     return Frame(**columns)
 
 
-def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame, Frame]]:
-    """Return the edges of each spec's first record, and the records and edges that differ.
+def first_dependencies(
+    records: Frame, edges: Frame
+) -> tuple[Frame, tuple[Frame, Frame]]:
+    """Return the edges of each spec's first record, and the records and edges that
+    differ.
 
-    A spec's edges are part of its hash, except build dependencies, which old indexes leave out.
+    A spec's edges are part of its hash, except build dependencies, which old indexes
+    leave out.
     """
     keys = packed(records["spec"], records["document"])
     order = np.argsort(keys)
@@ -342,7 +400,8 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame
     of = np.searchsorted(keys, packed(edges["spec"], edges["document"]))
     # A set of edges is identified by the sum of their hashes.
     hashes = packed(edges["dependency"], edges["use"]).astype(np.uint64)
-    # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every other.
+    # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every
+    # other.
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     sums = np.zeros(len(keys), np.uint64)

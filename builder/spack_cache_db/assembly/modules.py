@@ -15,8 +15,9 @@ from spack_cache_db.sources.facts import ModuleFacts
 class Modules(NamedTuple):
     """All environment modules in the order of their ids.
 
-    `loading` has the id of the module that loads a spec, by the spec and its index's number;
-    `problems` has the modules that may load one of several specs, with the paths of their files.
+    `loading` has the id of the module that loads a spec, by the spec and its index's
+    number; `problems` has the modules that may load one of several specs, with the
+    paths of their files.
     """
 
     modules: list[ModuleFacts]
@@ -28,11 +29,12 @@ class Modules(NamedTuple):
 def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
     """Return which modules load which installed specs.
 
-    A module of Lmod belongs to the specs of its package and version. What Spack writes after the
+    A module of Lmod belongs to the specs of its package and version. What Spack writes
+    after the
     version decides between them: a hash (`zstd/1.5.5-lvnw667`), or a compiler
-    (`cmake/3.26.3-gcc-7.5.0`); else the compiler in the name of the module's folder does. Several
-    specs that remain are not guessed. A module with the hash of its spec is preferred to others,
-    then one that is not hidden, then the shortest.
+    (`cmake/3.26.3-gcc-7.5.0`); else the compiler in the name of the module's folder
+    does. Several specs that remain are not guessed. A module with the hash of its spec
+    is preferred to others, then one that is not hidden, then the shortest.
     """
     installed = _Installed(numbered) if modules else None
     ordered = sorted(modules, key=none_first)
@@ -56,18 +58,24 @@ def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
         note += f", {len(problems):,} may load one of several (see the table problems)"
     if unmatched:
         note += f", {unmatched:,} load none"
-    return Modules(ordered, {key: rank[-1] for key, rank in best.items()}, problems, note)
+    return Modules(
+        ordered, {key: rank[-1] for key, rank in best.items()}, problems, note
+    )
 
 
 _Key = tuple[int, int]
 """A spec, and the document of its installation."""
 
 SHORTEST_HASH = 4
-"""Characters of a hash at the end of a module's name; Spack's default has 7 (`hash_length`)."""
+"""Characters of a hash at the end of a module's name; Spack's default has 7
+(`hash_length`).
+"""
 
 
 class _InstalledSpec(NamedTuple):
-    """An installed spec; `version` and `compiler` as modules spell them, such as `gcc-12.2.0`."""
+    """An installed spec; `version` and `compiler` as modules spell them, such as
+    `gcc-12.2.0`.
+    """
 
     key: _Key
     hash: str
@@ -80,13 +88,19 @@ class _Installed:
 
     def __init__(self, numbered: Numbered) -> None:
         self._of_hash: dict[tuple[str, str], set[_Key]] = defaultdict(set)
-        self._of_package: dict[tuple[str, str], list[_InstalledSpec]] = defaultdict(list)
-        self._of_start: dict[tuple[str, str], list[tuple[str, _InstalledSpec]]] = defaultdict(list)
+        self._of_package: dict[tuple[str, str], list[_InstalledSpec]] = defaultdict(
+            list
+        )
+        self._of_start: dict[tuple[str, str], list[tuple[str, _InstalledSpec]]] = (
+            defaultdict(list)
+        )
         configurations = [*numbered.ids["configurations"]]
         records = numbered.records.where(numbered.records["install"] > 0)
         for spec, document in records.rows("spec", "document"):
             release = numbered.documents[document - 1].release
-            configuration = configurations[numbered.specs["configuration"][spec - 1] - 1]
+            configuration = configurations[
+                numbered.specs["configuration"][spec - 1] - 1
+            ]
             dag_hash = numbered.hashes[spec - 1]
             package = _folded(configuration.package)
             entry = _InstalledSpec(
@@ -100,7 +114,9 @@ class _Installed:
             self._of_start[release, dag_hash[:SHORTEST_HASH]].append((package, entry))
 
     def loaded_by(self, module: ModuleFacts) -> tuple[set[_Key], bool]:
-        """Return the specs that a module may load, and whether their hash is in its name."""
+        """Return the specs that a module may load, and whether their hash is in its
+        name.
+        """
         release = str(module.release)
         if module.hash is not None:
             return self._of_hash.get((release, module.hash), set()), True
@@ -114,7 +130,9 @@ class _Installed:
         return self._with_version(release, package, version, module.compiler), False
 
     def _with_hash(self, release: str, text: str) -> set[_Key]:
-        """Return the specs whose package and version a text begins with, and whose hash ends it."""
+        """Return the specs whose package and version a text begins with, and whose hash
+        ends it.
+        """
         end = text.rpartition("-")[2]
         return {
             entry.key
@@ -129,7 +147,9 @@ class _Installed:
         """Return the specs of a version, or of a version and a compiler after it."""
         entries = self._of_package.get((release, package), ())
         same_version = [entry for entry in entries if entry.version == version]
-        in_name = [entry for entry in entries if f"{entry.version}-{entry.compiler}" == version]
+        in_name = [
+            entry for entry in entries if f"{entry.version}-{entry.compiler}" == version
+        ]
         if not same_version:
             return {entry.key for entry in in_name}
         folder = (compiler or "").replace("@", "-").lower()

@@ -1,6 +1,8 @@
-"""Columns → the published file: merged, numbered, counted and written, completely or not at all.
+"""Columns → the published file: merged, numbered, counted and written, completely or
+not at all.
 
-`pipeline`, and all that it needs (NumPy, msgspec, sqlite-utils), is loaded when something is built.
+`pipeline`, and all that it needs (NumPy, msgspec, sqlite-utils), is loaded when
+something is built.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[float, int], None]
-"""Called with (units read, units in all); of an index that is being read, with its part."""
+"""Called with (units read, units in all); of an index that is being read, with its
+part.
+"""
 
 
 class ReadOptions(TypedDict, total=False):
-    """The options of `build`, `check` and `verify` for reading the input (see `build`)."""
+    """The options of `build`, `check` and `verify` for reading the input (see
+    `build`).
+    """
 
     jobs: int
     max_page_size: int
@@ -42,8 +48,8 @@ class ReadOptions(TypedDict, total=False):
 class Snapshots(NamedTuple):
     """The options about snapshots, and the snapshots that they added and removed.
 
-    Snapshots are added on a `day`, `YYYY-MM-DD`; of each branch, the newest `keep` are not thinned.
-    The releases `drop` of databases are left out.
+    Snapshots are added on a `day`, `YYYY-MM-DD`; of each branch, the newest `keep` are
+    not thinned. The releases `drop` of databases are left out.
     """
 
     day: str | None = None
@@ -86,12 +92,16 @@ class Input(NamedTuple):
         recipes: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Input:
-        """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
+        """Return the input that a caller names; `ArgumentError` for a wrong path, name
+        or day.
+        """
         day = None if snapshot is None else str(snapshot)
         if day is not None:
             _require_day(day)
         if keep_snapshots is not None and day is None:
-            expected = "expected a day of today's sources as well: --snapshot DATE (snapshot=)"
+            expected = (
+                "expected a day of today's sources as well: --snapshot DATE (snapshot=)"
+            )
             raise ArgumentError(f"keep_snapshots is {keep_snapshots}, {expected}")
         trees = tuple((name, checked_paths(path)[0]) for name, path in installations)
         names = [(key, options.get(key)) for key in ("release", "stack")]
@@ -101,10 +111,14 @@ class Input(NamedTuple):
                 raise ArgumentError(f"{kind} is {name!r}, expected a name: {expected}")
         for namespace, url in (recipes or {}).items():
             if not is_name(namespace):
-                raise ArgumentError(f"recipes names {namespace!r}, expected a namespace")
+                raise ArgumentError(
+                    f"recipes names {namespace!r}, expected a namespace"
+                )
             if not re.fullmatch(r"https?://[^/\s]\S*", url):
                 expected = "an address such as https://example.org/packages/{package}"
-                raise ArgumentError(f"recipes of {namespace} are at {url!r}, expected {expected}")
+                raise ArgumentError(
+                    f"recipes of {namespace} are at {url!r}, expected {expected}"
+                )
         lists = (path if isinstance(path, tuple) else (None, path) for path in modules)
         return cls(
             checked_paths(paths) if paths or not trees else [],
@@ -118,11 +132,16 @@ class Input(NamedTuple):
     @property
     def every_path(self) -> list[str]:
         """All paths, those of installations with names and of modules included."""
-        return [*self.paths, *(path for _, path in (*self.installations, *self.modules))]
+        return [
+            *self.paths,
+            *(path for _, path in (*self.installations, *self.modules)),
+        ]
 
 
 def _require_day(day: str) -> None:
-    """Raise ArgumentError if a text is not a day, or a day that has begun nowhere yet."""
+    """Raise ArgumentError if a text is not a day, or a day that has begun nowhere
+    yet.
+    """
     # `--help` should not wait for the order of releases.
     from spack_cache_db.releases import release_date
 
@@ -131,4 +150,6 @@ def _require_day(day: str) -> None:
     # `date +%F` and `date -u +%F` are both in use.
     today = max(date.today(), datetime.now(UTC).date()).isoformat()
     if day > today:
-        raise ArgumentError(f"snapshot is {day}, expected a day that is not after today, {today}")
+        raise ArgumentError(
+            f"snapshot is {day}, expected a day that is not after today, {today}"
+        )

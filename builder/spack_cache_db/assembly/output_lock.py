@@ -1,7 +1,7 @@
 """Lets one build at a time write an output.
 
-A build reads the old database and replaces it later. Of two such builds at a time, the second
-would replace the snapshots of the first.
+A build reads the old database and replaces it later. Of two such builds at a time, the
+second would replace the snapshots of the first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from spack_cache_db.errors import OutputError, reason
 
 _GUARD = Lock()
 _in_this_process: set[str] = set()
-"""The outputs that this process builds: threads share the locks of files, so they check this."""
+"""The outputs that this process builds: threads share the locks of files, so they check
+this.
+"""
 _lock_files: set[Path] = set()
 """The files on which this process has a lock."""
 
@@ -42,10 +44,12 @@ def state_of(path: Path) -> FileState | None:
 
 @contextmanager
 def alone_at(output: Path) -> Iterator[None]:
-    """Create the folder of an output if it is missing, and lock the output against other builds.
+    """Create the folder of an output if it is missing, and lock the output against
+    other builds.
 
-    The lock is on a hidden file beside the output. The system releases it when the process ends,
-    even if it is killed; a file that then stays does not block the next build. File systems
+    The lock is on a hidden file beside the output. The system releases it when the
+    process ends, even if it is killed; a file that then stays does not block the next
+    build. File systems
     without locks are not locked: `require_unchanged` notices other builds there.
 
     Raises:
@@ -85,7 +89,8 @@ def alone_at(output: Path) -> Iterator[None]:
 def remove_lock_file(output: Path) -> None:
     """Remove the file with the lock of this process, if it has one.
 
-    It is removed before the lock ends: afterwards, the file may be that of another build.
+    It is removed before the lock ends: afterwards, the file may be that of another
+        build.
     """
     path = _lock_file(output)
     if path in _lock_files:
@@ -96,8 +101,8 @@ def remove_lock_file(output: Path) -> None:
 def _locked(output: Path) -> int:
     """Return a descriptor with the lock of an output.
 
-    Locks by `lockf`, unlike those by `flock`, are not inherited by worker processes, which may
-    outlive a killed build for a moment.
+    Locks by `lockf`, unlike those by `flock`, are not inherited by worker processes,
+    which may outlive a killed build for a moment.
     """
     path = _lock_file(output)
     while True:
@@ -131,7 +136,9 @@ def _busy(output: Path) -> OutputError:
 
 
 def require_unchanged(output: Path, before: FileState | None) -> None:
-    """Raise OutputError if another program has written or replaced a file since `before`."""
+    """Raise OutputError if another program has written or replaced a file since
+    `before`.
+    """
     if state_of(output) != before:
         raise OutputError(
             f"{output}: has changed since this build began, so another program writes it too; "

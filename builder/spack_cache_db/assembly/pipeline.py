@@ -27,7 +27,13 @@ from spack_cache_db.assembly.output_lock import alone_at, state_of
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.rows import table_rows
 from spack_cache_db.assembly.search_words import full_text
-from spack_cache_db.assembly.unchanged import Clock, begun, fingerprint, leave_out_paths, unchanged
+from spack_cache_db.assembly.unchanged import (
+    Clock,
+    begun,
+    fingerprint,
+    leave_out_paths,
+    unchanged,
+)
 from spack_cache_db.assembly.workers import program_versions, read_units, uncollected
 from spack_cache_db.database_file import inspect_path, require_sqlite
 from spack_cache_db.errors import ArgumentError, Fault, InputError
@@ -38,7 +44,9 @@ from spack_cache_db.sources.facts import Origin
 from spack_cache_db.sources.readers import plan
 
 Problems = Sequence[tuple[int | str, Problem]]
-"""Problems, each with the number of its document, or with the path of a file of package data."""
+"""Problems, each with the number of its document, or with the path of a file of package
+data.
+"""
 
 MOST_NAMED = 5
 """Number of releases that an error lists."""
@@ -72,7 +80,9 @@ def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Rep
         raise InputError(faults)
     if inputs.first and inputs.first not in merged.releases:
         examples = ", ".join(merged.releases[:MOST_NAMED])
-        raise ArgumentError(f"first is {inputs.first!r}, expected a release, such as {examples}")
+        raise ArgumentError(
+            f"first is {inputs.first!r}, expected a release, such as {examples}"
+        )
     if not force:
         removed = {*merged.snapshots.removed, *merged.snapshots.drop}
         history.require_releases_kept(inputs, output, merged.releases, removed)
@@ -84,10 +94,17 @@ def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Rep
         leave_out_paths(merged.texts)
         modules = [*{module._replace(tree=None) for module in modules}]
     clock.stage("read")
-    numbered, bytes_read, snapshots = number(merged), merged.bytes_read, merged.snapshots
+    numbered, bytes_read, snapshots = (
+        number(merged),
+        merged.bytes_read,
+        merged.snapshots,
+    )
     loading = matched(numbered, modules)
     contradictions = problems(merged)
-    notes = {*_notes(merged, contradictions), *([loading.note] if inputs.modules else [])}
+    notes = {
+        *_notes(merged, contradictions),
+        *([loading.note] if inputs.modules else []),
+    }
     every: list[tuple[int | str, Problem]] = [*contradictions]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
     every += [*refused(merged, inputs.every_path), *loading.problems]
@@ -100,7 +117,9 @@ def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Rep
         clock.stage("check")
         counts |= {"package_entries": sum(map(len, packages.facts.values()))}
         record = {"input": mark, "day": snapshots.day, "counts": counts}
-        sha256, is_same = sqlite_file.publish(temporary, output, {} if faults else record, before)
+        sha256, is_same = sqlite_file.publish(
+            temporary, output, {} if faults else record, before
+        )
     clock.stage("publish")
     return Report(
         **counts,
@@ -118,16 +137,21 @@ def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Rep
 
 @uncollected()
 def check(inputs: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    """Return (faults, problems) of the input (see `spack_cache_db.assembly.builds.check`)."""
+    """Return (faults, problems) of the input (see
+    `spack_cache_db.assembly.builds.check`).
+    """
     merged, inputs = read(inputs)
     located = [
-        (merged.documents[document - 1].location, problem) for document, problem in problems(merged)
+        (merged.documents[document - 1].location, problem)
+        for document, problem in problems(merged)
     ]
     located += [
         (facts.location, problem)
         for facts, problem in package_problems(package_catalogue(merged.packages))
     ]
-    contradictions = sorted(Fault(location, 0, problem.message) for location, problem in located)
+    contradictions = sorted(
+        Fault(location, 0, problem.message) for location, problem in located
+    )
     return faults_of(merged), tuple(contradictions)
 
 
@@ -135,9 +159,14 @@ def read(inputs: Input) -> tuple[Merged, Input]:
     """Return the merged input, and the options that it is built with.
 
     Raises:
-        InputError: there is no input, or its databases were built with options that differ.
+        InputError: there is no input, or its databases were built with options that
+            differ.
     """
-    merge, units, done = Merge(), plan(inputs.paths, inputs.installations, inputs.modules), 0
+    merge, units, done = (
+        Merge(),
+        plan(inputs.paths, inputs.installations, inputs.modules),
+        0,
+    )
 
     def share(part: float) -> None:
         if inputs.progress:
@@ -172,7 +201,11 @@ def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
         name: inputs.recipes.get(name)
         or _agreed(
             f"--recipes {name}=",
-            [(url, origin.location) for origin in origins if (url := origin.recipes.get(name))],
+            [
+                (url, origin.location)
+                for origin in origins
+                if (url := origin.recipes.get(name))
+            ],
         )
         for name in names
     }
@@ -180,12 +213,15 @@ def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
     return inputs._replace(
         first=inputs.first or (_agreed("--first ", firsts) if firsts else None),
         recipes=recipes,
-        without_paths=inputs.without_paths or any(origin.without_paths for origin in origins),
+        without_paths=inputs.without_paths
+        or any(origin.without_paths for origin in origins),
     )
 
 
 def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
-    """Return the value of an option, of values and their databases; `InputError` if they differ."""
+    """Return the value of an option, of values and their databases; `InputError` if
+    they differ.
+    """
     value, location = values[0]
     if other := next((path for different, path in values if different != value), None):
         message = f"was built with another {option}… than {location}; give that option"
@@ -195,11 +231,17 @@ def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
 
 def faults_of(merged: Merged) -> tuple[Fault, ...]:
     """Return the faults of the input, sorted, without duplicates."""
-    return tuple(sorted({*merged.faults, *(refusal.fault for refusal in merged.refusals)}))
+    return tuple(
+        sorted({*merged.faults, *(refusal.fault for refusal in merged.refusals)})
+    )
 
 
-def _notes(merged: Merged, contradictions: Iterable[tuple[int, Problem]]) -> Iterator[str]:
-    """Yield the number of binaries that the filters of each mirror leave out, in words."""
+def _notes(
+    merged: Merged, contradictions: Iterable[tuple[int, Problem]]
+) -> Iterator[str]:
+    """Yield the number of binaries that the filters of each mirror leave out, in
+    words.
+    """
     databases = tuple(f"{origin.location}/" for origin in merged.origins)
     for document, problem in contradictions:
         location = merged.documents[document - 1].location
@@ -208,7 +250,9 @@ def _notes(merged: Merged, contradictions: Iterable[tuple[int, Problem]]) -> Ite
 
 
 def refused(merged: Merged, paths: Iterable[str]) -> Problems:
-    """Return a problem for each document that is left out, with its path within the input."""
+    """Return a problem for each document that is left out, with its path within the
+    input.
+    """
     rows = {refusal.recorded for refusal in merged.refusals} | {*merged.left_out}
     tops = [path.rstrip(os.sep) for path in paths]
     for fault in merged.faults:
@@ -233,7 +277,9 @@ def _fill(
     with closing(sqlite_file.create(path)) as db:
         sqlite_file.insert(db, "origin", origin_rows(inputs, numbered))
         sqlite_file.insert(db, "recipes", sorted(inputs.recipes.items()))
-        for table, rows in table_rows(numbered, count(numbered), packages, modules, problem_rows):
+        for table, rows in table_rows(
+            numbered, count(numbered), packages, modules, problem_rows
+        ):
             sqlite_file.insert(db, table, rows)
         types = dict(db.execute("SELECT types, id FROM dependency_types"))
         for table, rows in package_rows(packages, types):

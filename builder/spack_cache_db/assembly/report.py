@@ -16,11 +16,12 @@ from spack_cache_db.assembly.options import NO_SNAPSHOTS, Snapshots
 class Report:
     """The result of a build. `seconds` and `stages` are wall time, in all and by stage.
 
-    `records` is how many specs the indexes tell of, a spec of two indexes counted twice; `specs`,
-    `configurations` and `packages` are those that some release has; `package_entries` is how
-    many packages the files of package data tell of, a package of two files counted twice.
-    `notes` count the binaries that the filters of mirrors leave out. If the new database is the
-    old one, byte for byte, the file is not replaced, and `is_unchanged` is true.
+    `records` is how many specs the indexes tell of, a spec of two indexes counted
+    twice; `specs`, `configurations` and `packages` are those that some release has;
+    `package_entries` is how many packages the files of package data tell of, a package
+    of two files counted twice. `notes` count the binaries that the filters of mirrors
+    leave out. If the new database is the old one, byte for byte, the file is not
+    replaced, and `is_unchanged` is true.
     """
 
     pages: int

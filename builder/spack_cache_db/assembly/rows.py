@@ -1,4 +1,6 @@
-"""Yields the rows of every table, and the words of full-text search, from numbered columns."""
+"""Yields the rows of every table, and the words of full-text search, from numbered
+columns.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +63,14 @@ def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
     return table, zip(range(1, len(first) + 1), first, *columns_after, strict=True)
 
 
-def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
+def _frame_rows(
+    numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]
+) -> TableRows:
     """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
 
     Args:
-        values: the values by number, for columns that are not in `sources.columns.DICTIONARIES`.
+        values: the values by number, for columns that are not in
+            `sources.columns.DICTIONARIES`.
     """
     columns = tables.table(table).columns
     for name in (column.name for column in columns if column.nullable):
@@ -78,10 +83,14 @@ def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence
 
 
 def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[TableRows]:
-    """Yield the rows of the tables that name a configuration's words, except tables with counts."""
+    """Yield the rows of the tables that name a configuration's words, except tables
+    with counts.
+    """
     ids = numbered.ids
     versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
-    oldest_first = sorted(versions, key=lambda version: (version[0], version_key(version[1])))
+    oldest_first = sorted(
+        versions, key=lambda version: (version[0], version_key(version[1]))
+    )
     positions = {
         version: position
         for _, group in groupby(oldest_first, itemgetter(0))
@@ -117,10 +126,17 @@ def _set_rows(numbered: Numbered) -> Iterator[TableRows]:
     """Yield the rows of the tables of stack sets, variants and variant sets."""
     stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
     without_root = ([name for name in names if name != ROOT] for names in sets)
-    yield _rows("stack_sets", stacks=map(as_json, sets), shown=map(as_json, without_root))
-    yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
+    yield _rows(
+        "stack_sets", stacks=map(as_json, sets), shown=map(as_json, without_root)
+    )
+    yield (
+        "stack_set_members",
+        [(at, stacks[name]) for names, at in sets.items() for name in names],
+    )
     variants, sets = numbered.ids["variants"], numbered.ids["variant_sets"]
-    parsed = [readable_variant(text) or Variant(text, ("",), "single") for text in variants]
+    parsed = [
+        readable_variant(text) or Variant(text, ("",), "single") for text in variants
+    ]
     yield _rows(
         "variants",
         name=[variant.name for variant in parsed],
@@ -128,7 +144,10 @@ def _set_rows(numbered: Numbered) -> Iterator[TableRows]:
         text=variants,
     )
     values = (sorted(set(variant.values)) for variant in parsed)
-    yield "variant_values", [(at, value) for at, names in enumerate(values, 1) for value in names]
+    yield (
+        "variant_values",
+        [(at, value) for at, names in enumerate(values, 1) for value in names],
+    )
     yield _rows("variant_sets", text=map(" ".join, sets))
     members = [(at, variants[text]) for texts, at in sets.items() for text in texts]
     yield "variant_set_members", members
@@ -142,10 +161,15 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
         is_whole=[tarball.is_whole for tarball in tarballs],
     )
     yield _frame_rows(numbered, "listings", numbered.listings)
-    listings, document = numbered.document_listings, numbered.document_listings["document"]
+    listings, document = (
+        numbered.document_listings,
+        numbered.document_listings["document"],
+    )
     mirror = mirrors[document]
     listings = listings.having(
-        id=np.arange(1, len(listings) + 1), page=np.where(mirror > 0, 0, document), mirror=mirror
+        id=np.arange(1, len(listings) + 1),
+        page=np.where(mirror > 0, 0, document),
+        mirror=mirror,
     )
     ids = [None, *range(1, len(mirrors) + 1)]
     yield _frame_rows(numbered, "document_listings", listings, page=ids, mirror=ids)
@@ -190,14 +214,21 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
     )
 
 
-def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iterator[TableRows]:
+def _record_rows(
+    numbered: Numbered, mirrors: Numbers, modules: Modules
+) -> Iterator[TableRows]:
     yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
-    names, details = ("spec", "mirror", "document", "install"), numbered.texts.installs.things
+    names, details = (
+        ("spec", "mirror", "document", "install"),
+        numbered.texts.installs.things,
+    )
     installs = [
         (spec, mirror, *details[at - 1], modules.loading.get((spec, document)))
-        for spec, mirror, document, at in records.where(records["install"] > 0).rows(*names)
+        for spec, mirror, document, at in records.where(records["install"] > 0).rows(
+            *names
+        )
     ]
     yield "installs", installs
     releases = numbered.ids["releases"]
@@ -229,7 +260,10 @@ def _problem_rows(
         if isinstance(source, str):
             yield at, source, None, None, *problem
         else:
-            document, mirror = numbered.documents[source - 1], int(mirrors[source]) or None
+            document, mirror = (
+                numbered.documents[source - 1],
+                int(mirrors[source]) or None,
+            )
             yield at, document.path, None if mirror else source, mirror, *problem
 
 
@@ -237,9 +271,15 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     """Yield the rows of the tables that have counts."""
     ids, columns = numbered.ids, counts.columns
     releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
-    trees, branches = installed_releases(numbered.documents), snapshot_branches(releases)
+    trees, branches = (
+        installed_releases(numbered.documents),
+        snapshot_branches(releases),
+    )
     copies = copied_releases(numbered.documents)
-    kinds = (INSTALLED if name in trees else release_kind(name, branches) for name in releases)
+    kinds = (
+        INSTALLED if name in trees else release_kind(name, branches)
+        for name in releases
+    )
     yield _rows(
         "releases",
         name=releases,
@@ -258,7 +298,10 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
     yield _rows(
         "configurations",
-        **{column: numbered.configurations[column][1:].tolist() for column in tables.CONFIGURATION},
+        **{
+            column: numbered.configurations[column][1:].tolist()
+            for column in tables.CONFIGURATION
+        },
         **columns["configurations"],
     )
     yield _rows(
@@ -276,13 +319,17 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
 
 def _are_external(numbered: Numbered, records: Frame) -> Mask:
     """Return whether each spec is external in one of these records."""
-    external = np.array([False, *(node.external is not None for node in numbered.ids["nodes"])])
+    external = np.array(
+        [False, *(node.external is not None for node in numbered.ids["nodes"])]
+    )
     is_external = np.zeros(len(numbered.hashes) + 1, bool)
     is_external[records["spec"][external[records["node"]]]] = True
     return is_external[1:]
 
 
-def _newest_versions(numbered: Numbered, is_binary: Mask, is_gone: Mask) -> list[str | None]:
+def _newest_versions(
+    numbered: Numbered, is_binary: Mask, is_gone: Mask
+) -> list[str | None]:
     """Return each package's newest version with a binary, or else with an external.
 
     Binaries that the mirror has lost do not count.

@@ -17,7 +17,12 @@ from spack_cache_db.assembly.frames import (
 )
 from spack_cache_db.assembly.options import Snapshots
 from spack_cache_db.errors import ArgumentError
-from spack_cache_db.releases import release_kind, snapshot_branches, sort_releases, thinned_out
+from spack_cache_db.releases import (
+    release_kind,
+    snapshot_branches,
+    sort_releases,
+    thinned_out,
+)
 from spack_cache_db.sources.facts import Document
 
 Tables = Mapping[str, Frame]
@@ -27,7 +32,9 @@ MOST_NAMED = 5
 
 
 def copied_releases(documents: Iterable[Document]) -> set[str]:
-    """Return the releases whose documents are all copies that `build --snapshot` made."""
+    """Return the releases whose documents are all copies that `build --snapshot`
+    made.
+    """
     copied: set[str] = set()
     own: set[str] = set()
     for document in documents:
@@ -37,17 +44,22 @@ def copied_releases(documents: Iterable[Document]) -> set[str]:
 
 
 def dated(
-    documents: Sequence[Document], tables: Tables, old: Collection[int], snapshots: Snapshots
+    documents: Sequence[Document],
+    tables: Tables,
+    old: Collection[int],
+    snapshots: Snapshots,
 ) -> tuple[list[Document], Tables, Snapshots, set[int]]:
-    """Return documents with today's snapshots and without those that are thinned or dropped.
+    """Return documents with today's snapshots and without those that are thinned or
+    dropped.
 
-    The databases of an input are its past, and all other sources are its present. On a day, a
-    release of the present replaces the same release of the past, and its mirrors are listed in a
-    snapshot as well, unless the newest snapshot before has the same binaries. A snapshot that is
-    the mirror of its own is never replaced by a copy.
+    The databases of an input are its past, and all other sources are its present. On a
+    day, a release of the present replaces the same release of the past, and its mirrors
+    are listed in a snapshot as well, unless the newest snapshot before has the same
+    binaries. A snapshot that is the mirror of its own is never replaced by a copy.
 
-    Documents count from 1; `old` has the numbers of those from databases. Returned are also the
-    snapshots that were added and removed, and the former numbers of replaced documents.
+    Documents count from 1; `old` has the numbers of those from databases. Returned are
+    also the snapshots that were added and removed, and the former numbers of replaced
+    documents.
     """
     require_droppable(documents, old, snapshots.drop)
     past: dict[str, list[int]] = {}
@@ -84,7 +96,9 @@ def dated(
             copies[number] = copy
     names = {*past, *present, *(copy.release for copy in copies.values())}
     removed = thinned_out(names, snapshots.keep) if snapshots.keep else set[str]()
-    copies = {number: copy for number, copy in copies.items() if copy.release not in removed}
+    copies = {
+        number: copy for number, copy in copies.items() if copy.release not in removed
+    }
     left_out = {*removed, *snapshots.drop}
     chosen = [
         number
@@ -100,7 +114,9 @@ def dated(
             name: joined([of_documents(frame, first), of_documents(frame, second)])
             for name, frame in tables.items()
         },
-        snapshots._replace(added=tuple(sorted(added)), removed=tuple(sorted(removed & known))),
+        snapshots._replace(
+            added=tuple(sorted(added)), removed=tuple(sorted(removed & known))
+        ),
         replaced,
     )
 
@@ -110,12 +126,15 @@ def require_droppable(
 ) -> None:
     """Raise ArgumentError for a release that cannot be dropped.
 
-    Only a database can have a release that is to be removed: any other source would bring it back
+    Only a database can have a release that is to be removed: any other source would
+        bring it back
     with the next build.
     """
     of_databases = {documents[number - 1].release for number in old}
     of_others = {
-        document.release for number, document in enumerate(documents, 1) if number not in old
+        document.release
+        for number, document in enumerate(documents, 1)
+        if number not in old
     }
     for name in dropped:
         if name in of_others:

@@ -1,7 +1,8 @@
 """Verifies a database: builds its sources again, and compares every row of every table.
 
-The same sources give the same bytes with the same versions of this program and of SQLite, so equal
-checksums are enough. Otherwise, rows are compared; the statistics of SQLite do not count.
+The same sources give the same bytes with the same versions of this program and of
+SQLite, so equal checksums are enough. Otherwise, rows are compared; the statistics of
+SQLite do not count.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from spack_cache_db.errors import ArgumentError, Fault, counted, printable
 from spack_cache_db.schema import full_text, identity, tables
 
 MOST_ROWS = 10_000
-"""Maximum of different rows of a table that are reported one by one; more are counted."""
+"""Maximum of different rows of a table that are reported one by one; more are
+counted.
+"""
 
 MOST_SHOWN = 20
 """Maximum of differences of a table that are reported one by one; more are counted."""
@@ -49,7 +52,9 @@ NAMED_BY = {
     "problems": ("source", "code", "hash"),
     "variant_sets": ("text",),
 }
-"""The columns that identify a row for people, in tables with an id as their only key."""
+"""The columns that identify a row for people, in tables with an id as their only
+key.
+"""
 
 Row = Mapping[str, Any]
 
@@ -57,8 +62,8 @@ Row = Mapping[str, Any]
 class Difference(NamedTuple):
     """A cell or a row that differs from the sources; `row` has names and hashes.
 
-    The column is None if the whole row is missing or unexpected, or if `row` is the number of
-    further differences of the table.
+    The column is None if the whole row is missing or unexpected, or if `row` is the
+    number of further differences of the table.
     """
 
     table: str
@@ -69,7 +74,11 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         """Return `table: row, column: is this, expected that`, on one line."""
-        stored, expected, where = self.stored, self.expected, f"{self.table}: {self.row}"
+        stored, expected, where = (
+            self.stored,
+            self.expected,
+            f"{self.table}: {self.row}",
+        )
         if self.column is None and stored is None:
             return printable(where)
         if self.column is not None:
@@ -82,8 +91,8 @@ class Difference(NamedTuple):
 class Verification:
     """The numbers and faults of the sources, and the differences of the database.
 
-    `records` are those of indexes, and `packages` those of package data. `differences` has the
-    first ones of each table, and `difference_count` is the number of all.
+    `records` are those of indexes, and `packages` those of package data. `differences`
+    has the first ones of each table, and `difference_count` is the number of all.
     """
 
     pages: int = 0
@@ -97,7 +106,9 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values, with faults and differences as texts."""
-        texts = {key: [*map(str, getattr(self, key))] for key in ("faults", "differences")}
+        texts = {
+            key: [*map(str, getattr(self, key))] for key in ("faults", "differences")
+        }
         return asdict(self) | texts
 
 
@@ -107,7 +118,8 @@ def verify(
 ) -> Verification:
     """Build the sources of a database again, and return where the database differs.
 
-    Options that the database records (`first`, `recipes`, `without_paths`) are taken from it.
+    Options that the database records (`first`, `recipes`, `without_paths`) are taken
+    from it.
 
     Args:
         file: a database made by `build`.
@@ -115,8 +127,8 @@ def verify(
         options: those of `build` for reading the input.
 
     Raises:
-        ArgumentError: a path has a wrong type, a name is invalid, or the database has snapshots
-            that the sources do not have.
+        ArgumentError: a path has a wrong type, a name is invalid, or the database has
+            snapshots that the sources do not have.
         DatabaseError: the file is not a database of this program, or is damaged.
         InputError: a path does not exist, or none of the sources can be read.
     """
@@ -126,16 +138,21 @@ def verify(
         origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
         recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
     source = source._replace(
-        first=origin.get("first"), recipes=recipes, without_paths=identity.PATHS in origin
+        first=origin.get("first"),
+        recipes=recipes,
+        without_paths=identity.PATHS in origin,
     )
-    from spack_cache_db.assembly import pipeline  # Its imports take longer than all others.
+    from spack_cache_db.assembly import (
+        pipeline,
+    )  # Its imports take longer than all others.
 
     with TemporaryDirectory() as folder:
         again = Path(folder, database.name)
         try:
             report = pipeline.build(source, again, keep_going=True, force=True)
         except ArgumentError:
-            # The sources lack the first release of `origin`, which becomes a difference.
+            # The sources lack the first release of `origin`, which becomes a
+            # difference.
             without_first = source._replace(first=None)
             report = pipeline.build(without_first, again, keep_going=True, force=True)
         result = Shortened()
@@ -183,7 +200,9 @@ class Shortened(NamedTuple):
 
 
 def shortened(found: Iterable[Difference]) -> Shortened:
-    """Return the first `MOST_SHOWN` differences of each table, each with the number of others."""
+    """Return the first `MOST_SHOWN` differences of each table, each with the number of
+    others.
+    """
     shown: list[Difference] = []
     count = 0
     for table, group in groupby(found, key=attrgetter("table")):
@@ -199,8 +218,8 @@ def shortened(found: Iterable[Difference]) -> Shortened:
 def differences(expected: Path, stored: Path) -> Iterator[Difference]:
     """Yield the differences between two databases, table by table.
 
-    Rows with the same key, and rows that differ in one column only, are compared column by column.
-    All other rows are missing or unexpected.
+    Rows with the same key, and rows that differ in one column only, are compared column
+    by column. All other rows are missing or unexpected.
     """
     with closing(open_database(expected)) as conn:
         conn.text_factory = lambda text: text.decode(errors="backslashreplace")
@@ -222,7 +241,10 @@ def _differences(
     expected, more = _only_in(conn, table, names, "main", "stored")
     stored, more_stored = _only_in(conn, table, names, "stored", "main")
     if more or more_stored:
-        numbers = f"{len(stored) + more_stored:,} rows", f"{len(expected) + more:,} others"
+        numbers = (
+            f"{len(stored) + more_stored:,} rows",
+            f"{len(expected) + more:,} others",
+        )
         yield Difference(table, f"more than {MOST_ROWS:,} rows", None, *numbers)
         return
     for columns in (keys, *([*{*names} - {name}] for name in names)):
@@ -239,16 +261,25 @@ def _differences(
             for name in names:
                 if row[name] != match[name]:
                     yield Difference(table, label, name, row[name], match[name])
-        stored, expected = unmatched, [row for rows in expected_by_key.values() for row in rows]
+        stored, expected = (
+            unmatched,
+            [row for rows in expected_by_key.values() for row in rows],
+        )
     for rows, words in ((expected, ("missing", "a row")), (stored, ("a row", "none"))):
         for row in rows:
             yield Difference(table, _label(conn, table, keys, row), None, *words)
 
 
 def _only_in(
-    conn: sqlite3.Connection, table: str, names: Sequence[str], database: str, other: str
+    conn: sqlite3.Connection,
+    table: str,
+    names: Sequence[str],
+    database: str,
+    other: str,
 ) -> tuple[list[Row], int]:
-    """Return the first rows that only one of the databases has, and the number of others."""
+    """Return the first rows that only one of the databases has, and the number of
+    others.
+    """
     columns = ", ".join(f"[{name}]" for name in names)
     rows = conn.execute(
         f"SELECT {columns} FROM {database}.[{table}] EXCEPT SELECT {columns} FROM {other}.[{table}]"
@@ -274,14 +305,19 @@ def _cell(conn: sqlite3.Connection, table: str, column: str, row: Row) -> str:
     """Return a value as text; that of a foreign key is the names of its row."""
     value = row[column]
     columns = tables.table(table).columns if table in full_text.NAMES else ()
-    to = next((reference.references for reference in columns if reference.name == column), None)
+    to = next(
+        (reference.references for reference in columns if reference.name == column),
+        None,
+    )
     if to is None or value is None:
         return value if isinstance(value, str) else _value_text(value)
     for database in ("main", "stored"):
         cursor = conn.execute(f"SELECT * FROM {database}.[{to}] WHERE id = ?", [value])
         names = [name for name, *_ in cursor.description]
         if values := cursor.fetchone():
-            return _names_of(conn, to, dict(zip(names, values, strict=True))) or _value_text(value)
+            return _names_of(
+                conn, to, dict(zip(names, values, strict=True))
+            ) or _value_text(value)
     return _value_text(value)
 
 

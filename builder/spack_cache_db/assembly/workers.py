@@ -38,7 +38,8 @@ def read_units(
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`).
 
-    `share` is called with the part of an index that has been read, if this process reads it.
+    `share` is called with the part of an index that has been read, if this process
+    reads it.
     """
     place = Place(inputs.release, inputs.stack)
     work = partial(read_unit, max_page_size=inputs.max_page_size, place=place)
@@ -50,15 +51,20 @@ def read_units(
 def read_unit(
     unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
 ) -> Columns:
-    """Return the columns of one unit, read in this process (`share` as in `read_units`)."""
+    """Return the columns of one unit, read in this process (`share` as in
+    `read_units`).
+    """
     return read_files(read(unit, max_page_size), place, share)
 
 
-def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input) -> Iterator[T]:
+def work_through(
+    units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input
+) -> Iterator[T]:
     """Yield the result of `work` for each unit, in the order of the units.
 
     Raises:
-        BuilderError: a worker died, or has another version of this package or of archspec.
+        BuilderError: a worker died, or has another version of this package or of
+            archspec.
     """
     jobs = min(inputs.jobs, len(units))
     if inputs.executor is not None:
@@ -69,8 +75,12 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input
         yield from _in_processes(units, work, jobs)
 
 
-def _in_order(submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int) -> Iterator[T]:
-    """Yield results in order; few units are submitted at once, so that results cannot pile up."""
+def _in_order(
+    submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int
+) -> Iterator[T]:
+    """Yield results in order; few units are submitted at once, so that results cannot
+    pile up.
+    """
     waiting: deque[Future[T]] = deque()
     try:
         for unit in units:
@@ -108,16 +118,22 @@ def _checked_work(versions: dict[str, str], work: Callable[[Unit], T], unit: Uni
     for program, version in program_versions().items():
         if version != versions[program]:
             worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
-            raise BuilderError(f"{worker} has {program} {version}, expected {versions[program]}")
+            raise BuilderError(
+                f"{worker} has {program} {version}, expected {versions[program]}"
+            )
     return work(unit)
 
 
 def program_versions() -> dict[str, str]:
     """Return the versions of the programs that determine a database's content."""
-    return {program: metadata.version(program) for program in ("archspec", "spack-cache-db")}
+    return {
+        program: metadata.version(program) for program in ("archspec", "spack-cache-db")
+    }
 
 
-def _in_processes(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -> Iterator[T]:
+def _in_processes(
+    units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
+) -> Iterator[T]:
     with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
 
         def submit(unit: Unit) -> Future[T]:
@@ -127,10 +143,13 @@ def _in_processes(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -
         try:
             yield from _in_order(submit, units, jobs)
         except BrokenProcessPool:
-            message = "a worker process died (out of memory?); try again with fewer --jobs"
+            message = (
+                "a worker process died (out of memory?); try again with fewer --jobs"
+            )
             raise BuilderError(message) from None
         except BaseException:
-            # Otherwise leaving `with` would wait for units whose results are not needed.
+            # Otherwise leaving `with` would wait for units whose results are not
+            # needed.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -139,8 +158,9 @@ def _in_processes(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -
 def _starting_processes() -> Iterator[None]:
     """Hide the script and block signals while processes are started.
 
-    A worker that is not forked runs its parent's `__main__` first, so a script that does not check
-    `__name__` would build again in each worker. A worker also inherits the handling of signals.
+    A worker that is not forked runs its parent's `__main__` first, so a script that
+    does not check `__name__` would build again in each worker. A worker also inherits
+    the handling of signals.
     """
     with _STARTING:
         script = sys.modules["__main__"]
@@ -154,7 +174,9 @@ def _starting_processes() -> Iterator[None]:
 
 
 def _prepare_worker() -> None:
-    """Make this worker ignore Ctrl-C, which its parent reports, and end with its parent."""
+    """Make this worker ignore Ctrl-C, which its parent reports, and end with its
+    parent.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -172,7 +194,9 @@ def _end_with(sentinel: int) -> None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable the garbage collector: reading creates no reference cycles, and it is slow."""
+    """Disable the garbage collector: reading creates no reference cycles, and it is
+    slow.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,6 @@
-"""The command line. Each command is imported when it is called; only this package uses Click."""
+"""The command line. Each command is imported when it is called; only this package uses
+Click.
+"""
 
 from __future__ import annotations
 
@@ -38,17 +40,29 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
-    "behind": Command("behind", "List packages with binaries older than Spack's latest version."),
-    "build": Command("build", "Build a database from pages, indexes and package data.", "build"),
-    "check": Command("check", "Check pages, indexes and package data without building.", "build"),
+    "behind": Command(
+        "behind", "List packages with binaries older than Spack's latest version."
+    ),
+    "build": Command(
+        "build", "Build a database from pages, indexes and package data.", "build"
+    ),
+    "check": Command(
+        "check", "Check pages, indexes and package data without building.", "build"
+    ),
     "cover": Command("cover", "Show which specs of an environment have a binary."),
     "dependents": Command("deps", "List what depends on a spec."),
     "deps": Command("deps", "List what a spec depends on."),
-    "diff": Command("diff", "Show what changed between two releases, or two databases."),
+    "diff": Command(
+        "diff", "Show what changed between two releases, or two databases."
+    ),
     "export-static": Command("site", "Write a site that any web server can serve."),
-    "fetch": Command("fetch", "Download indexes and package data for `build`.", "fetch"),
+    "fetch": Command(
+        "fetch", "Download indexes and package data for `build`.", "fetch"
+    ),
     "find": Command("find", "Find the binaries that satisfy a spec."),
-    "history": Command("history", "Show how many binaries of each release satisfy a spec."),
+    "history": Command(
+        "history", "Show how many binaries of each release satisfy a spec."
+    ),
     "info": Command("info", "Summarize the content and the sources of a database."),
     "releases": Command("releases", "List the releases of a database."),
     "retention": Command("retention", "Show which binaries of a mirror can be pruned."),
@@ -71,7 +85,8 @@ OPTIONAL_PACKAGES = frozenset(
 class _Commands(click.Group):
     """Imports a command when it is called, and turns errors into messages.
 
-    Faults of the input and bugs of this program end with status 1, all other errors with 2.
+    Faults of the input and bugs of this program end with status 1, all other errors
+    with 2.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -86,15 +101,21 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """Write the list of commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+            formatter.write_dl(
+                [(name, command.help) for name, command in COMMANDS.items()]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; the error of an unknown one names the closest."""
+        """Return the command that is called; the error of an unknown one names the
+        closest.
+        """
         if args[0] not in COMMANDS:
             from difflib import get_close_matches
 
@@ -109,7 +130,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             # Click repeats words of the command line as they are.
-            raise click.UsageError(printable(error.format_message()), error.ctx) from None
+            raise click.UsageError(
+                printable(error.format_message()), error.ctx
+            ) from None
         except InputError as error:
             click.echo(str(error), err=True)
             message = f"{counted(len(error.faults), 'fault')} in the input"
@@ -120,7 +143,9 @@ class _Commands(click.Group):
                     "next build begins a new history."
                 )
             elif ctx.invoked_subcommand == "build":
-                message += "; nothing was written. Fix it, or leave it out with --keep-going."
+                message += (
+                    "; nothing was written. Fix it, or leave it out with --keep-going."
+                )
             fail(message, status=1)
         except BuilderError as error:
             fail(str(error))
@@ -135,9 +160,15 @@ class _Commands(click.Group):
 
 
 def _missing_extra(name: str | None, error: Exception) -> str | None:
-    """Return a message if a command needs an extra that is not installed, otherwise None."""
+    """Return a message if a command needs an extra that is not installed, otherwise
+    None.
+    """
     command = COMMANDS.get(name or "")
-    if not isinstance(error, ModuleNotFoundError) or command is None or command.extra is None:
+    if (
+        not isinstance(error, ModuleNotFoundError)
+        or command is None
+        or command.extra is None
+    ):
         return None
     # A plugin of the site's owner may need a module that no extra has.
     package = (error.name or "").partition(".")[0]

@@ -30,7 +30,8 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
 
     FILE must be built with package data. Deprecated versions and branches do not count.
 
-    Exit status: 0 if no package is behind, 1 if some are or none has a binary, 2 for an error.
+    Exit status: 0 if no package is behind, 1 if some are or none has a binary, 2 for an
+        error.
 
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """
@@ -39,12 +40,18 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     from spack_cache_db.query.stored.package_data import PackageStatus
 
     with opened(file) as lookups:
-        say_notes(read_spellings(lookups).notes([("release", release), ("stack", stack)]))
+        say_notes(
+            read_spellings(lookups).notes([("release", release), ("stack", stack)])
+        )
         statuses = compared_with_spack(lookups, release=release, stack=stack)
     count = sum(status.newest_version is not None for status in statuses)
     nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
     if not count:
-        nothing = "no package has both a binary and package data, so none can be compared"
+        nothing = (
+            "no package has both a binary and package data, so none can be compared"
+        )
     records = [status._asdict() for status in statuses if status.versions_behind]
-    is_any = print_rows(Rows(PackageStatus._fields, records), options, nothing, columns=_BEHIND)
+    is_any = print_rows(
+        Rows(PackageStatus._fields, records), options, nothing, columns=_BEHIND
+    )
     sys.exit(1 if is_any or not count else 0)

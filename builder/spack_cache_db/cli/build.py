@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.forms import fail, print_json, say, say_faults, say_notes
-from spack_cache_db.cli.options import GivenPath, flag, input_options, pairs, value_option
+from spack_cache_db.cli.options import (
+    GivenPath,
+    flag,
+    input_options,
+    pairs,
+    value_option,
+)
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
@@ -29,9 +35,15 @@ if TYPE_CHECKING:
     required=True,
     help="Database to write. An old one is replaced when the new one is complete.",
 )
-@flag("--example", "Build from the five sample pages that come with this program.", is_eager=True)
+@flag(
+    "--example",
+    "Build from the five sample pages that come with this program.",
+    is_eager=True,
+)
 @value_option(
-    "--first", "NAME", "Release that comes first in lists and answers, before installations."
+    "--first",
+    "NAME",
+    "Release that comes first in lists and answers, before installations.",
 )
 @value_option(
     "--recipes",
@@ -63,9 +75,10 @@ def build(
 ) -> None:
     """Build a database from pages, indexes and package data.
 
-    PATH is a page, an index, package data, a mirror, an installation, or a folder or an archive of
-    them. A database of an earlier build is a PATH too; databases in folders are skipped. Release
-    and stack of an index or mirror are its folders, <release>/<stack>/, or --release and --stack.
+    PATH is a page, an index, package data, a mirror, an installation, or a folder or an
+    archive of them. A database of an earlier build is a PATH too; databases in folders
+    are skipped. Release and stack of an index or mirror are its folders,
+    <release>/<stack>/, or --release and --stack.
 
     Exit status: 0 for success, 1 for faulty input, 2 for another error.
 
@@ -89,14 +102,21 @@ def build(
     workers = dask_workers(dask, options.pop("jobs"))
     with when_stopped(tidy), workers as reading, progress_bar() as progress:
         report = build_database(
-            paths, output, recipes=dict(recipes), progress=progress, **reading, **options
+            paths,
+            output,
+            recipes=dict(recipes),
+            progress=progress,
+            **reading,
+            **options,
         )
     say_notes(report.notes)
     say_faults(report.faults)
     if as_json:
         print_json({**report.as_dict(), "output": str(output)})
     elif report.is_unchanged:
-        say(f"{output}: unchanged, because its input has nothing new ({report.seconds:.1f} s)")
+        say(
+            f"{output}: unchanged, because its input has nothing new ({report.seconds:.1f} s)"
+        )
     else:
         totals = [
             *names_of_documents(
@@ -112,7 +132,9 @@ def build(
         if report.snapshots.day:
             names = ", ".join(report.snapshots.added)
             why = "no mirror has other binaries than its newest snapshot"
-            say(f"{output}: {f'snapshots: {names}' if names else f'no snapshot, because {why}'}")
+            say(
+                f"{output}: {f'snapshots: {names}' if names else f'no snapshot, because {why}'}"
+            )
         _say_removed(output, report.snapshots)
         if (inspected := inspect_path(output)).is_file():
             say(f"{inspected}: counts, with which `serve` starts sooner")
@@ -122,13 +144,18 @@ def build(
 
 def _say_removed(output: Path, snapshots: Snapshots) -> None:
     """Print the releases that options left out of a database."""
-    for option, names in (("--keep-snapshots", snapshots.removed), ("--drop", snapshots.drop)):
+    for option, names in (
+        ("--keep-snapshots", snapshots.removed),
+        ("--drop", snapshots.drop),
+    ):
         if names:
             releases = counted(len(names), "release")
             say(f"{output}: {releases} left out by {option}: {', '.join(names)}")
 
 
-def names_of_documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
+def names_of_documents(
+    pages: int, indexes: int, records: int, packages: int
+) -> list[str]:
     """Return the counts of pages, indexes, records and package data as texts."""
     texts = [counted(pages, "page")] if pages or not (indexes or packages) else []
     if indexes:
@@ -140,7 +167,8 @@ def names_of_documents(pages: int, indexes: int, records: int, packages: int) ->
 
 @contextmanager
 def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of `build` that name its processes or the workers of a Dask cluster.
+    """Yield the arguments of `build` that name its processes or the workers of a Dask
+    cluster.
 
     `local` starts a cluster with `jobs` processes.
     """
@@ -150,10 +178,14 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        fail(f"--dask needs {error.name}, which is not installed; install the extra `dask`")
+        fail(
+            f"--dask needs {error.name}, which is not installed; install the extra `dask`"
+        )
     try:
         if address == "local":
-            client = Client(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+            client = Client(
+                n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            )
         else:
             client = Client(address, timeout=10)
     except Exception as error:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Check pages, indexes and package data without building.
 
-    Prints faults, which end a build, and problems, which are contradictions within or between
-    sources that a build records.
+    Prints faults, which end a build, and problems, which are contradictions within or
+    between sources that a build records.
 
     Exit status: 0 if there is no fault, 1 if there are some, 2 for an error.
 

@@ -53,19 +53,25 @@ _COLOURS = {
     "binary": "green",
     "installed": "green",
 }
-"""The statuses in the order in which the table has them, and their colours on a terminal."""
+"""The statuses in the order in which the table has them, and their colours on a
+terminal.
+"""
 _ORDER = [*_COLOURS]
 _GAP = "  "
 _INDENT = " " * 4
 _WIDEST = 40
-"""Widest column of specs in a table; the answer to a longer spec follows it, or goes below."""
+"""Widest column of specs in a table; the answer to a longer spec follows it, or goes
+below.
+"""
 _SHORTEST = 30
 """Narrowest column of answers in a table."""
 _THE_SAME = "(the same)"
 
 
 class Covered(NamedTuple):
-    """The answers for one environment; `cover` is None and `error` set if it cannot be read."""
+    """The answers for one environment; `cover` is None and `error` set if it cannot be
+    read.
+    """
 
     path: str
     cover: Cover | None
@@ -90,22 +96,26 @@ class Covered(NamedTuple):
     "--keeplist",
     "Print the hashes that a mirror has to keep, for `spack buildcache prune --keeplist`.",
 )
-@flag("--allow-missing", "With --keeplist: print the list even if some specs have no binary.")
+@flag(
+    "--allow-missing",
+    "With --keeplist: print the list even if some specs have no binary.",
+)
 @baseline_option
 @junit_option
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
-    ENVIRONMENT is a spack.yaml, a spack.lock, output of Spack, a list with one spec per line, or a
-    folder of environments; - is standard input. Files that a spack.yaml includes are read as well.
-    FILE is a database.
+    ENVIRONMENT is a spack.yaml, a spack.lock, output of Spack, a list with one spec per
+    line, or a folder of environments; - is standard input. Files that a spack.yaml
+    includes are read as well. FILE is a database.
 
-    A binary counts if Spack can install it with all that it links and runs, and if Spack's solver
-    reuses it under the settings of the environment.
+    A binary counts if Spack can install it with all that it links and runs, and if
+    Spack's solver reuses it under the settings of the environment.
 
-    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With --baseline,
-    1 only if some specs had a binary in the older database, and have none. With --keeplist, nothing
-    is printed if a spec has neither a binary nor an external.
+    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With
+        --baseline,
+    1 only if some specs had a binary in the older database, and have none. With
+    --keeplist, nothing is printed if a spec has neither a binary nor an external.
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
@@ -124,10 +134,14 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     with opened(file) as lookups, opened_baseline(options["baseline"], names) as older:
         scope = scope_of(lookups, **names)
         say_notes(_notes_on_names(lookups, names))
-        covered = [read_cover(lookups, path, scope, names, options, older) for path in paths]
+        covered = [
+            read_cover(lookups, path, scope, names, options, older) for path in paths
+        ]
         if is_keeplist:
             allow_missing = options["allow_missing"]
-            retention = checked_retention(lookups, covered, scope, allow_missing=allow_missing)
+            retention = checked_retention(
+                lookups, covered, scope, allow_missing=allow_missing
+            )
             click.echo("\n".join(retention.keep))
             sys.exit(1 if retention.missing and not allow_missing else 0)
     if options["junit"]:
@@ -151,7 +165,9 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
 
 def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
-    """Return notes on names that the database spells differently, or systems that it lacks."""
+    """Return notes on names that the database spells differently, or systems that it
+    lacks.
+    """
     from spack_cache_db.query.names.scope import hint
     from spack_cache_db.query.names.spellings import read_spellings
 
@@ -160,13 +176,17 @@ def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
     for kind, noun in (("os", "operating system"), ("platform", "platform")):
         name, values = names.get(kind), sorted(lookups.words[kind].values())
         if name is not None and spellings.canonical(kind, name) not in values:
-            close = hint(name, values, f"the database has {', '.join(values) or 'none'}")
+            close = hint(
+                name, values, f"the database has {', '.join(values) or 'none'}"
+            )
             notes.append(f"no binary was built for the {noun} {name!r}; {close}")
     return notes
 
 
 def environment_paths(environment: str) -> tuple[bool, list[str]]:
-    """Return whether a path is a folder of environments, and the paths of its environments."""
+    """Return whether a path is a folder of environments, and the paths of its
+    environments.
+    """
     from spack_cache_db.environment_files import environments_in
     from spack_cache_db.environments.model import UnreadableEnvironment
 
@@ -210,14 +230,18 @@ def read_cover(
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
             environment = read_environment(data, "standard input", surroundings=around)
         else:
-            environment = read_environment_file(Path(path), *arguments, is_strict=options["strict"])
+            environment = read_environment_file(
+                Path(path), *arguments, is_strict=options["strict"]
+            )
     except UnreadableEnvironment as error:
         return Covered(path, None, str(error))
     return Covered(path, cover_environment(lookups, environment, scope, older=older))
 
 
 def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
-    """Yield a test case for each spec; with a baseline, specs without a binary are skipped."""
+    """Yield a test case for each spec; with a baseline, specs without a binary are
+    skipped.
+    """
     for path, answer, error in covered:
         if answer is None:
             yield Case(path, path, failure=error)
@@ -228,13 +252,21 @@ def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
             if spec.missing:
                 text += f"\nmissing: {', '.join(spec.missing)}"
             skipped = "" if is_met or is_failure else text
-            yield Case(path, spec.title, failure=text if is_failure else "", skipped=skipped)
+            yield Case(
+                path, spec.title, failure=text if is_failure else "", skipped=skipped
+            )
 
 
 def checked_retention(
-    lookups: Lookups, covered: list[Covered], scope: Conditions, *rules: Any, allow_missing: bool
+    lookups: Lookups,
+    covered: list[Covered],
+    scope: Conditions,
+    *rules: Any,
+    allow_missing: bool,
 ) -> Retention:
-    """Return the binaries that environments and rules keep; an error if a spec is not kept."""
+    """Return the binaries that environments and rules keep; an error if a spec is not
+    kept.
+    """
     from spack_cache_db.query.answers.retention import is_met, missing_texts, retained
 
     if errors := [error for _, answer, error in covered if answer is None]:
@@ -247,8 +279,12 @@ def checked_retention(
         for spec in (spec for spec in answer.specs if not is_met(spec, keep)):
             location = "standard input" if path == "-" else path
             location += f":{spec.line}" if spec.line else ""
-            say_notes([f"{location}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
-        say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in answer.others)
+            say_notes(
+                [f"{location}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"]
+            )
+        say_notes(
+            f"{path}: nothing keeps {line}: it is not a spec" for line in answer.others
+        )
     if retention.unmet and not allow_missing:
         fail(
             f"no hash keeps {counted(len(retention.unmet), 'spec')}, so no keep list is printed: "
@@ -256,17 +292,26 @@ def checked_retention(
             status=1,
         )
     if not retention.keep:
-        fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
+        fail(
+            "the keep list is empty, and pruning with it would delete every binary of the mirror"
+        )
     say_notes(missing_texts(lookups, retention.missing, scope))
     return retention
 
 
-def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) -> NoReturn:
-    """Print the answers for the environments of a folder, each with its path in the folder."""
+def _end_folder(
+    folder: str, covered: list[Covered], options: dict[str, Any]
+) -> NoReturn:
+    """Print the answers for the environments of a folder, each with its path in the
+    folder.
+    """
     from spack_cache_db.query.answers.covered import COLUMNS, Cover
 
     only = options["only"]
-    covered = [cover._replace(path=str(Path(cover.path).relative_to(folder))) for cover in covered]
+    covered = [
+        cover._replace(path=str(Path(cover.path).relative_to(folder)))
+        for cover in covered
+    ]
     covers = [(path, answer) for path, answer, _ in covered if answer is not None]
     specs = tuple(chain.from_iterable(answer.specs for _, answer in covers))
     total_cover = Cover(specs, is_lock=False, baseline=str(options["baseline"] or ""))
@@ -293,17 +338,26 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
     lines = [
         (path, f"{answer.available:,} of {answer.total:,}", answer.statuses)
         if answer
-        else (path, "-", f"cannot be read: {'; '.join(map(_one_line, error.splitlines()))}")
+        else (
+            path,
+            "-",
+            f"cannot be read: {'; '.join(map(_one_line, error.splitlines()))}",
+        )
         for path, answer, error in covered
     ]
     first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
-    heads = [_GAP.join((path.ljust(first), numbers.rjust(second))) for path, numbers, _ in lines]
+    heads = [
+        _GAP.join((path.ljust(first), numbers.rjust(second)))
+        for path, numbers, _ in lines
+    ]
     table = chain.from_iterable(map(_wrapped, heads, (text for *_, text in lines)))
     markdown = [f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |"]
     markdown += [f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines]
     for path, answer in covers:
         markdown += ["", f"## {path}", "", *_markdown(answer, only)]
-    print_answer(options, rows, chain((total, ""), table), value=value, markdown=markdown)
+    print_answer(
+        options, rows, chain((total, ""), table), value=value, markdown=markdown
+    )
     if len(covers) < len(covered):
         sys.exit(2)
     if not total_cover.specs:
@@ -315,7 +369,11 @@ def _end(answer: Cover, only: Sequence[str]) -> NoReturn:
     """End with the status of the answers."""
     if answer.specs and not _shown(answer, only).specs:
         say_notes([f"no spec has the status {' or '.join(only)}"])
-    is_good = not answer.counted("lost") if answer.baseline else answer.available == answer.total
+    is_good = (
+        not answer.counted("lost")
+        if answer.baseline
+        else answer.available == answer.total
+    )
     sys.exit(0 if answer.specs and is_good else 1)
 
 
@@ -323,7 +381,9 @@ def _shown(answer: Cover, only: Sequence[str]) -> Cover:
     """Return the answers with the statuses in `only`, all if it is empty."""
     if not only:
         return answer
-    return replace(answer, specs=tuple(spec for spec in answer.specs if spec.status in only))
+    return replace(
+        answer, specs=tuple(spec for spec in answer.specs if spec.status in only)
+    )
 
 
 def _value(answer: Cover, only: Sequence[str]) -> dict[str, Any]:
@@ -367,7 +427,9 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
         yield from (" " * column + part for part in more)
     else:
         yield from wrap(head.rstrip(), max_width, subsequent_indent=_INDENT)
-        yield from wrap(text, max_width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        yield from wrap(
+            text, max_width, initial_indent=_INDENT, subsequent_indent=_INDENT
+        )
 
 
 def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
@@ -376,7 +438,9 @@ def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
         yield from ("", f"{total[:1].upper()}{total[1:]}.")
     yield from ("", "| status | spec | answer |", "| --- | --- | --- |")
     for spec in _in_order(_shown(answer, only).specs):
-        cells = (_one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec)))
+        cells = (
+            _one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec))
+        )
         yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
 
 

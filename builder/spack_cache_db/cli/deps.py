@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 def deps(dag_hash: str, file: Path, **options: Any) -> None:
     """List what a spec depends on.
 
-    HASH is the beginning of its hash. FILE must be built from indexes or mirrors. Direct
-    dependencies come first, with their types; indirect link and run dependencies follow, without
-    types.
+    HASH is the beginning of its hash. FILE must be built from indexes or mirrors.
+    Direct dependencies come first, with their types; indirect link and run dependencies
+    follow, without types.
 
-    Exit status: 0 if there is a dependency, 1 if there is none or no data, 2 for an error.
+    Exit status: 0 if there is a dependency, 1 if there is none or no data, 2 for an
+        error.
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
@@ -41,19 +42,24 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
 def dependents(dag_hash: str, file: Path, **options: Any) -> None:
     """List what depends on a spec.
 
-    HASH is the beginning of its hash. FILE must be built from indexes or mirrors. Direct
-    dependents come first, with their types; specs that link or run it indirectly follow, without
-    types.
+    HASH is the beginning of its hash. FILE must be built from indexes or mirrors.
+    Direct dependents come first, with their types; specs that link or run it indirectly
+    follow, without types.
 
-    Exit status: 0 if there is a dependent, 1 if there is none or no data, 2 for an error.
+    Exit status: 0 if there is a dependent, 1 if there is none or no data, 2 for an
+        error.
 
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """
     _print_edges(dag_hash, file, options, is_reversed=True)
 
 
-def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) -> NoReturn:
-    """Print the dependencies of a spec or its dependents, direct ones first, and end."""
+def _print_edges(
+    dag_hash: str, file: Path, options: Any, *, is_reversed: bool
+) -> NoReturn:
+    """Print the dependencies of a spec or its dependents, direct ones first, and
+    end.
+    """
     from spack_cache_db.query.names.known import spec_of_hash
     from spack_cache_db.query.open.lookups import has_records
     from spack_cache_db.query.stored.graph import (
@@ -74,10 +80,16 @@ def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) 
         is_known = has_data if is_reversed else bool(recorded_specs(conn, [spec]))
     if is_known:
         nothing = f"{name} has no dependencies"
-        nothing = f"nothing in this database depends on {name}" if is_reversed else nothing
+        nothing = (
+            f"nothing in this database depends on {name}" if is_reversed else nothing
+        )
     else:
         why = "the database has no dependency data; build it from indexes or mirrors"
-        why = "no index or mirror in this database has a record of it" if has_data else why
+        why = (
+            "no index or mirror in this database has a record of it"
+            if has_data
+            else why
+        )
         kind = "dependents" if is_reversed else "dependencies"
         nothing = f"the {kind} of {name} are not known: {why}"
     rows.sort(key=lambda row: (not row[3], row))

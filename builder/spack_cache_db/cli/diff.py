@@ -45,9 +45,14 @@ MOST_LINES = 40
 @click.argument("old", shell_complete=names_in_file)
 @click.argument("new", shell_complete=names_in_file)
 @file_argument
-@flag("--databases", "OLD and NEW are databases; compare their releases.", is_eager=True)
+@flag(
+    "--databases", "OLD and NEW are databases; compare their releases.", is_eager=True
+)
 @value_option(
-    "--release", "NAME", "With --databases: only this release.", shell_complete=names_in_file
+    "--release",
+    "NAME",
+    "With --databases: only this release.",
+    shell_complete=names_in_file,
 )
 @value_option("--package", "NAME", "Only this package.")
 @shared_options("stack", "target", "host", "json", "csv", "markdown")
@@ -55,15 +60,18 @@ MOST_LINES = 40
 def diff(old: str, new: str, file: Path, **options: Any) -> None:
     """Show what changed between two releases, or two databases.
 
-    OLD and NEW are releases, or stacks of a release, such as develop:e4s. With --databases, they
+    OLD and NEW are releases, or stacks of a release, such as develop:e4s. With
+    --databases, they
     are databases without FILE: each release that both have is compared.
 
-    Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or rebuilt
-    (both). If FILE was built from indexes or mirrors, the report names the dependencies that
-    caused the rebuilds. Between two installations, or two stacks of a release, nothing is removed
+    Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or
+    rebuilt (both). If FILE was built from indexes or mirrors, the report names the
+    dependencies that caused the rebuilds. Between two installations, or two stacks of a
+    release, nothing is removed
     or added: the report says which side has what.
 
-    Exit status: 0 if nothing changed, 1 if something did or neither side has a binary, 2 for
+    Exit status: 0 if nothing changed, 1 if something did or neither side has a binary,
+        2 for
     an error.
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
@@ -76,9 +84,16 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     form = form_of(options)
     narrowing = {name: options[name] for name in ("package", "stack", "target", "host")}
     if options["databases"]:
-        if click.get_current_context().get_parameter_source("file") is ParameterSource.COMMANDLINE:
-            raise click.UsageError("--databases compares two databases: OLD and NEW, without FILE")
-        databases = diff_databases(Path(old), Path(new), release=options["release"], **narrowing)
+        if (
+            click.get_current_context().get_parameter_source("file")
+            is ParameterSource.COMMANDLINE
+        ):
+            raise click.UsageError(
+                "--databases compares two databases: OLD and NEW, without FILE"
+            )
+        databases = diff_databases(
+            Path(old), Path(new), release=options["release"], **narrowing
+        )
         result: Diff | DatabaseDiff = databases
     elif options["release"]:
         raise click.UsageError("--release goes with --databases only")
@@ -123,24 +138,34 @@ def _text(databases: DatabaseDiff, *, is_markdown: bool) -> Iterator[str]:
             yield from ("", title_mark + title, *([""] if is_markdown else []))
             yield from (line_mark + line for line in lines)
     mark = line_mark.strip(" ") and line_mark
-    yield from (f"{mark}The release {name} {text}." for name, text in _only_in_one(databases))
+    yield from (
+        f"{mark}The release {name} {text}." for name, text in _only_in_one(databases)
+    )
 
 
 def _only_in_one(databases: DatabaseDiff) -> Iterator[tuple[str, str]]:
-    for names, path in zip(databases.names, (databases.new, databases.old), strict=True):
+    for names, path in zip(
+        databases.names, (databases.new, databases.old), strict=True
+    ):
         yield from ((name, f"is only in {path}") for name in names)
 
 
 def _cases(databases: DatabaseDiff) -> Iterator[Case]:
-    """Yield a test case for each changed configuration, which fails if it has fewer binaries."""
+    """Yield a test case for each changed configuration, which fails if it has fewer
+    binaries.
+    """
     for release, release_diff in databases.releases.items():
         if release_diff.is_empty:
             yield Case(release, release_diff.sentence)
         for change, configurations in release_diff.by_change.items():
             for row in configurations:
-                name = " ".join((row.configuration.summary, *row.configuration.variants))
+                name = " ".join(
+                    (row.configuration.summary, *row.configuration.variants)
+                )
                 counts = f"{row.specs.removed:,} of its binaries removed, {row.specs.kept:,} kept"
-                failure = f"{change}: {counts}" if change in ("removed", "shrunk") else ""
+                failure = (
+                    f"{change}: {counts}" if change in ("removed", "shrunk") else ""
+                )
                 # Beside each other, neither side has lost anything.
                 yield Case(release, name, failure="" if release_diff.place else failure)
     lost = {*databases.names.removed}
@@ -154,7 +179,11 @@ def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
         if change in ("added", "removed"):
             packages, versions, stacks = (
                 getattr(delta, change)
-                for delta in (release_diff.packages, release_diff.versions, release_diff.stacks)
+                for delta in (
+                    release_diff.packages,
+                    release_diff.versions,
+                    release_diff.stacks,
+                )
             )
             word = release_diff.words[change]
             yield from _section(f"Packages {word}", len(packages), packages)
@@ -163,18 +192,27 @@ def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
             yield from _section(f"Versions {word}", len(versions), lines)
             yield from _section(f"Stacks {word}", len(stacks), stacks)
         counts = Counter(row.configuration.package for row in configurations)
-        lines = [f"{name}: {counted(count, 'configuration')}" for name, count in counts.items()]
+        lines = [
+            f"{name}: {counted(count, 'configuration')}"
+            for name, count in counts.items()
+        ]
         title = f"Configurations {release_diff.words[change]}"
         yield from _section(title, len(configurations), lines)
     causes = release_diff.causes or ()
-    lines = [f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in causes]
+    lines = [
+        f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in causes
+    ]
     title = "Dependencies that differ" if release_diff.place else "Causes of rebuilds"
     yield from _section(title, len(lines), lines)
 
 
-def _section(title: str, total: int, lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _section(
+    title: str, total: int, lines: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
     printed = [*lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
-        printed.append(f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all")
+        printed.append(
+            f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all"
+        )
     if total:
         yield f"{title}: {total:,}", printed

@@ -20,7 +20,9 @@ from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
 
 def _map(text: str) -> tuple[str, str]:
     """Return the prefixes of URLs in a text FROM=TO."""
-    match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text)
+    match = re.fullmatch(
+        r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text
+    )
     if match is None:
         expected = "expected s3://bucket=https://host/mirrors"
         raise click.BadParameter(f"{text!r} is not a pair of URLs, {expected}")
@@ -35,7 +37,13 @@ def _limit(
 ) -> Callable[[F], F]:
     """Return a decorator that adds an option which is a field of `FetchLimits`."""
     default = getattr(FetchLimits(), name.strip("-").replace("-", "_"))
-    metavar = "SECONDS" if kind is _SECONDS else "BYTES" if isinstance(kind, ByteSize) else "N"
+    metavar = (
+        "SECONDS"
+        if kind is _SECONDS
+        else "BYTES"
+        if isinstance(kind, ByteSize)
+        else "N"
+    )
     more = {"default": default, "show_default": shown_default}
     return click.option(name, type=kind, metavar=metavar, help=text, **more)
 
@@ -60,9 +68,16 @@ def _limit(
     metavar="FILE",
     help="From the packages site, download only the packages of this database.",
 )
-@value_option("--release", "NAME", "Name of the release; from a manifest, only this release.")
+@value_option(
+    "--release", "NAME", "Name of the release; from a manifest, only this release."
+)
 @value_option("--stack", "NAME", "Name of the stack; from a manifest, only this stack.")
-@value_option("--view", "NAME", "Also download this view of the mirror. Repeatable.", multiple=True)
+@value_option(
+    "--view",
+    "NAME",
+    "Also download this view of the mirror. Repeatable.",
+    multiple=True,
+)
 @value_option(
     "--map",
     "FROM=TO",
@@ -76,26 +91,40 @@ def _limit(
     metavar="FILE",
     help="Download the mirrors in Spack's configuration: a mirrors.yaml or spack.yaml.",
 )
-@flag("--sizes", "Also download the sizes of binaries: one small request for each new binary.")
+@flag(
+    "--sizes",
+    "Also download the sizes of binaries: one small request for each new binary.",
+)
 @flag("--keep-going", "Exit with status 0 if at least one mirror was downloaded.")
 @flag("--plain-http", "Use HTTP for OCI registries on this machine.")
 @_limit("--jobs", click.IntRange(1), "Mirrors to download at the same time.")
 @_limit("--max-size", ByteSize(), "Refuse larger indexes (bytes, or 64M, 1G).", "1G")
 @_limit(
-    "--max-total", ByteSize(), "Maximum number of bytes to download in one run (or 64M, 1G).", "64G"
+    "--max-total",
+    ByteSize(),
+    "Maximum number of bytes to download in one run (or 64M, 1G).",
+    "64G",
 )
-@_limit("--max-mirrors", click.IntRange(1), "Maximum number of mirrors that the URLs may name.")
+@_limit(
+    "--max-mirrors",
+    click.IntRange(1),
+    "Maximum number of mirrors that the URLs may name.",
+)
 @_limit("--timeout", _SECONDS, "Seconds without data before a connection is dropped.")
 @_limit("--deadline", _SECONDS, "Seconds for one file, including retries.")
 @_limit("--retries", click.IntRange(0), "Retries after a failure.")
 def fetch(
-    urls: tuple[str, ...], output: Path, packages_of: Path | None, keep_going: bool, **options: Any
+    urls: tuple[str, ...],
+    output: Path,
+    packages_of: Path | None,
+    keep_going: bool,
+    **options: Any,
 ) -> None:
     """Download indexes and package data for `build`.
 
-    A URL names a mirror (https://…, s3://bucket/path, file:///path), an image in an OCI registry
-    (oci://host/name), or a manifest that lists releases and stacks. Files that have not changed
-    are not downloaded again.
+    A URL names a mirror (https://…, s3://bucket/path, file:///path), an image in an OCI
+    registry (oci://host/name), or a manifest that lists releases and stacks. Files that
+    have not changed are not downloaded again.
 
     A mirror that cannot be read does not stop the others.
 
@@ -104,19 +133,29 @@ def fetch(
     Example: spack-cache-db fetch https://cache.example.org/v1.0 -o mirrors
     """
     if not urls and options["packages"] is None and options["mirrors"] is None:
-        raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
+        raise click.UsageError(
+            "nothing to download: give a URL, --mirrors FILE or --packages URL"
+        )
     if packages_of is not None:
         from spack_cache_db.query.stored.package_data import package_names
 
         options["package_names"] = package_names(packages_of)
     options |= {"views": options.pop("view"), "maps": options.pop("map")}
-    limits = {name: options.pop(name) for name in FetchLimits.__slots__ if name in options}
+    limits = {
+        name: options.pop(name) for name in FetchLimits.__slots__ if name in options
+    }
     both = FetchOptions(**options), FetchLimits(**limits)
-    with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:
+    with (
+        when_stopped(lambda: "run the same command again"),
+        progress_bar("Fetching") as progress,
+    ):
         report = fetch_mirrors(urls, output, *both, progress)
     say_notes(report.notes)
     advice = "remove the folder if you do not need it"
-    say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)
+    say_notes(
+        f"{folder}: its manifest no longer lists it; {advice}"
+        for folder in report.vanished
+    )
     say_faults(report.faults)
     mirrors = counted(report.mirrors, "mirror")
     if report.downloaded < report.mirrors:

@@ -1,4 +1,6 @@
-"""The commands that look for a spec, `find` and `history`, and the tables that they print."""
+"""The commands that look for a spec, `find` and `history`, and the tables that they
+print.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.forms import CommandError, fail, form_of, say, say_notes
-from spack_cache_db.cli.options import SpecCommand, flag, opened, scope_names, shared_options
-from spack_cache_db.cli.tables import NOTHING, aligned, more_rows, most_rows, print_answer, wrapped
+from spack_cache_db.cli.options import (
+    SpecCommand,
+    flag,
+    opened,
+    scope_names,
+    shared_options,
+)
+from spack_cache_db.cli.tables import (
+    NOTHING,
+    aligned,
+    more_rows,
+    most_rows,
+    print_answer,
+    wrapped,
+)
 from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration
 
@@ -44,19 +59,26 @@ _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 @shared_options("release", "stack", "host", "here")
 @flag("--explicit", "Only binaries that were installed explicitly.")
 @shared_options("spack")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Show at most N configurations.",
+)
 @flag("--install", "Also print the commands that install one of them.")
 @shared_options("json", "csv", "all")
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
-    SPEC has Spack's own syntax, in one word or several. A pasted command (`spack install hdf5`) or
-    line of Spack's output works as well. FILE is a database; if it was built from indexes, SPEC may
-    name dependencies (^zlib, %cmake), namespaces and compiler flags.
+    SPEC has Spack's own syntax, in one word or several. A pasted command
+    (`spack install hdf5`) or line of Spack's output works as well. FILE is a database;
+    if it was built from indexes, SPEC may name dependencies (^zlib, %cmake), namespaces
+    and compiler flags.
 
     The version that Spack would install comes first.
 
-    Exit status: 0 if something was found, 1 if not, 2 for an error. With --install, also 1 if a
+    Exit status: 0 if something was found, 1 if not, 2 for an error. With --install,
+        also 1 if a
     dependency has no binary, or if the mirror has lost the binary.
 
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
@@ -69,10 +91,14 @@ def find(spec: str, file: Path, **options: Any) -> None:
     limit = options["limit"]
     max_rows = most_rows(options)
     if options["install"] and form == "csv":
-        fail("--csv and --install exclude each other: give one of them, or --json and --install")
+        fail(
+            "--csv and --install exclude each other: give one of them, or --json and --install"
+        )
     with open_search(file) as lookups:
         names = scope_names(options)
-        search = Search(lookups, spec, names, options["spack"], explicit=options["explicit"])
+        search = Search(
+            lookups, spec, names, options["spack"], explicit=options["explicit"]
+        )
         results = matching(lookups, search.question.conditions)
         is_whole = limit is not None or form in ("json", "csv")
         part = slice(limit if is_whole else max_rows)
@@ -85,7 +111,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
             chosen = choose(lookups, results)
         value = None
         if options["install"]:
-            value = _value_with_plan(lambda: found_rows(configurations, hashes=hashes), chosen)
+            value = _value_with_plan(
+                lambda: found_rows(configurations, hashes=hashes), chosen
+            )
         if configurations or form in ("json", "csv"):
             print_answer(
                 options,
@@ -101,7 +129,10 @@ def find(spec: str, file: Path, **options: Any) -> None:
             )
         if options["install"] and configurations:
             if chosen is None:
-                fail("no release lists these binaries, so they cannot be installed", status=1)
+                fail(
+                    "no release lists these binaries, so they cannot be installed",
+                    status=1,
+                )
             if form is None:
                 has_machines = len(lookups.trees()) > 1
                 lines = _install_lines(chosen.commands, has_machines=has_machines)
@@ -111,7 +142,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
     sys.exit(0 if configurations else 1)
 
 
-def _value_with_plan(rows: Callable[[], Rows], chosen: Chosen | None) -> Callable[[], Any]:
+def _value_with_plan(
+    rows: Callable[[], Rows], chosen: Chosen | None
+) -> Callable[[], Any]:
     """Return a function that returns the JSON of `find --install`."""
 
     def value() -> dict[str, Any]:
@@ -133,7 +166,8 @@ def _chosen_lines(chosen: Chosen) -> Iterator[str]:
 def _install_lines(commands: Commands, *, has_machines: bool) -> Iterator[str]:
     """Yield commands as lines to paste, with what to know about them as comments.
 
-    `has_machines` is true if the database has several installations: their names are printed.
+    `has_machines` is true if the database has several installations: their names are
+    printed.
     """
     # Each installation has its own commands.
     for machine in commands.machines:
@@ -170,7 +204,9 @@ def open_search(file: Path) -> Iterator[Lookups]:
             yield lookups
     except QuerySyntaxError as error:
         last = _PATH.fullmatch(error.text)
-        missing = f"\nif {last[1]} is the database: there is no such file" if last else ""
+        missing = (
+            f"\nif {last[1]} is the database: there is no such file" if last else ""
+        )
         # The second line of the message points at a column of the first.
         raise CommandError(str(error) + missing) from None
 
@@ -179,7 +215,8 @@ class Search:
     """A parsed spec of the command line, and its query for a database.
 
     Raises:
-        UnsupportedQuery: the database cannot answer it; the message suggests another spec.
+        UnsupportedQuery: the database cannot answer it; the message suggests another
+            spec.
     """
 
     def __init__(
@@ -233,14 +270,16 @@ def find_table(
     hashes: bool,
     installations: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the lines of a table; values that all rows share are printed once, above it.
+    """Yield the lines of a table; values that all rows share are printed once, above
+    it.
 
     Args:
         configurations: configurations to print, at least one.
         total: number of configurations that satisfy the spec; None if all are printed.
         max_rows: rows of the table; None for all.
         hashes: one row per binary instead of one per configuration.
-        installations: names of the releases that are installations; all of them are printed.
+        installations: names of the releases that are installations; all of them are
+            printed.
     """
     from spack_cache_db.query.stored.configurations import shared_variants
 
@@ -253,10 +292,16 @@ def find_table(
     names, first = [*_WORDS], configurations[0]
     common = shared_variants([row.variants for row in configurations])
     if len(configurations) > 1:
-        same = [name for name in _WORDS if len({getattr(row, name) for row in configurations}) == 1]
+        same = [
+            name
+            for name in _WORDS
+            if len({getattr(row, name) for row in configurations}) == 1
+        ]
         version = f"@{first.version}" if "version" in same else ""
         shared = [f"{first.package}{version}"] if "package" in same else []
-        shared += [getattr(first, name) for name in same if name not in ("package", "version")]
+        shared += [
+            getattr(first, name) for name in same if name not in ("package", "version")
+        ]
         shared += common
         if shared:
             yield from wrapped(f"all: {' '.join(shared)}")
@@ -278,9 +323,13 @@ def find_table(
         yield from ("", more_rows(hidden_count))
 
 
-def _places(row: Found | FoundSpec, variants: str, installations: Sequence[str]) -> list[str]:
+def _places(
+    row: Found | FoundSpec, variants: str, installations: Sequence[str]
+) -> list[str]:
     """Return the last columns of a row of the table, from `last seen`."""
-    releases = [name for name in installations if name in row.releases] or row.releases[:1]
+    releases = [name for name in installations if name in row.releases] or row.releases[
+        :1
+    ]
     more = len(row.releases) - len(releases)
     differences: tuple[str, ...] = getattr(row, "differences", ())
     hidden = len(differences) - _MOST_DIFFERENCES
@@ -289,7 +338,9 @@ def _places(row: Found | FoundSpec, variants: str, installations: Sequence[str])
         (" ".join(releases) or NOTHING) + (f" +{more}" if more > 0 else ""),
         variants,
         " ".join(row.stacks),
-        ", ".join((*differences[:_MOST_DIFFERENCES], *([f"and {hidden} more"] * (hidden > 0)))),
+        ", ".join(
+            (*differences[:_MOST_DIFFERENCES], *([f"and {hidden} more"] * (hidden > 0)))
+        ),
         "" if row.is_external else _module(row),
         _provided(row) if row.is_external else "",
         "yes" if row.is_gone else "",
@@ -304,5 +355,7 @@ def _provided(row: Found | FoundSpec) -> str:
 
 
 def _module(row: Found | FoundSpec) -> str:
-    """Return the modules to load, with their folder if several folders have this module."""
+    """Return the modules to load, with their folder if several folders have this
+    module.
+    """
     return " ".join(row.modules) + (f" in {row.module_tree}" if row.module_tree else "")

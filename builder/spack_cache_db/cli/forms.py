@@ -28,7 +28,9 @@ def say(line: str) -> None:
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes to standard error."""
     for note in notes:
-        click.echo(f"{styled('Note:', sys.stderr, fg='yellow')} {printable(note)}", err=True)
+        click.echo(
+            f"{styled('Note:', sys.stderr, fg='yellow')} {printable(note)}", err=True
+        )
 
 
 def say_faults(faults: Iterable[object]) -> None:
@@ -38,17 +40,23 @@ def say_faults(faults: Iterable[object]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print plain values as JSON; escapes replace the control characters that JSON allows."""
+    """Print plain values as JSON; escapes replace the control characters that JSON
+    allows.
+    """
     import json
 
     def escaped(char: str) -> str:
         return char if char.isprintable() else json.dumps(char)[1:-1]
 
-    click.echo("\n".join("".join(map(escaped, line)) for line in json_text(value).split("\n")))
+    click.echo(
+        "\n".join("".join(map(escaped, line)) for line in json_text(value).split("\n"))
+    )
 
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
-    """Return text in a style of `click.style`, if the stream is a terminal without `NO_COLOR`."""
+    """Return text in a style of `click.style`, if the stream is a terminal without
+    `NO_COLOR`.
+    """
     # https://no-color.org: any value except the empty one.
     if os.environ.get("NO_COLOR") or not stream.isatty():
         return text
@@ -74,7 +82,9 @@ def fail(message: str, status: int = 2) -> NoReturn:
 
 def form_of(options: Any, *more: str) -> str | None:
     """Return the selected output format, None for a table; two formats are an error."""
-    offered = {name: options[f"as_{name}"] for name in _FORMS if f"as_{name}" in options}
+    offered = {
+        name: options[f"as_{name}"] for name in _FORMS if f"as_{name}" in options
+    }
     offered |= {name: options[name] for name in more}
     chosen = [name for name, is_given in offered.items() if is_given]
     if len(chosen) > 1:

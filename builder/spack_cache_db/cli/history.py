@@ -21,11 +21,15 @@ from spack_cache_db.cli.find import Search, open_search
 
 @click.command(cls=SpecCommand)
 @shared_options("stack", "host", "json", "csv")
-def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
+def history(
+    spec: str, file: Path, stack: str | None, host: str | None, **options: Any
+) -> None:
     """Show how many binaries of each release satisfy a spec.
 
-    SPEC has Spack's own syntax, in one word or several. The columns added and removed compare each
-    release with the one before: a snapshot with the previous snapshot of its branch, a branch with
+    SPEC has Spack's own syntax, in one word or several. The columns added and removed
+    compare each
+    release with the one before: a snapshot with the previous snapshot of its branch, a
+        branch with
     its newest snapshot, a release with the previous release.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
@@ -37,7 +41,9 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     form = form_of(options)
     with open_search(file) as lookups:
         search = Search(lookups, spec, {"stack": stack, "host": host})
-        answer = history_of(lookups, spec, shown_specs(lookups, search.question.conditions))
+        answer = history_of(
+            lookups, spec, shown_specs(lookups, search.question.conditions)
+        )
         search.say_notes(is_found=bool(answer.present))
     if form or answer.present:
         print_answer(options, lambda: answer.rows, _history_table(answer))

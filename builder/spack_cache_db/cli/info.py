@@ -42,22 +42,34 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     packages = counted(values["packages"], "package")
     configurations = counted(values["configurations"], "configuration")
     yield "binaries", f"{values['specs']:,} in {configurations} of {packages}"
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in values["releases_by_kind"].items())
+    kinds = ", ".join(
+        f"{kind} {count:,}" for kind, count in values["releases_by_kind"].items()
+    )
     yield "releases", f"{values['releases']:,}" + (f" ({kinds})" if kinds else "")
     if values["first_snapshot"]:
-        yield "snapshots", f"from {values['first_snapshot']} to {values['last_snapshot']}"
+        yield (
+            "snapshots",
+            f"from {values['first_snapshot']} to {values['last_snapshot']}",
+        )
     if values["as_of"] != values["last_snapshot"]:
         yield "as of", values["as_of"]
     if values["looked_at"]:
         # A build of today may find nothing new in sources of last month.
-        yield "last checked", f"{values['looked_at'][:10]}, when a build read the sources"
+        yield (
+            "last checked",
+            f"{values['looked_at'][:10]}, when a build read the sources",
+        )
     yield "stacks", f"{values['stacks']:,}"
     yield (
         "built from",
         " and ".join(
             [
                 *([counted(values["pages"], "page")] if values["pages"] else []),
-                *([counted(values["indexes"], "index", "indexes")] if values["indexes"] else []),
+                *(
+                    [counted(values["indexes"], "index", "indexes")]
+                    if values["indexes"]
+                    else []
+                ),
                 *(["package data"] if values["known_packages"] else []),
             ]
         ),
@@ -67,5 +79,7 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, count in values["compared_with_spack"].items():
         yield name.replace("_", " "), f"{count:,}"
     yield "problems", f"{values['problems']:,}"
-    programs = ", ".join(f"{name} {version}" for name, version in values["origin"].items())
+    programs = ", ".join(
+        f"{name} {version}" for name, version in values["origin"].items()
+    )
     yield "built with", f"{programs}, schema {values['schema_version']}"

@@ -27,19 +27,30 @@ def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
         start = f'<testcase classname="{group}" name="{name}"'
         for tag, text in (("failure", case.failure), ("skipped", case.skipped)):
             if text:
-                return f'{start}><{tag} message="{escape(printable(text))}"/></testcase>'
+                return (
+                    f'{start}><{tag} message="{escape(printable(text))}"/></testcase>'
+                )
         return f"{start}/>"
 
     if path.suffix != ".xml":
-        raise OutputError(f"{path}: cannot be a report; --junit takes a name that ends in .xml")
+        raise OutputError(
+            f"{path}: cannot be a report; --junit takes a name that ends in .xml"
+        )
     every = [*cases]
     counts = f'failures="{sum(bool(case.failure) for case in every)}"'
     counts += f' skipped="{sum(bool(case.skipped) for case in every)}"'
     name = f'name="spack-cache-db {suite}" tests="{len(every)}" {counts}'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {name}>"]
-    lines += [f"<testsuite {name}>", *map(element, every), "</testsuite>", "</testsuites>"]
+    lines += [
+        f"<testsuite {name}>",
+        *map(element, every),
+        "</testsuite>",
+        "</testsuites>",
+    ]
     try:
         path.write_text("\n".join((*lines, "")), encoding="utf-8")
     except OSError as error:
         advice = "name a file in a folder that exists for --junit"
-        raise OutputError(f"{path}: cannot be written: {reason(error)}; {advice}") from None
+        raise OutputError(
+            f"{path}: cannot be written: {reason(error)}; {advice}"
+        ) from None

@@ -1,4 +1,6 @@
-"""Options and arguments of several commands: the database, the input, output formats, filters."""
+"""Options and arguments of several commands: the database, the input, output formats,
+filters.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class ByteSize(click.ParamType[int]):
 
 
 class GivenPath(click.Path):
-    """A path that is not empty: an empty path usually comes from an unset variable of a script."""
+    """A path that is not empty: an empty path usually comes from an unset variable of a
+    script.
+    """
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the path."""
@@ -76,7 +80,9 @@ junit_option = value_option(
 
 
 def opened(file: Path) -> AbstractContextManager[Lookups]:
-    """Open a database with `query.database.opened`, imported late because it is slow to import."""
+    """Open a database with `query.database.opened`, imported late because it is slow to
+    import.
+    """
     from spack_cache_db.query.open.lookups import opened
 
     return opened(file)
@@ -94,7 +100,8 @@ def file_argument(command: F) -> F:
 
 
 def _usual_database(ctx: click.Context) -> Path | None:
-    """Return the only database in `dist/` and the current folder; None while a shell completes.
+    """Return the only database in `dist/` and the current folder; None while a shell
+    completes.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -103,7 +110,9 @@ def _usual_database(ctx: click.Context) -> Path | None:
         return None
     from spack_cache_db.database_file import is_database
 
-    paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
+    paths = (
+        path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db"))
+    )
     databases = [path for path in paths if is_database(path)]
     if len(databases) != 1:
         count = f"there are {len(databases)}" if databases else "there is none"
@@ -116,7 +125,8 @@ def _usual_database(ctx: click.Context) -> Path | None:
 
 
 class SpecCommand(click.Command):
-    """A command with the arguments SPEC... [FILE]: its function takes `spec` and `file`.
+    """A command with the arguments SPEC... [FILE]: its function takes `spec` and
+    `file`.
 
     All words except the database form one spec, so that `hdf5 +mpi` needs no quotes.
     """
@@ -137,7 +147,8 @@ class SpecCommand(click.Command):
         return remaining
 
     def _marked(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
-        """Yield the command line, with a blank before each dashed word that belongs to the spec.
+        """Yield the command line, with a blank before each dashed word that belongs to
+        the spec.
 
         These are variants (`-mpi`), and options of Spack in a pasted command.
         """
@@ -152,7 +163,9 @@ class SpecCommand(click.Command):
         for word in args:
             name, equals, _ = word.partition("=")
             option = None if is_value else options.get(name)
-            is_part = not (is_value or option or word == "--") and part_of_spec.match(word)
+            is_part = not (is_value or option or word == "--") and part_of_spec.match(
+                word
+            )
             yield f" {word}" if is_part else word
             is_value = option is not None and not option.is_flag and not equals
 
@@ -160,8 +173,8 @@ class SpecCommand(click.Command):
 def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path | None]:
     """Return the spec and the database of a command line.
 
-    The last word is the database if it is a file or ends in `.db`. The only word is the database
-    only if it ends in `.db` or is one.
+    The last word is the database if it is a file or ends in `.db`. The only word is the
+    database only if it ends in `.db` or is one.
     """
     default = os.environ.get(FILE_VARIABLE)
     file = None
@@ -176,7 +189,9 @@ def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path 
         )
     if not words:
         raise click.UsageError("Missing argument 'SPEC...': such as hdf5 +mpi", ctx)
-    return spec_of_words(words), file or (Path(default) if default else _usual_database(ctx))
+    return spec_of_words(words), file or (
+        Path(default) if default else _usual_database(ctx)
+    )
 
 
 def _is_database(word: str) -> bool:
@@ -208,7 +223,9 @@ def spec_of_words(words: Sequence[str]) -> str:
 def input_options(command: F) -> F:
     """Add the arguments and options that `build`, `check` and `verify` share."""
     for option in (
-        click.argument("paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given),
+        click.argument(
+            "paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given
+        ),
         shared_options("json"),
         value_option(
             "--max-page-size",
@@ -257,7 +274,9 @@ def input_options(command: F) -> F:
             callback=_modules,
         ),
         value_option(
-            "--snapshot", "DATE", "Also list mirrors as snapshots of this day, such as 2026-11-25."
+            "--snapshot",
+            "DATE",
+            "Also list mirrors as snapshots of this day, such as 2026-11-25.",
         ),
         value_option(
             "--stack",
@@ -281,8 +300,12 @@ def pairs(
     for text in texts:
         if "" in text.partition("="):
             expected = getattr(parameter, "metavar", "")
-            raise click.BadParameter(f"{text!r} is not a pair, expected {expected}", ctx)
-    return tuple((name, value) for name, _, value in (text.partition("=") for text in texts))
+            raise click.BadParameter(
+                f"{text!r} is not a pair, expected {expected}", ctx
+            )
+    return tuple(
+        (name, value) for name, _, value in (text.partition("=") for text in texts)
+    )
 
 
 def _modules(
@@ -296,19 +319,28 @@ def _modules(
     ]
 
 
-def _given(ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> Any:
-    """Return the paths; they may be missing only with `--example` or `--installation`."""
+def _given(
+    ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]
+) -> Any:
+    """Return the paths; they may be missing only with `--example` or
+    `--installation`.
+    """
     if not (paths or ctx.params.get("example") or ctx.params.get("installations")):
         raise click.MissingParameter(ctx=ctx, param=parameter)
     return paths
 
 
-def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return the releases, stacks or targets that start with a text, for completion in a shell.
+def names_in_file(
+    ctx: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return the releases, stacks or targets that start with a text, for completion in
+    a shell.
 
-    The database is the file before this word, or else `spack-cache.db` in the current folder.
+    The database is the file before this word, or else `spack-cache.db` in the current
+    folder.
     """
-    # Click stops parsing at an option without a value, and leaves the arguments in `args`.
+    # Click stops parsing at an option without a value, and leaves the arguments in
+    # `args`.
     typed = [ctx.params.get("file"), *reversed(ctx.args), "spack-cache.db"]
     file = next((Path(word) for word in typed if word and Path(word).is_file()), None)
     if file is None:
@@ -323,7 +355,11 @@ def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) ->
             releases = [release.name for release in lookups.releases.values()]
     except DatabaseError:
         return []
-    return [name for name in names.get(str(parameter.name), releases) if name.startswith(begun)]
+    return [
+        name
+        for name in names.get(str(parameter.name), releases)
+        if name.startswith(begun)
+    ]
 
 
 _SHARED = {
@@ -340,7 +376,12 @@ _SHARED = {
 }
 """Options of several commands: metavar (None for a flag) and help."""
 _COMPLETED = ("release", "stack", "target", "host")
-_VARIABLES = {"json": "as_json", "csv": "as_csv", "markdown": "as_markdown", "all": "every"}
+_VARIABLES = {
+    "json": "as_json",
+    "csv": "as_csv",
+    "markdown": "as_markdown",
+    "all": "every",
+}
 
 
 def shared_options(*names: str) -> Callable[[F], F]:
@@ -363,7 +404,9 @@ def shared_options(*names: str) -> Callable[[F], F]:
 
 
 def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the arguments of `scope_of` for these options; for `--here`, print the machine."""
+    """Return the arguments of `scope_of` for these options; for `--here`, print the
+    machine.
+    """
     names = {name: options[name] for name in ("release", "stack", "host")}
     if not options["here"]:
         return names
@@ -372,7 +415,15 @@ def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
     from spack_cache_db.spack.machine import this_machine
 
     machine = this_machine()
-    facts = ", ".join(value for value in (machine.target, machine.os, machine.platform) if value)
-    unknown = "".join(f"; {fact}: any operating system is shown" for fact in machine.unknown)
+    facts = ", ".join(
+        value for value in (machine.target, machine.os, machine.platform) if value
+    )
+    unknown = "".join(
+        f"; {fact}: any operating system is shown" for fact in machine.unknown
+    )
     say_notes([f"this machine is {facts}{unknown}"])
-    return names | {"host": machine.target, "os": machine.os, "platform": machine.platform}
+    return names | {
+        "host": machine.target,
+        "os": machine.os,
+        "platform": machine.platform,
+    }

@@ -12,7 +12,9 @@ from spack_cache_db.cli.signals import when_stopped, write_error
 
 
 @contextmanager
-def progress_bar(label: str = "Reading") -> Iterator[Callable[[float, int], None] | None]:
+def progress_bar(
+    label: str = "Reading",
+) -> Iterator[Callable[[float, int], None] | None]:
     """Yield a function that moves a progress bar on a terminal; None elsewhere."""
     if not sys.stderr.isatty():
         yield None

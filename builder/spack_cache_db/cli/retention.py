@@ -39,7 +39,10 @@ _RULES = ("environment", "newest", "newer_than", "keep_stack")
     multiple=True,
 )
 @value_option(
-    "--newest", "N", "Keep the newest N versions of each package.", type=click.IntRange(1)
+    "--newest",
+    "N",
+    "Keep the newest N versions of each package.",
+    type=click.IntRange(1),
 )
 @value_option(
     "--newer-than",
@@ -47,25 +50,44 @@ _RULES = ("environment", "newest", "newer_than", "keep_stack")
     "Keep snapshots from this day on, or of the last DAYS days before the newest snapshot, and all "
     "releases without a date.",
 )
-@value_option("--keep-stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
-@value_option("--release", "NAME", "Release of the mirror, if the database has several releases.")
+@value_option(
+    "--keep-stack",
+    "NAME",
+    "Keep the binaries in this stack. Repeatable.",
+    multiple=True,
+)
+@value_option(
+    "--release", "NAME", "Release of the mirror, if the database has several releases."
+)
 @value_option("--stack", "NAME", "Only binaries in this stack of the mirror.")
-@flag("--keeplist", "Print the hashes that are kept, for `spack buildcache prune --keeplist`.")
-@flag("--allow-missing", "Print the answer even if some specs of an environment are not kept.")
+@flag(
+    "--keeplist",
+    "Print the hashes that are kept, for `spack buildcache prune --keeplist`.",
+)
+@flag(
+    "--allow-missing",
+    "Print the answer even if some specs of an environment are not kept.",
+)
 @shared_options("json", "csv", "all")
-def retention(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
+def retention(
+    file: Path, release: str | None, stack: str | None, **options: Any
+) -> None:
     """Show which binaries of a mirror can be pruned.
 
-    A binary is kept if one of the rules --environment, --newest, --newer-than and --keep-stack
-    keeps it, or if a kept binary needs it at run time. FILE is a database of the mirror. Nothing is
-    deleted.
+    A binary is kept if one of the rules --environment, --newest, --newer-than and
+    --keep-stack keeps it, or if a kept binary needs it at run time. FILE is a database
+    of the mirror. Nothing is deleted.
 
     Exit status: 0 if every needed binary is kept, 1 if not, 2 for an error. Without
     --allow-missing, nothing is printed if a spec of an environment has no binary.
 
     Example: spack-cache-db retention dist/spack-cache.db --newest 2 --environment envs/
     """
-    from spack_cache_db.cli.cover import checked_retention, environment_paths, read_cover
+    from spack_cache_db.cli.cover import (
+        checked_retention,
+        environment_paths,
+        read_cover,
+    )
     from spack_cache_db.query.answers.retention import MOST_NAMED
     from spack_cache_db.query.names.scope import scope_of
 
@@ -74,7 +96,11 @@ def retention(file: Path, release: str | None, stack: str | None, **options: Any
         names = ", ".join(f"--{name.replace('_', '-')}" for name in _RULES)
         raise click.UsageError(f"no rule keeps a binary: give one or more of {names}")
     since = options["newer_than"]
-    days = int(since) if since and since.isdecimal() and len(since) < len("20261125") else since
+    days = (
+        int(since)
+        if since and since.isdecimal() and len(since) < len("20261125")
+        else since
+    )
     reading = {"spack": None, "strict": not allow_missing}
     with opened(file) as lookups:
         place = {"release": release, "stack": stack}
@@ -85,12 +111,17 @@ def retention(file: Path, release: str | None, stack: str | None, **options: Any
             for path in environment_paths(environment)[1]
         ]
         rules = options["newest"], days, options["keep_stack"]
-        result = checked_retention(lookups, covered, scope, *rules, allow_missing=allow_missing)
+        result = checked_retention(
+            lookups, covered, scope, *rules, allow_missing=allow_missing
+        )
     if result.incomplete:
         shown = "; ".join(result.incomplete[:MOST_NAMED])
         more = len(result.incomplete) - MOST_NAMED
         say_notes(
-            [f"kept, but not complete: {shown}" + (f"; and {more:,} more" if more > 0 else "")]
+            [
+                f"kept, but not complete: {shown}"
+                + (f"; and {more:,} more" if more > 0 else "")
+            ]
         )
     if form == "keeplist":
         click.echo("\n".join(result.keep))
@@ -104,13 +135,20 @@ def retention(file: Path, release: str | None, stack: str | None, **options: Any
 
 
 def _totals(result: Retention) -> str:
-    """Return a line with the number of binaries that each rule keeps, and the freed size."""
+    """Return a line with the number of binaries that each rule keeps, and the freed
+    size.
+    """
     reasons = Counter(binary.reason for binary in result.binaries if binary.reason)
     texts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
     keep, prune = (
-        counted(len(binaries), "binary", "binaries") for binaries in (result.keep, result.prune)
+        counted(len(binaries), "binary", "binaries")
+        for binaries in (result.keep, result.prune)
     )
-    freed = f", which frees {result.freed_bytes / 1e6:,.1f} MB" if result.freed_bytes else ""
+    freed = (
+        f", which frees {result.freed_bytes / 1e6:,.1f} MB"
+        if result.freed_bytes
+        else ""
+    )
     unknown = counted(result.unknown_sizes, "size is", "sizes are")
     more = f"; {unknown} unknown" if result.unknown_sizes else ""
     return f"keep {keep} ({texts}); prune {prune}{freed}{more}"

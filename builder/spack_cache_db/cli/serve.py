@@ -1,4 +1,6 @@
-"""The commands that publish a database: `serve` with its socket, `site` and `export-static`."""
+"""The commands that publish a database: `serve` with its socket, `site` and
+`export-static`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _UNUSED_SECONDS = 30
 
 @click.command()
 @file_argument
-@value_option("--host", "ADDRESS", "Address to listen on.", default="127.0.0.1", show_default=True)
+@value_option(
+    "--host", "ADDRESS", "Address to listen on.", default="127.0.0.1", show_default=True
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -53,13 +57,19 @@ _UNUSED_SECONDS = 30
     type=GivenPath(exists=True, dir_okay=False, path_type=Path),
     help="YAML or JSON with a title, permissions, plugins or settings that replace the site's.",
 )
-@value_option("--setting", "NAME VALUE", "Datasette setting. Repeatable.", nargs=2, multiple=True)
+@value_option(
+    "--setting", "NAME VALUE", "Datasette setting. Repeatable.", nargs=2, multiple=True
+)
 @click.option(
     "--plugins-dir",
     type=GivenPath(exists=True, file_okay=False, path_type=Path),
     help="Folder with your own Datasette plugins.",
 )
-@value_option("--base-url", "PATH", "Path below which a proxy publishes the site, such as /cache/.")
+@value_option(
+    "--base-url",
+    "PATH",
+    "Path below which a proxy publishes the site, such as /cache/.",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -78,9 +88,16 @@ _UNUSED_SECONDS = 30
     "Report a database older than this at /-/health.json with status 503.",
     type=click.FloatRange(min=0, min_open=True),
 )
-@click.option("--access-log/--no-access-log", help="Write a line of log for each request.")
+@click.option(
+    "--access-log/--no-access-log", help="Write a line of log for each request."
+)
 def serve(
-    file: Path, host: str, port: int, proxy: str | None, workers: int | None, **options: Any
+    file: Path,
+    host: str,
+    port: int,
+    proxy: str | None,
+    workers: int | None,
+    **options: Any,
 ) -> None:
     """Serve a database with Datasette, read-only.
 
@@ -96,16 +113,23 @@ def serve(
     click.echo(printable(f"Loading {file} ..."), err=True)
     for origin in options["allow_embedding"]:
         if not is_origin(origin):
-            fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
+            fail(
+                f"--allow-embedding {origin}: expected an origin such as https://example.org"
+            )
     if proxy is not None and not _are_addresses(proxy):
-        fail(f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them")
+        fail(
+            f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them"
+        )
     site_folder()
     base_url, metadata = options["base_url"], options["metadata"]
     site_options = SiteOptions(
         sql=not options["no_sql"],
         cors=options["cors"],
         metadata=read_metadata(metadata) if metadata else {},
-        settings=[*options["setting"], *([("base_url", base_url)] if base_url is not None else [])],
+        settings=[
+            *options["setting"],
+            *([("base_url", base_url)] if base_url is not None else []),
+        ],
         plugins_dir=options["plugins_dir"],
         embedding=options["allow_embedding"],
         stale_days=options["stale"],
@@ -133,7 +157,8 @@ def _allowed_hosts(
 ) -> frozenset[str] | None:
     """Return the names that the header `Host` may have; None for any.
 
-    A server for other machines has a name that only its owner knows, and a proxy sends its own.
+    A server for other machines has a name that only its owner knows, and a proxy sends
+    its own.
     """
     is_local = ip_address(listener.getsockname()[0]).is_loopback
     if not names and (not is_local or proxy is not None):
@@ -166,8 +191,11 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, address = min(addresses, key=lambda info: info[0] != socket.AF_INET)
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
         if hasattr(socket, "TCP_DEFER_ACCEPT"):
-            # Browsers open connections before they need them. A process should not wait for those.
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _UNUSED_SECONDS)
+            # Browsers open connections before they need them. A process should not wait
+            # for those.
+            listener.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _UNUSED_SECONDS
+            )
         return listener
     except (OSError, ValueError) as error:
         advice = "use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
@@ -177,7 +205,9 @@ def listen(host: str, port: int) -> socket.socket:
             errno.EACCES: f"no permission for port {port}; choose one above 1023 with --port",
         }
         other = f"--host {host}: {reason(error)}; {advice}"
-        raise ListenError(messages.get(getattr(error, "errno", 0) or 0, other)) from None
+        raise ListenError(
+            messages.get(getattr(error, "errno", 0) or 0, other)
+        ) from None
 
 
 def address_of(listener: socket.socket) -> str:

@@ -21,7 +21,8 @@ def heed_signals() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
-    # Python's tracker of processes that are not forked would warn of each semaphore it removes.
+    # Python's tracker of processes that are not forked would warn of each semaphore it
+    # removes.
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")
 
 
@@ -29,8 +30,8 @@ def heed_signals() -> None:
 def when_stopped(cleanup: Callable[[], str]) -> Iterator[None]:
     """Call `cleanup` if a signal ends the process within this context.
 
-    It returns a text for the message. It runs between any two steps of the program, and must
-    neither print nor import anything.
+    It returns a text for the message. It runs between any two steps of the program, and
+    must neither print nor import anything.
     """
     _cleanups.append(cleanup)
     try:
@@ -63,7 +64,8 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     texts = [f"Error: stopped by {signal.Signals(number).name}"]
     texts += filter(None, [cleanup() for cleanup in reversed(_cleanups)])
     write_error("; ".join(texts) + "\n")
-    # End by the signal itself, so that a shell or a script sees it (bash manual, 3.7.5).
+    # End by the signal itself, so that a shell or a script sees it (bash manual,
+    # 3.7.5).
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
     # The first process of a container survives signals that it does not handle.

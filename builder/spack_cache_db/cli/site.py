@@ -32,12 +32,14 @@ def site() -> None:
 def export_static(file: Path, output: Path) -> None:
     """Write a site that any web server can serve.
 
-    The site is a copy of FILE and one page that searches packages, shows install commands and runs
-    SQL in the browser. The web server must support range requests.
+    The site is a copy of FILE and one page that searches packages, shows install
+    commands and runs SQL in the browser. The web server must support range requests.
 
     Example: spack-cache-db export-static dist/spack-cache.db -o public
     """
     from spack_cache_db.site import static_site
 
     written = static_site.export_static(file, output)
-    say(f"{output}: index.html and {written['database']}, {written['size'] / 1e6:.1f} MB")
+    say(
+        f"{output}: index.html and {written['database']}, {written['size'] / 1e6:.1f} MB"
+    )

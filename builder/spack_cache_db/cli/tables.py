@@ -1,8 +1,9 @@
-"""Prints answers as tables, JSON, CSV, Markdown or JUnit; notes, errors and progress; and signals.
+"""Prints answers as tables, JSON, CSV, Markdown or JUnit; notes, errors and progress;
+and signals.
 
 Names and messages come from files that other people wrote, and a terminal obeys control
-characters, so their escapes are printed instead. A signal ends the process at once: an exception
-raised at an arbitrary point could be lost there.
+characters, so their escapes are printed instead. A signal ends the process at once: an
+exception raised at an arbitrary point could be lost there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _LABEL = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
 
 
 def width() -> int | None:
-    """Return the width of the terminal; None for a pipe or a file, where no line is wrapped."""
+    """Return the width of the terminal; None for a pipe or a file, where no line is
+    wrapped.
+    """
     if not is_terminal() and "COLUMNS" not in os.environ:
         return None
     from shutil import get_terminal_size
@@ -58,8 +61,8 @@ def print_answer(
 ) -> None:
     """Print an answer in the format that the options select.
 
-    JSON is `value`, the records of `rows` by default; CSV has the rows; `table` and `markdown` are
-    lines. `colours` are those of statuses and sections on a terminal.
+    JSON is `value`, the records of `rows` by default; CSV has the rows; `table` and
+    `markdown` are lines. `colours` are those of statuses and sections on a terminal.
     """
     form = form_of(options)
     if form == "json":
@@ -83,11 +86,13 @@ def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
     return styled(label[0], sys.stdout, fg=colour) + printable(line[label.end() :])
 
 
-def print_rows(rows: Rows, options: Any, nothing: str, columns: Sequence[str] = ()) -> bool:
+def print_rows(
+    rows: Rows, options: Any, nothing: str, columns: Sequence[str] = ()
+) -> bool:
     """Print rows in the format that the options select; return whether there are any.
 
-    The note `nothing` goes to standard error if there are none. Tables and Markdown have only
-    `columns`, all by default.
+    The note `nothing` goes to standard error if there are none. Tables and Markdown
+    have only `columns`, all by default.
     """
     records = [*rows.records]
     if not records:
@@ -98,7 +103,11 @@ def print_rows(rows: Rows, options: Any, nothing: str, columns: Sequence[str] = 
         headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
         printed = cells[: most_rows(options)]
         table = aligned(headings, printed, optional=headings[:0:-1])
-        more = ("", more_rows(len(cells) - len(printed))) if len(printed) < len(cells) else ()
+        more = (
+            ("", more_rows(len(cells) - len(printed)))
+            if len(printed) < len(cells)
+            else ()
+        )
         print_answer(
             options,
             lambda: Rows(rows.columns, records),
@@ -108,7 +117,9 @@ def print_rows(rows: Rows, options: Any, nothing: str, columns: Sequence[str] = 
     return bool(records)
 
 
-def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def markdown_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Iterator[str]:
     """Yield the lines of a table in Markdown; markup in it is escaped."""
     for line in (headings, ["---"] * len(headings)):
         yield f"| {' | '.join(line)} |"
@@ -135,10 +146,13 @@ def aligned(
 ) -> Iterator[str]:
     """Yield the lines of a table as wide as the terminal, without its empty columns.
 
-    The last columns may be `long`: they go below each row if they do not fit. A narrow terminal
+    The last columns may be `long`: they go below each row if they do not fit. A narrow
+        terminal
     leaves out `optional` columns, the least useful first.
     """
-    used = [at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)]
+    used = [
+        at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)
+    ]
     sizes = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in used}
     below, left_out = list[int](), list[int]()
     optional_columns = [headings.index(name) for name in optional if name in headings]
@@ -161,7 +175,9 @@ def aligned(
 
 
 def wrapped(line: str, indent: str = "") -> list[str]:
-    """Return a line wrapped to the width of the terminal; continuation lines are indented."""
+    """Return a line wrapped to the width of the terminal; continuation lines are
+    indented.
+    """
     max_width = width()
     if max_width is None or len(line) <= max_width:
         return [line]

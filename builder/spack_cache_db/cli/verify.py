@@ -24,9 +24,10 @@ from spack_cache_db.cli.build import names_of_documents
 def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Verify that a database matches its sources.
 
-    PATH... is everything that FILE was built from. The sources are built again in a temporary
-    folder, and every row of every table is compared. Give --release, --stack, --snapshot,
-    --keep-snapshots and --drop as to build; its other options are taken from FILE.
+    PATH... is everything that FILE was built from. The sources are built again in a
+    temporary folder, and every row of every table is compared. Give --release, --stack,
+    --snapshot, --keep-snapshots and --drop as to build; its other options are taken
+    from FILE.
 
     Exit status: 0 if there is no difference, 1 if there are some, 2 for an error.
 
@@ -42,7 +43,9 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
         for difference in report.differences:
             say(str(difference))
         say_faults(report.faults)
-        totals = names_of_documents(report.pages, report.indexes, report.records, report.packages)
+        totals = names_of_documents(
+            report.pages, report.indexes, report.records, report.packages
+        )
         if report.listings or not (report.indexes or report.packages):
             totals.append(counted(report.listings, "listing"))
         totals.append(counted(report.difference_count, "difference"))

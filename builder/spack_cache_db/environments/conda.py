@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from spack_cache_db.environments.model import Environment, Limits, Surroundings, UserSpec
+from spack_cache_db.environments.model import (
+    Environment,
+    Limits,
+    Surroundings,
+    UserSpec,
+)
 from spack_cache_db.environments.pasted.version_signs import with_spack_versions
 from spack_cache_db.environments.user_specs import read_user_spec
 from spack_cache_db.errors import LineFault
@@ -35,7 +40,9 @@ def read_conda(content: Any, limits: Limits, surroundings: Surroundings) -> Envi
 def _dependencies(items: Any) -> Iterator[str]:
     """Yield the entries of `dependencies:`, and of the list for pip in it."""
     if not isinstance(items, list):
-        raise LineFault(0, "dependencies: is not a list, expected one of conda's packages")
+        raise LineFault(
+            0, "dependencies: is not a list, expected one of conda's packages"
+        )
     for item in items:
         if isinstance(item, str):
             yield item.rpartition("::")[2].strip()
@@ -50,6 +57,8 @@ def _user_spec(text: str, limits: Limits, surroundings: Surroundings) -> UserSpe
     """Return the spec of an entry such as `hdf5=1.14.6=nompi_h1`."""
     # The known package, such as `py-numpy` for `numpy`, or else the name as it is.
     is_known = surroundings.known.is_package
-    versions = with_spack_versions(text, is_known) or with_spack_versions(text, lambda name: True)
+    versions = with_spack_versions(text, is_known) or with_spack_versions(
+        text, lambda name: True
+    )
     spec = versions.spec if versions is not None else text
     return read_user_spec(spec, 0, limits, surroundings.parse)

@@ -9,12 +9,16 @@ TOP_KEYS = ("spack", "env")
 
 
 def decoded(data: bytes, path: str = "") -> str:
-    """Return the text of a file; `LineFault` if it is not UTF-8, has NUL bytes or is a web page."""
+    """Return the text of a file; `LineFault` if it is not UTF-8, has NUL bytes or is a
+    web page.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise LineFault(line, "is not UTF-8 text, expected an environment", path) from None
+        raise LineFault(
+            line, "is not UTF-8 text, expected an environment", path
+        ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise LineFault(line, "has a NUL byte, expected text", path)

@@ -1,4 +1,6 @@
-"""Decides the kind of a YAML or JSON document by its keys, and finds documents in a text."""
+"""Decides the kind of a YAML or JSON document by its keys, and finds documents in a
+text.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _CONDA_KEYS = frozenset(("name", "channels", "dependencies", "prefix", "variable
 MOST_KEYS = 5
 """Maximum of keys that a message names."""
 _OVERRIDE = re.compile(r"[+-]?:\Z")
-"""The end of a key that replaces, prepends or appends a section, such as `packages::`."""
+"""The end of a key that replaces, prepends or appends a section, such as
+`packages::`.
+"""
 
 
 def kind_of(keys: Collection[str]) -> Kind:
@@ -94,10 +98,11 @@ def _has_old_nodes(value: Any) -> bool:
 
 
 def nodes_of(value: Any) -> list[Any]:
-    """Return the nodes of `spack find --json` or of a spec file; empty for other documents.
+    """Return the nodes of `spack find --json` or of a spec file; empty for other
+    documents.
 
-    A spec file has a list of nodes, below `nodes` since Spack 0.17. Before, each node is keyed by
-    its name.
+    A spec file has a list of nodes, below `nodes` since Spack 0.17. Before, each node
+    is keyed by its name.
     """
     nodes = value
     if isinstance(nodes, dict):
@@ -120,7 +125,9 @@ def _flat_node(node: Any) -> Any:
 
 
 class JsonDocument(NamedTuple):
-    """A JSON document in a text: its value, its place, and its first line, counted from 1."""
+    """A JSON document in a text: its value, its place, and its first line, counted from
+    1.
+    """
 
     value: Any
     start: int
@@ -164,7 +171,9 @@ def json_documents(text: str) -> list[JsonDocument]:
 
 
 def json_fault(text: str) -> LineFault | None:
-    """Return the fault of a text that is meant to be one JSON document and is broken."""
+    """Return the fault of a text that is meant to be one JSON document and is
+    broken.
+    """
     start = text.lstrip()
     is_lock = '"concrete_specs"' in text
     if not start.startswith(("{", "[{")) or not (is_lock or start.startswith("[{")):
@@ -185,7 +194,9 @@ def json_fault(text: str) -> LineFault | None:
 
 @dataclass(frozen=True, slots=True)
 class YamlMapping:
-    """A text that is a YAML mapping: its keys as they are written, and its first line."""
+    """A text that is a YAML mapping: its keys as they are written, and its first
+    line.
+    """
 
     text: str
     keys: tuple[str, ...]
@@ -199,18 +210,24 @@ class YamlMapping:
         return load(self.text, YamlBounds(size=2**24, parts=500_000))
 
 
-_KEY = re.compile(r"""(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:(?P<value>[ \t].*|)""")
+_KEY = re.compile(
+    r"""(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:(?P<value>[ \t].*|)"""
+)
 _FLOW = re.compile(r"""\{\s*(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:""")
 _ANY_KEY = "|".join(sorted(MANIFEST_KEYS))
-_MANIFEST = re.compile(rf"""^ *['"]?(?:{_ANY_KEY})(?:[+-]?:)?['"]?\s*:(?:\s|$)""", re.MULTILINE)
+_MANIFEST = re.compile(
+    rf"""^ *['"]?(?:{_ANY_KEY})(?:[+-]?:)?['"]?\s*:(?:\s|$)""", re.MULTILINE
+)
 """A key of an environment at the beginning of a line."""
 
 
 def yaml_mapping(text: str) -> YamlMapping | None:
-    """Return the keys of a text that is a YAML mapping; None for JSON and for other texts.
+    """Return the keys of a text that is a YAML mapping; None for JSON and for other
+    texts.
 
-    It is one if each line that is not indented begins with a key, and a value is below a key.
-    A text with a line such as `spack:` is one as well: a mistake in it is reported as one.
+    It is one if each line that is not indented begins with a key, and a value is below
+    a key. A text with a line such as `spack:` is one as well: a mistake in it is
+    reported as one.
     """
     stripped = text.lstrip()
     if stripped.startswith("["):
@@ -259,7 +276,9 @@ def _block_keys(text: str) -> Iterator[str]:
         if margin is None:
             margin = indent
         # A value is indented, or it is an item or the end of a list at the margin.
-        is_item = content == "-" or (bool(keys) and content.startswith(("- ", "]", "}")))
+        is_item = content == "-" or (
+            bool(keys) and content.startswith(("- ", "]", "}"))
+        )
         if indent > margin or is_item:
             # A value without a key above it is not of a mapping.
             if not keys:
@@ -280,10 +299,11 @@ _FENCE = re.compile(r"^ *(?:```|~~~)", re.MULTILINE)
 
 
 def unwrapped(text: str) -> str:
-    """Return a text without what surrounds a YAML document in it; lines keep their numbers.
+    """Return a text without what surrounds a YAML document in it; lines keep their
+    numbers.
 
-    A document may be between fences of Markdown, or below the prompt of a shell. Other texts
-    are unchanged.
+    A document may be between fences of Markdown, or below the prompt of a shell. Other
+    texts are unchanged.
     """
     fences = [match.start() for match in _FENCE.finditer(text)]
     for start, stop in zip(fences[::2], fences[1::2], strict=False):
@@ -293,7 +313,9 @@ def unwrapped(text: str) -> str:
             return _blank(text[:begin]) + inner + _blank(text[stop:])
     lines = text.split("\n")
     count = 0
-    while count < len(lines) and (not lines[count].strip() or has_prompt(lines[count].strip())):
+    while count < len(lines) and (
+        not lines[count].strip() or has_prompt(lines[count].strip())
+    ):
         count += 1
     inner = "\n".join(lines[count:])
     if count and _is_yaml(inner):

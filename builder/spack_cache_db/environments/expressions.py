@@ -22,7 +22,12 @@ MACHINE = ("platform", "os", "target")
 NAMES = (*MACHINE, "arch", "architecture", "arch_str", "hostname")
 _METHODS = ("startswith", "endswith", "lower", "upper", "strip")
 _SEARCHES = ("search", "match", "fullmatch")
-_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "len": len, "str": str}
+_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "int": int,
+    "len": len,
+    "str": str,
+}
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: eq,
     ast.NotEq: ne,
@@ -47,7 +52,9 @@ class _UnknownError(Exception):
     """A value in the expression is unknown."""
 
 
-def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | None) -> bool | None:
+def holds(
+    text: str, names: Mapping[str, str | None], env: Mapping[str, str] | None
+) -> bool | None:
     """Return whether a condition holds; None if that depends on unknown values.
 
     Args:
@@ -59,7 +66,9 @@ def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | N
         ExpressionError: it is not an expression, or has parts that are not evaluated.
     """
     if len(text) > MOST_CHARACTERS:
-        raise ExpressionError(f"has {len(text):,} characters, expected at most {MOST_CHARACTERS:,}")
+        raise ExpressionError(
+            f"has {len(text):,} characters, expected at most {MOST_CHARACTERS:,}"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         return _Evaluation(names, env).is_true(tree)
@@ -76,12 +85,16 @@ def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | N
 class _Evaluation:
     """Evaluates the parts of an expression."""
 
-    def __init__(self, names: Mapping[str, str | None], env: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, names: Mapping[str, str | None], env: Mapping[str, str] | None
+    ) -> None:
         self._names = names
         self._env = env
 
     def is_true(self, node: ast.expr) -> bool:
-        """Return whether a part is true; one operand may decide although others are unknown."""
+        """Return whether a part is true; one operand may decide although others are
+        unknown.
+        """
         if not isinstance(node, ast.BoolOp):
             return bool(self.value(node))
         decides, is_unknown = isinstance(node.op, ast.Or), False
@@ -100,7 +113,11 @@ class _Evaluation:
         match node:
             case ast.Constant(value=str() | int() | None as value):
                 return value
-            case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            case (
+                ast.Tuple(elts=elements)
+                | ast.List(elts=elements)
+                | ast.Set(elts=elements)
+            ):
                 return [*map(self.value, elements)]
             case ast.Name(id="env"):
                 return _known(self._env)
@@ -136,23 +153,30 @@ class _Evaluation:
                 how in _SEARCHES
             ):
                 return self._searched(how, self.value(pattern), self.value(text))
-            case ast.Attribute(value=ast.Name(id=name), attr="satisfies"), [spec] if name in (
-                "arch",
-                "architecture",
+            case ast.Attribute(value=ast.Name(id=name), attr="satisfies"), [spec] if (
+                name
+                in (
+                    "arch",
+                    "architecture",
+                )
             ):
                 return self._satisfied(self.value(spec))
             case ast.Attribute(value=subject, attr=name), _ if name in _METHODS:
                 text = self.value(subject)
                 if isinstance(text, str):
                     return getattr(text, name)(*map(self.value, arguments))
-        raise ExpressionError(f"calls {ast.unparse(function)[:40]}, which is not evaluated")
+        raise ExpressionError(
+            f"calls {ast.unparse(function)[:40]}, which is not evaluated"
+        )
 
     def _satisfied(self, text: Any) -> bool:
         """Return whether the machine satisfies a spec, such as `target=x86_64_v3:`."""
         try:
             query = parse_query(str(text))
         except QuerySyntaxError as error:
-            raise ExpressionError(f"asks for {str(text)[:40]!r}, which is not a spec") from error
+            raise ExpressionError(
+                f"asks for {str(text)[:40]!r}, which is not a spec"
+            ) from error
         for part in MACHINE:
             if getattr(query, part) is not None:
                 _known(self._names.get(part))
@@ -166,16 +190,26 @@ class _Evaluation:
 
 
 def _fits(how: str, pattern: str, text: str) -> bool:
-    """Return whether a text matches a pattern, which is a text with `^`, `$` or `.*` around it."""
+    """Return whether a text matches a pattern, which is a text with `^`, `$` or `.*`
+    around it.
+    """
     plain = _PATTERN.fullmatch(pattern)
     if plain is None:
-        raise ExpressionError(f"has the pattern {pattern[:40]!r}, which is not evaluated")
+        raise ExpressionError(
+            f"has the pattern {pattern[:40]!r}, which is not evaluated"
+        )
     before, word, behind = plain[1], _ESCAPED.sub(r"\1", plain[2]), plain[3]
     is_start = before == "^" or (before is None and how != "search")
     is_end = behind == "$" or (behind is None and how == "fullmatch")
     if is_start and is_end:
         return text == word
-    return text.startswith(word) if is_start else text.endswith(word) if is_end else word in text
+    return (
+        text.startswith(word)
+        if is_start
+        else text.endswith(word)
+        if is_end
+        else word in text
+    )
 
 
 def _known(value: Any) -> Any:

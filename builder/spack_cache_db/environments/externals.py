@@ -1,9 +1,9 @@
 """Reads the externals of `packages:`, and compares specs with them.
 
-Spack 1.2's `externals.py`: the dependencies of an external are those that its spec names
-(`mpich@4 %gcc@12`), or those of its key `dependencies`, each by a spec or by the `id` of another
-external. Parts that an external leaves open, such as variants, satisfy any constraint, because
-only a recipe has their defaults.
+Spack 1.2's `externals.py`: the dependencies of an external are those that its spec
+names (`mpich@4 %gcc@12`), or those of its key `dependencies`, each by a spec or by the
+`id` of another external. Parts that an external leaves open, such as variants, satisfy
+any constraint, because only a recipe has their defaults.
 """
 
 from __future__ import annotations
@@ -79,14 +79,18 @@ def _external(
     return DeclaredExternal(query, written, prefix, names)
 
 
-def _written(entries: Mapping[str, yaml.Node], package: str, parse: Parser) -> SpecQuery:
+def _written(
+    entries: Mapping[str, yaml.Node], package: str, parse: Parser
+) -> SpecQuery:
     """Return the spec of an external; without a name, it is of its package."""
     query = spec_at(entries["spec"], parse)
     return replace(query, name=query.name or package)
 
 
 def _exact(query: SpecQuery) -> SpecQuery:
-    """Return a query in which `@1.2` is exactly this version (`parse_with_version_concrete`)."""
+    """Return a query in which `@1.2` is exactly this version
+    (`parse_with_version_concrete`).
+    """
     ranges = query.versions
     if ranges is None or set(ranges.text) & set(":,="):
         return query
@@ -107,7 +111,9 @@ def _dependencies(
             raise fault_at(item, "expected a dependency with the key id or spec")
         if target is None:
             continue
-        virtuals = text_of(entries["virtuals"], "a name") if "virtuals" in entries else ""
+        virtuals = (
+            text_of(entries["virtuals"], "a name") if "virtuals" in entries else ""
+        )
         names = tuple(name.strip() for name in virtuals.split(",") if name.strip())
         yield Dependency(replace(target, text=""), direct=True, virtuals=names)
 
@@ -123,7 +129,8 @@ def spec_at(node: yaml.Node, parse: Parser) -> SpecQuery:
 def external_meets(external: SpecQuery, query: SpecQuery) -> bool:
     """Return whether an external may satisfy a spec.
 
-    `hdf5@1.10 %gcc@9` meets `hdf5+mpi` and `hdf5%gcc`, but neither `hdf5%nvhpc` nor `hdf5^mpi`.
+    `hdf5@1.10 %gcc@9` meets `hdf5+mpi` and `hdf5%gcc`, but neither `hdf5%nvhpc` nor
+    `hdf5^mpi`.
     """
     try:
         constrained(replace(external, dependencies=()), replace(query, dependencies=()))

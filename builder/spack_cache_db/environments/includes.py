@@ -1,16 +1,19 @@
 """Merges an environment's configuration with its includes, as Spack merges scopes.
 
-The rules are those of Spack 1.2's `config.py` and its documentation ("Configuration Scopes",
-"Include Settings"). A file has precedence over its includes, and an include over later ones.
-Mappings are merged; lists of higher scopes come first; other values replace lower ones. A key that
-ends in `::` replaces the lower value, `+:` puts its text or list before it, and `-:` behind it.
+The rules are those of Spack 1.2's `config.py` and its documentation ("Configuration
+Scopes", "Include Settings"). A file has precedence over its includes, and an include
+over later ones. Mappings are merged; lists of higher scopes come first; other values
+replace lower ones. A key that ends in `::` replaces the lower value, `+:` puts its text
+or list before it, and `-:` behind it.
 
-The `when:` of an include or a definition is a Python expression, which is never run: it is parsed
-with `ast`, and comparisons, `and`, `or`, `not`, `in`, constants and a few calls are evaluated. A
-regular expression may only be a text with `^`, `$` and `.*` around it, because others can take
-unlimited time. The names are those of `eval_conditional`: `platform`, `os`, `target`, `arch_str`
-and `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env` has the
-environment variables, and `re` searches.
+The `when:` of an include or a definition is a Python expression, which is never run: it
+is parsed with `ast`, and comparisons, `and`, `or`, `not`, `in`, constants and a few
+calls are evaluated. A regular expression may only be a text with `^`, `$` and `.*`
+around it, because others can take
+unlimited time. The names are those of `eval_conditional`: `platform`, `os`, `target`,
+    `arch_str`
+and `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others,
+`env` has the environment variables, and `re` searches.
 """
 
 from __future__ import annotations
@@ -89,7 +92,8 @@ class SpackConfiguration:
 def merged_configuration(
     section: yaml.Node, path: str, surroundings: Surroundings
 ) -> SpackConfiguration:
-    """Return the section `spack` of the environment at `path`, merged with its includes.
+    """Return the section `spack` of the environment at `path`, merged with its
+    includes.
 
     Raises:
         LineFault: an include cannot be read, or is not a configuration.
@@ -116,8 +120,12 @@ class _Includes:
         self._bytes = 0
         self._parts = 0
 
-    def scopes(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
-        """Yield the sections of a file, then those of each of its includes, highest first."""
+    def scopes(
+        self, node: yaml.Node, path: str, chain: tuple[str, ...]
+    ) -> Iterator[yaml.Node]:
+        """Yield the sections of a file, then those of each of its includes, highest
+        first.
+        """
         entries = entries_of(node, "a configuration")
         unknown = unknown_keys(node)
         self.configuration.faults += unknown.faults
@@ -127,7 +135,9 @@ class _Includes:
         if included is None or is_nothing(included):
             return
         if not isinstance(included, yaml.SequenceNode):
-            raise fault_at(included, "expected a list of paths: lines that begin with '- '")
+            raise fault_at(
+                included, "expected a list of paths: lines that begin with '- '"
+            )
         for include in included.value:
             yield from self._included(include, path, chain)
 
@@ -168,7 +178,9 @@ class _Includes:
             if chain:
                 configuration.unused.append(path)
             else:
-                configuration.lockfiles.append(IncludedLockfile(path, address, node, is_optional))
+                configuration.lockfiles.append(
+                    IncludedLockfile(path, address, node, is_optional)
+                )
             return
         if address in chain:
             raise fault_at(node, f"{path} includes itself")
@@ -194,7 +206,10 @@ class _Includes:
         if isinstance(content, bytes):
             files, inside = {address: content}, address
         else:
-            files = {posixpath.join(address, name): data for name, data in sorted(content.items())}
+            files = {
+                posixpath.join(address, name): data
+                for name, data in sorted(content.items())
+            }
             # Paths in a folder's `include.yaml` are relative to the folder.
             inside = posixpath.join(address, "include.yaml")
         pairs: list[tuple[yaml.Node, yaml.Node]] = []
@@ -219,7 +234,9 @@ class _Includes:
 
 
 def resolved_path(written: str, including: str, surroundings: Surroundings) -> str:
-    """Return a path or URL in the file `including`, with the values of its known variables."""
+    """Return a path or URL in the file `including`, with the values of its known
+    variables.
+    """
     values = surroundings.variables
     text = _VARIABLE.sub(lambda name: values.get(name[1] or name[2], name[0]), written)
     if text.startswith("~/"):
@@ -239,7 +256,9 @@ def condition_holds(
         LineFault: it is not a text.
     """
     try:
-        answer = holds(text_of(node, "a condition"), surroundings.names, surroundings.env)
+        answer = holds(
+            text_of(node, "a condition"), surroundings.names, surroundings.env
+        )
         reason = ""
     except ExpressionError as error:
         answer, reason = None, f" (line {line_of(node)} {error})"
@@ -249,7 +268,9 @@ def condition_holds(
 
 
 def merged(low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
-    """Return a section merged from two scopes; `how` is the suffix of the higher one's key."""
+    """Return a section merged from two scopes; `how` is the suffix of the higher one's
+    key.
+    """
     if isinstance(low, yaml.MappingNode) and isinstance(high, yaml.MappingNode):
         below = {key_of(key)[0]: (key, value) for key, value in low.value}
         pairs: list[tuple[yaml.Node, yaml.Node]] = []
@@ -268,14 +289,18 @@ def merged(low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
         return yaml.SequenceNode(high.tag, items, high.start_mark, high.end_mark)
     if how and isinstance(low, yaml.ScalarNode) and isinstance(high, yaml.ScalarNode):
         text = high.value + low.value if how == "+" else low.value + high.value
-        return yaml.ScalarNode(high.tag, text, high.start_mark, high.end_mark, high.style)
+        return yaml.ScalarNode(
+            high.tag, text, high.start_mark, high.end_mark, high.style
+        )
     return high
 
 
 def _content(node: yaml.Node) -> tuple[str, object]:
     """Return a hashable value that is equal for nodes of equal content."""
     if isinstance(node, yaml.MappingNode):
-        return "map", frozenset((key_of(key), _content(value)) for key, value in node.value)
+        return "map", frozenset(
+            (key_of(key), _content(value)) for key, value in node.value
+        )
     if isinstance(node, yaml.SequenceNode):
         return "list", tuple(map(_content, node.value))
     return "text", node.value

@@ -1,4 +1,6 @@
-"""Several files in one text, as `tail`, `head` and YAML documents with a name have them."""
+"""Several files in one text, as `tail`, `head` and YAML documents with a name have
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,18 @@ from collections.abc import Mapping
 
 from spack_cache_db.environments.model import SCOPE_FILES
 
-# Before each file is the start of a YAML document with a name, or the line that `tail` and
-# `head` print.
+# Before each file is the start of a YAML document with a name, or the line that `tail`
+# and `head` print.
 _HEADING = re.compile(
-    r"^(?:--- *# *(?P<yaml>\S+\.(?:ya?ml|lock))|==> (?P<tail>\S+) <==)[ \t]*\n", re.MULTILINE
+    r"^(?:--- *# *(?P<yaml>\S+\.(?:ya?ml|lock))|==> (?P<tail>\S+) <==)[ \t]*\n",
+    re.MULTILINE,
 )
 _ENVIRONMENT = re.compile(r"^['\"]?(?:spack|env):?['\"]?\s*:", re.MULTILINE)
 
 
 def joined_files(text: str, name: str) -> dict[str, str]:
-    """Return the files of a text by path, the environment first; empty if it is one file.
+    """Return the files of a text by path, the environment first; empty if it is one
+    file.
 
     `name` is the path of the text, and of a file before the first heading.
     """
@@ -35,7 +39,8 @@ def joined_files(text: str, name: str) -> dict[str, str]:
     for heading, end in zip(headings, ends, strict=True):
         path = posixpath.join(folder, heading["yaml"] or heading["tail"])
         files[posixpath.normpath(path)] = text[heading.end() : end]
-    # The first file with a key such as `spack:` is the environment, or else the first file.
+    # The first file with a key such as `spack:` is the environment, or else the first
+    # file.
     for path, content in files.items():
         if _ENVIRONMENT.search(content):
             return {path: content, **files}
@@ -43,10 +48,11 @@ def joined_files(text: str, name: str) -> dict[str, str]:
 
 
 def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | None:
-    """Return the file of a path, the files of a folder, or else the only file of that name.
+    """Return the file of a path, the files of a folder, or else the only file of that
+    name.
 
-    Files that a visitor drops have names without folders, so that folders are ignored in the end.
-    None if there is no such file, or if several have the name.
+    Files that a visitor drops have names without folders, so that folders are ignored
+    in the end. None if there is no such file, or if several have the name.
     """
     if path in files:
         return files[path].encode()
@@ -65,7 +71,9 @@ def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | No
     environment = next(iter(files))
     same_name = [other for other in files if posixpath.basename(other) == name]
     beside = [
-        other for other in same_name if posixpath.dirname(other) == posixpath.dirname(environment)
+        other
+        for other in same_name
+        if posixpath.dirname(other) == posixpath.dirname(environment)
     ]
     candidates = beside or same_name
     return files[candidates[0]].encode() if len(candidates) == 1 else None

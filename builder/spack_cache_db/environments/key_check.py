@@ -1,8 +1,8 @@
 """Compares the keys of a configuration with those that Spack knows.
 
-Spack refuses a file with an unknown key, and so does this check, because a requirement with a
-misspelt key would be skipped in silence. In a few places Spack ignores unknown keys; there the
-check returns a note.
+Spack refuses a file with an unknown key, and so does this check, because a requirement
+with a misspelt key would be skipped in silence. In a few places Spack ignores unknown
+keys; there the check returns a note.
 """
 
 from __future__ import annotations
@@ -30,16 +30,20 @@ _WORD = re.compile(r"[\w-]+")
 
 @dataclass(frozen=True, slots=True)
 class UnknownKeys:
-    """The unknown keys of a configuration: the faults, and notes on those that Spack ignores."""
+    """The unknown keys of a configuration: the faults, and notes on those that Spack
+    ignores.
+    """
 
     faults: tuple[LineFault, ...]
     notes: tuple[str, ...]
 
 
 def unknown_keys(node: yaml.Node) -> UnknownKeys:
-    """Return the keys of a configuration, such as the value of `spack:`, that Spack does not know.
+    """Return the keys of a configuration, such as the value of `spack:`, that Spack
+    does not know.
 
-    The fault is at the line of the key, and names the nearest key, or else all that are known.
+    The fault is at the line of the key, and names the nearest key, or else all that are
+    known.
     """
     faults = []
     notes = []
@@ -70,7 +74,9 @@ class _UnknownKey(NamedTuple):
 
 
 def _unknown(node: yaml.Node, place: Place) -> Iterator[_UnknownKey]:
-    """Yield the unknown keys of a node that is at a place, and of all nodes below it."""
+    """Yield the unknown keys of a node that is at a place, and of all nodes below
+    it.
+    """
     if isinstance(node, yaml.SequenceNode):
         item_place = place.below.get("[]")
         if item_place is not None:
@@ -91,7 +97,9 @@ def _unknown(node: yaml.Node, place: Place) -> Iterator[_UnknownKey]:
 
 
 def unknown_key_message(key: str, known: Set[str]) -> str:
-    """Return what is wrong with an unknown key: the nearest known one, or else all of them."""
+    """Return what is wrong with an unknown key: the nearest known one, or else all of
+    them.
+    """
     expected = nearest_key(key, known)
     if not expected:
         expected = "one of " + ":, ".join(sorted(known))
@@ -99,13 +107,19 @@ def unknown_key_message(key: str, known: Set[str]) -> str:
 
 
 def nearest_key(key: str, known: Set[str]) -> str:
-    """Return the known key that is the most similar to a key; "" if none is similar enough."""
-    similar = get_close_matches(key[:MOST_CHARACTERS], sorted(known), n=1, cutoff=SIMILAR)
+    """Return the known key that is the most similar to a key; "" if none is similar
+    enough.
+    """
+    similar = get_close_matches(
+        key[:MOST_CHARACTERS], sorted(known), n=1, cutoff=SIMILAR
+    )
     return similar[0] if similar else ""
 
 
 def refuse_unknown_keys(node: yaml.Node, known: Set[str]) -> None:
-    """Raise `LineFault` at the first unknown key of a mapping; other nodes have no keys."""
+    """Raise `LineFault` at the first unknown key of a mapping; other nodes have no
+    keys.
+    """
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     for key_node, _ in pairs:
         key, _ = key_of(key_node)

@@ -1,8 +1,8 @@
 """The keys that Spack knows in a `spack.yaml`, as one table.
 
-The table has the keys of Spack 1.2 (the folder `schema`), and those that Spack 0.16 to 1.1
-accepted. `deprecation` and `backwards_compat` are of newer versions. `key_check` compares
-configurations with it.
+The table has the keys of Spack 1.2 (the folder `schema`), and those that Spack 0.16 to
+1.1 accepted. `deprecation` and `backwards_compat` are of newer versions. `key_check`
+compares configurations with it.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ modules/*/*/* autoload conflict environment filter load prerequisites suffixes t
 modules/*/*/*/environment append_path prepend_path remove_path set unset
 modules/*/*/*/filter exclude_env_vars environment_blacklist
 """
-"""The keys of each mapping, old ones last. A path has `*` for any key, `[]` for an item of a list,
-and `?` at its end where Spack reads over unknown keys. Mappings that are not here have any keys.
+"""The keys of each mapping, old ones last. A path has `*` for any key, `[]` for an item
+of a list, and `?` at its end where Spack reads over unknown keys. Mappings that are not
+here have any keys.
 """
 
 _ANY_KEYS = (
@@ -107,7 +108,9 @@ KEYS_OF_AN_INCLUDE = frozenset(_OF_AN_INCLUDE.split())
 
 @dataclass(slots=True)
 class Place:
-    """A place in a configuration: its keys, None for any keys, and the places below it."""
+    """A place in a configuration: its keys, None for any keys, and the places below
+    it.
+    """
 
     keys: frozenset[str] | None = None
     is_open: bool = False

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """Tests whether a package has a name, and whether a binary's hash has a prefix; default any."""
+    """Tests whether a package has a name, and whether a binary's hash has a prefix;
+    default any.
+    """
 
     is_package: Callable[[str], bool] = lambda name: True
     is_hash: Callable[[str], bool] = lambda prefix: True

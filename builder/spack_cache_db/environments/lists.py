@@ -1,8 +1,10 @@
-"""Expands the lists of a `spack.yaml`, with references to definitions and matrices, into specs.
+"""Expands the lists of a `spack.yaml`, with references to definitions and matrices,
+into specs.
 
-The rules are those of Spack 1.1's `environment/list.py`. `$name` is replaced by the specs of a
-definition, `$%name` and `$^name` by the same with a sign before each. A matrix combines one item
-of each row, without combinations that imply a spec of `exclude`.
+The rules are those of Spack 1.1's `environment/list.py`. `$name` is replaced by the
+specs of a definition, `$%name` and `$^name` by the same with a sign before each. A
+matrix combines one item of each row, without combinations that imply a spec of
+`exclude`.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class Matrix:
     Attributes:
         exclude: specs whose combinations are left out.
         count: the number of combinations before exclusion; never 0.
-        signs: the signs `%` or `^` of references. The last one is put before the first item in
-            every use of the matrix, as in Spack 1.2.
+        signs: the signs `%` or `^` of references. The last one is put before the first
+            item in every use of the matrix, as in Spack 1.2.
     """
 
     rows: tuple[tuple[Item, ...], ...]
@@ -93,7 +95,9 @@ class SpecLists:
         self._read: dict[int, tuple[Item, ...]] = {}
 
     def define(self, name: str, parts: Iterable[yaml.Node]) -> None:
-        """Read all lists of one name, which may refer to earlier names; empty after a fault."""
+        """Read all lists of one name, which may refer to earlier names; empty after a
+        fault.
+        """
         items: list[Item] = []
         try:
             for part in parts:
@@ -105,7 +109,8 @@ class SpecLists:
         self._definitions[name] = tuple(items)
 
     def items(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return the items of a list with references replaced, and matrices not yet combined.
+        """Return the items of a list with references replaced, and matrices not yet
+        combined.
 
         Raises:
             LineFault: it is not a list of specs, has an undefined name, or is too long.
@@ -114,7 +119,9 @@ class SpecLists:
         limit = MOST_REPEATED * self._most
         for item in items_of(node, "specs"):
             if self._count > limit:
-                raise fault_at(item, f"its lists repeat more than {limit:,} specs: write fewer")
+                raise fault_at(
+                    item, f"its lists repeat more than {limit:,} specs: write fewer"
+                )
             more = self._item(item)
             self._count += len(more)
             items += more
@@ -134,7 +141,9 @@ class SpecLists:
         return specs
 
     def _expanded(self, spec: UserSpec) -> UserSpec:
-        """Return a spec with its toolchains, or with the error that they contradict it."""
+        """Return a spec with its toolchains, or with the error that they contradict
+        it.
+        """
         if spec.query is None:
             return spec
         try:
@@ -145,7 +154,9 @@ class SpecLists:
     def _require_few(self, items: Iterable[Item], line: int) -> None:
         count = sum(item.count for item in items)
         if count > self._most:
-            raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
+            raise LineFault(
+                line, f"stands for {count:,} specs, expected at most {self._most:,}"
+            )
 
     def _spec(self, item: UserSpec) -> UserSpec:
         """Return an item with its query or error."""
@@ -191,16 +202,22 @@ class SpecLists:
             raise fault_at(node, "this is not a matrix, expected matrix: and exclude:")
         row_nodes = items_of(entries["matrix"], "rows")
         if len(row_nodes) > MOST_ROWS:
-            message = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
+            message = (
+                f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
+            )
             raise LineFault(line, message)
         for row in row_nodes:
             _refuse_inner_matrix(row)
         rows = tuple(self.items(row) for row in row_nodes)
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
-            message = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
+            message = (
+                f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
+            )
             raise LineFault(line, message)
-        excluded = tuple(UserSpec(text_of(item, "a spec"), line_of(item)) for item in exclude)
+        excluded = tuple(
+            UserSpec(text_of(item, "a spec"), line_of(item)) for item in exclude
+        )
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
             message = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
@@ -212,7 +229,9 @@ class SpecLists:
 
     def _combinations(self, matrix: Matrix) -> list[_Combination]:
         """Return all combinations of one item of each row, in the order of the rows."""
-        combinations: list[_Combination] = [((), UserSpec("", matrix.line, SpecQuery()))]
+        combinations: list[_Combination] = [
+            ((), UserSpec("", matrix.line, SpecQuery()))
+        ]
         for row in matrix.rows:
             items = self._row(row)
             combinations = [
@@ -225,14 +244,17 @@ class SpecLists:
             combinations = [
                 (chosen, spec)
                 for chosen, spec in combinations
-                if spec.query is None or not any(implies(spec.query, query) for query in excluded)
+                if spec.query is None
+                or not any(implies(spec.query, query) for query in excluded)
             ]
         if matrix.signs:
             combinations = [self._signed(chosen, matrix) for chosen, _ in combinations]
         return combinations
 
     def _row(self, items: tuple[Item, ...]) -> list[UserSpec]:
-        """Return the items of a row as specs, and combinations of inner matrices as one each."""
+        """Return the items of a row as specs, and combinations of inner matrices as one
+        each.
+        """
         specs: list[UserSpec] = []
         for item in items:
             if isinstance(item, Matrix):
@@ -276,12 +298,15 @@ def _required(spec: UserSpec) -> SpecQuery:
 
 
 def _refuse_inner_matrix(row: yaml.Node) -> None:
-    """Raise `LineFault` if a row has a matrix, which Spack's `schema/spec_list.py` refuses.
+    """Raise `LineFault` if a row has a matrix, which Spack's `schema/spec_list.py`
+    refuses.
 
     A reference such as `$compilers` to a list with a matrix is allowed.
     """
     for item in items_of(row, "specs"):
-        if isinstance(item, yaml.MappingNode) and "matrix" in entries_of(item, "a spec"):
+        if isinstance(item, yaml.MappingNode) and "matrix" in entries_of(
+            item, "a spec"
+        ):
             problem = "this row of a matrix has a matrix"
             advice = "write the inner one below definitions:, and its name as $name in the row"
             raise fault_at(item, f"{problem}: {advice}")

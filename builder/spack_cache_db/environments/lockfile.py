@@ -1,7 +1,7 @@
 """Reads the nodes of a `spack.lock`, with names as build caches print them.
 
-The formats are those of Spack 1.2's `environment/__init__.py`. Nodes are keyed by the hash of their
-binaries, and in versions 2 and 3 by another hash of their builds.
+The formats are those of Spack 1.2's `environment/__init__.py`. Nodes are keyed by the
+hash of their binaries, and in versions 2 and 3 by another hash of their builds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import Any
 from spack_cache_db.environments.decoding import decoded
 from spack_cache_db.environments.model import Environment, LockedSpec
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, read_node, require_hash
+from spack_cache_db.spack.nodes import (
+    Node,
+    compiler_of,
+    configuration_of,
+    read_node,
+    require_hash,
+)
 
 RUN_TIME = ("link", "run")
 """The types of dependencies that a spec needs to run."""
@@ -23,7 +29,8 @@ VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
 
 _BROKEN = (
-    "is not among its concrete_specs: the lockfile is broken; make it again with 'spack concretize'"
+    "is not among its concrete_specs: the lockfile is broken; "
+    "make it again with 'spack concretize'"
 )
 
 Nodes = Mapping[str, Node]
@@ -41,11 +48,15 @@ def read_lock_file(data: bytes, path: str, max_nodes: int) -> Environment:
 
 
 def read_lock(data: Mapping[str, Any], max_nodes: int) -> Environment:
-    """Return the content of a lockfile; `LineFault` if its version is unknown or it is faulty."""
+    """Return the content of a lockfile; `LineFault` if its version is unknown or it is
+    faulty.
+    """
     version = _mapping(data.get("_meta"), "_meta").get("lockfile-version")
     if not isinstance(version, int) or version not in VERSIONS:
         versions = f"{VERSIONS[0]} to {VERSIONS[-1]}"
-        raise LineFault(0, f"has the lockfile version {version!r}, expected one of {versions}")
+        raise LineFault(
+            0, f"has the lockfile version {version!r}, expected one of {versions}"
+        )
     records: dict[str, Any] = {}
     roots: list[str] = []
     for graph in _graphs(data):
@@ -59,7 +70,9 @@ def read_lock(data: Mapping[str, Any], max_nodes: int) -> Environment:
 def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a graph and its included graphs, recursively."""
     yield data
-    for path, graph in _mapping(data.get("include_concrete", {}), "include_concrete").items():
+    for path, graph in _mapping(
+        data.get("include_concrete", {}), "include_concrete"
+    ).items():
         yield from _graphs(_mapping(graph, f"include_concrete of {path}"))
 
 
@@ -77,7 +90,9 @@ def read_nodes(data: Sequence[Any], max_nodes: int) -> Environment:
 
 def _read(records: Mapping[str, Any], max_nodes: int) -> Nodes:
     if len(records) > max_nodes:
-        raise LineFault(0, f"has {len(records):,} specs, expected at most {max_nodes:,}")
+        raise LineFault(
+            0, f"has {len(records):,} specs, expected at most {max_nodes:,}"
+        )
     nodes: dict[str, Node] = {}
     for key, record in records.items():
         try:
@@ -111,7 +126,9 @@ def _lock(nodes: Nodes, roots: Sequence[str]) -> Environment:
     order = {dag_hash: index for index, dag_hash in enumerate(root_hashes)}
     distinct = {node.hash: node for node in nodes.values()}
     built = [node for node in distinct.values() if node.external is None]
-    built.sort(key=lambda node: (order.get(node.hash, len(order)), node.name, node.hash))
+    built.sort(
+        key=lambda node: (order.get(node.hash, len(order)), node.name, node.hash)
+    )
     specs = tuple(_locked(node, nodes, is_root=node.hash in order) for node in built)
     count = len(distinct) - len(built)
     externals = f"{count:,} externals need" if count > 1 else "one external needs"
@@ -149,5 +166,7 @@ def _locked(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
 
 def _mapping(value: Any, subject: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise LineFault(0, f"{subject} is not an object, expected a spack.lock as Spack writes it")
+        raise LineFault(
+            0, f"{subject} is not an object, expected a spack.lock as Spack writes it"
+        )
     return value

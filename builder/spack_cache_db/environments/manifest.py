@@ -1,8 +1,8 @@
 """Reads the specs of a `spack.yaml`, each with the requirements on its package.
 
 The sections are `specs`, with the groups of Spack 1.2, and, from the includes as well,
-`definitions`, `packages`, `toolchains`, `concretizer` and `mirrors`. The specs of a `packages.yaml`
-are its requirements and externals.
+`definitions`, `packages`, `toolchains`, `concretizer` and `mirrors`. The specs of a
+`packages.yaml` are its requirements and externals.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import NamedTuple
 
 import yaml
 
-from spack_cache_db.bounded_yaml import compose, entries_of, fault_at, is_nothing, items_of, text_of
+from spack_cache_db.bounded_yaml import (
+    compose,
+    entries_of,
+    fault_at,
+    is_nothing,
+    items_of,
+    text_of,
+)
 from spack_cache_db.environments.decoding import TOP_KEYS
 from spack_cache_db.environments.includes import (
     SECTIONS,
@@ -62,7 +69,9 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy import legacy_reading
 
 MOST_PACKAGES = 100_000
-"""Maximum of entries in `packages:` of all groups, each with those of the environment."""
+"""Maximum of entries in `packages:` of all groups, each with those of the
+environment.
+"""
 
 DEFAULT_GROUP = "default"
 """The name of the specs without a group, which a group may repeat."""
@@ -74,7 +83,9 @@ _OF_GROUPS_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
 def read_manifest(
     text: str, path: str, limits: Limits, surroundings: Surroundings = NOWHERE
 ) -> Environment:
-    """Return the content of a `spack.yaml`; raises `UnreadableEnvironment` with all faults."""
+    """Return the content of a `spack.yaml`; raises `UnreadableEnvironment` with all
+    faults.
+    """
     faults = Faults(path)
     environment = Environment()
     with faults.collected():
@@ -83,21 +94,27 @@ def read_manifest(
         section = next((entries[key] for key in TOP_KEYS if key in entries), None)
         if section is not None:
             beside = _keys_beside(entries)
-            environment = _SpackYaml(section, path, limits, surroundings, faults).specs()
+            environment = _SpackYaml(
+                section, path, limits, surroundings, faults
+            ).specs()
             environment = replace(environment, notes=(*beside, *environment.notes))
         elif top is not None and "packages" in entries and "specs" not in entries:
             environment = _SpackYaml(top, path, limits, surroundings, faults).packages()
         else:
-            raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
+            raise LineFault(
+                1, "has no key spack:, expected a spack.yaml, or one spec on each line"
+            )
     faults.raise_any()
     return environment
 
 
 def _keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
-    """Return a note on other keys beside `spack:`, which have anchors, or are of other tools.
+    """Return a note on other keys beside `spack:`, which have anchors, or are of other
+    tools.
 
     Raises:
-        LineFault: one is like a section of Spack's, whose requirements would be skipped.
+        LineFault: one is like a section of Spack's, whose requirements would be
+            skipped.
     """
     others = sorted(entries.keys() - set(TOP_KEYS))
     for key in others:
@@ -111,7 +128,9 @@ def _keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
 
 
 class _SpecGroup(NamedTuple):
-    """A group of specs: the list, its name, and its own sections, which have precedence."""
+    """A group of specs: the list, its name, and its own sections, which have
+    precedence.
+    """
 
     node: yaml.Node
     name: str = ""
@@ -130,7 +149,12 @@ class _SpackYaml:
     """Reads one `spack.yaml`."""
 
     def __init__(
-        self, node: yaml.Node, path: str, limits: Limits, surroundings: Surroundings, faults: Faults
+        self,
+        node: yaml.Node,
+        path: str,
+        limits: Limits,
+        surroundings: Surroundings,
+        faults: Faults,
     ) -> None:
         self._section = entries_of(node, "an environment")
         self._path = path
@@ -166,10 +190,15 @@ class _SpackYaml:
         settings = self._settings(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
-            # A sign before a reference changes every use of a matrix, so all lists are read first.
+            # A sign before a reference changes every use of a matrix, so all lists are
+            # read first.
             groups = [(group, lists.items(group.node)) for group in self._groups()]
             for group, items in groups:
-                own = settings if group.override is None else self._settings(group.override)
+                own = (
+                    settings
+                    if group.override is None
+                    else self._settings(group.override)
+                )
                 for spec in lists.specs(items):
                     specs.append(self._completed(spec, own, group.name))
                     if len(specs) > self._limits.specs:
@@ -203,11 +232,16 @@ class _SpackYaml:
         node = self._section.get("include_concrete")
         lockfiles: list[IncludedLockfile] = []
         for item in items_of(node, "paths") if node is not None else ():
-            folder = resolved_path(text_of(item, "a path"), self._path, self._surroundings)
+            folder = resolved_path(
+                text_of(item, "a path"), self._path, self._surroundings
+            )
             lockfiles.append(
                 IncludedLockfile(text_of(item, "a path"), f"{folder}/spack.lock", item)
             )
-        for written, path, node, is_optional in (*lockfiles, *self._configuration.lockfiles):
+        for written, path, node, is_optional in (
+            *lockfiles,
+            *self._configuration.lockfiles,
+        ):
             data = self._surroundings.open(path)
             if not isinstance(data, bytes):
                 self._configuration.missing += [] if is_optional else [written]
@@ -217,7 +251,9 @@ class _SpackYaml:
                     hashes.add(spec.hash)
                     yield spec
                 if len(hashes) > self._limits.nodes:
-                    raise fault_at(node, f"includes more than {self._limits.nodes:,} locked specs")
+                    raise fault_at(
+                        node, f"includes more than {self._limits.nodes:,} locked specs"
+                    )
 
     def _groups(self) -> Iterator[_SpecGroup]:
         """Yield the groups of specs in order; specs between two groups are a group."""
@@ -227,7 +263,9 @@ class _SpackYaml:
         alone: list[yaml.Node] = []
         names: set[str] = set()
         for item in items_of(node, "specs"):
-            entries = entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
+            entries = (
+                entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
+            )
             if not entries.keys() & _OF_GROUPS_ALONE:
                 alone.append(item)
                 continue
@@ -251,7 +289,9 @@ class _SpackYaml:
             self._configuration.faults += unknown.faults
             self._configuration.notes += unknown.notes
         if "specs" in entries and "matrix" in entries:
-            raise fault_at(node, "this group has specs: and matrix:, expected one of them")
+            raise fault_at(
+                node, "this group has specs: and matrix:, expected one of them"
+            )
         if "specs" in entries:
             return _SpecGroup(entries["specs"], name, override)
         if "matrix" not in entries:
@@ -261,7 +301,9 @@ class _SpackYaml:
         return _SpecGroup(_list([matrix], node), name, override)
 
     def _settings(self, override: dict[str, yaml.Node] | None) -> _Settings:
-        """Return the sections `packages`, `concretizer` and `mirrors`; a group's own come first."""
+        """Return the sections `packages`, `concretizer` and `mirrors`; a group's own
+        come first.
+        """
         sections = dict(self._configuration.sections)
         for name in (override or {}).keys() & set(SECTIONS):
             own = (override or {})[name]
@@ -281,7 +323,9 @@ class _SpackYaml:
     def _packages(self, node: yaml.Node) -> PackagesSection:
         self._package_count += len(node.value)
         if self._package_count > MOST_PACKAGES:
-            message = f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
+            message = (
+                f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
+            )
             raise fault_at(node, message)
         return read_packages(node, self._parse)
 
@@ -325,7 +369,9 @@ class _SpackYaml:
         yield from self._include_notes()
         if self._undecided:
             names = ", ".join(dict.fromkeys(self._undecided))
-            yield self._noted(f"definitions: left out, because their when: is unknown: {names}")
+            yield self._noted(
+                f"definitions: left out, because their when: is unknown: {names}"
+            )
         for name, toolchain in self._toolchains.items():
             if isinstance(toolchain, LineFault):
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
@@ -348,12 +394,18 @@ class _SpackYaml:
             ),
         ):
             if paths:
-                count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
+                count = (
+                    "one include is"
+                    if len(paths) == 1
+                    else f"{len(paths):,} includes are"
+                )
                 unknown = f"their requirements are unknown: {', '.join(paths)}"
                 yield self._noted(f"{count} {reason}; {unknown}")
 
     def _noted(self, note: str) -> str:
-        """Return a note on an ignored part; it is a fault if the surroundings are strict."""
+        """Return a note on an ignored part; it is a fault if the surroundings are
+        strict.
+        """
         if self._surroundings.is_strict:
             with self._faults.collected():
                 raise LineFault(0, note)
@@ -362,4 +414,6 @@ class _SpackYaml:
 
 def _list(nodes: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
     """Return a list of nodes at the position of another node."""
-    return yaml.SequenceNode("tag:yaml.org,2002:seq", nodes, node.start_mark, node.end_mark)
+    return yaml.SequenceNode(
+        "tag:yaml.org,2002:seq", nodes, node.start_mark, node.end_mark
+    )

@@ -19,7 +19,9 @@ from spack_cache_db.spack.queries import SpecQuery
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of an environment: specs of a `spack.yaml` or list, nodes, characters of a spec."""
+    """Limits of an environment: specs of a `spack.yaml` or list, nodes, characters of a
+    spec.
+    """
 
     specs: int = 10_000
     nodes: int = 50_000
@@ -37,7 +39,9 @@ SCOPE_FILES = (
 """The files of a configuration folder that are read."""
 
 Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
-"""Returns the bytes of a file, or those of a folder's `SCOPE_FILES` by name; None if missing."""
+"""Returns the bytes of a file, or those of a folder's `SCOPE_FILES` by name; None if
+missing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class Surroundings:
 
     Attributes:
         open: opens included files.
-        names: `platform`, `os`, `target` and others for conditions; None or missing is unknown.
+        names: `platform`, `os`, `target` and others for conditions; None or missing is
+            unknown.
         env: environment variables for conditions, None if they are unknown.
         variables: the values of variables in paths, such as `HOME` and `spack`.
         is_strict: missing includes are faults.
@@ -97,7 +102,8 @@ class UserSpec:
 
 @dataclass(frozen=True, slots=True)
 class LockedSpec:
-    """A node of a lockfile's graph: `needs` are the hashes of the nodes that it links or runs.
+    """A node of a lockfile's graph: `needs` are the hashes of the nodes that it links
+    or runs.
 
     `externals` are the names and versions of the externals that it links or runs.
     """
@@ -115,8 +121,8 @@ class Environment:
 
     Attributes:
         notes: the parts that were ignored, and why.
-        locked: the nodes of a lockfile, or of included lockfiles: the roots of each in its order,
-            then the other nodes by name; without externals.
+        locked: the nodes of a lockfile, or of included lockfiles: the roots of each in
+            its order, then the other nodes by name; without externals.
         others: the lines of a list that are not specs.
     """
 
@@ -144,7 +150,9 @@ class Faults:
         try:
             yield
         except LineFault as fault:
-            self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
+            self._found.append(
+                Fault(fault.path or self._path, fault.line, fault.message)
+            )
 
     def add(self, faults: Iterable[LineFault]) -> None:
         """Add faults that may follow from others: those at lines that have none yet."""

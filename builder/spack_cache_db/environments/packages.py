@@ -1,12 +1,15 @@
 """Reads the sections `packages:` and `toolchains:` of a `spack.yaml`.
 
-The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`). `prefer` is
-strong: Spack builds a package rather than reuse a binary that violates it. Weak preferences
+The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`).
+`prefer` is
+strong: Spack builds a package rather than reuse a binary that violates it. Weak
+    preferences
 (`version`, `target`, `compiler`, `variants`, `providers`) exclude no existing binary.
 `query/records.py` tests binaries.
 
-A toolchain is a name for compilers in specs, such as `%clang_gfortran` (`spec_parser.py`, and the
-page "Toolchains" of Spack's documentation). A spec of it applies if its `when:` holds.
+A toolchain is a name for compilers in specs, such as `%clang_gfortran`
+(`spec_parser.py`, and the page "Toolchains" of Spack's documentation). A spec of it
+applies if its `when:` holds.
 """
 
 from __future__ import annotations
@@ -27,10 +30,20 @@ from spack_cache_db.bounded_yaml import (
     quoting_advice,
     text_of,
 )
-from spack_cache_db.environments.externals import external_meets, read_externals, spec_at
+from spack_cache_db.environments.externals import (
+    external_meets,
+    read_externals,
+    spec_at,
+)
 from spack_cache_db.environments.model import UserSpec
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
-from spack_cache_db.environments.rules import ALL, NO_RULES, PackageRules, Requirement, ways
+from spack_cache_db.environments.rules import (
+    ALL,
+    NO_RULES,
+    PackageRules,
+    Requirement,
+    ways,
+)
 from spack_cache_db.spack.facts import PROVIDERS
 from spack_cache_db.spack.parser import Parser, parse_query
 from spack_cache_db.spack.printing import spec_text
@@ -42,7 +55,11 @@ _NAME = re.compile(r"[\w-]+")
 _TRUE = ("true", "yes", "on")
 _FALSE = ("false", "no", "off")
 _GROUPS = ("spec", "one_of", "any_of")
-_KINDS = {"require": "a requirement", "conflict": "a conflict", "prefer": "a preference"}
+_KINDS = {
+    "require": "a requirement",
+    "conflict": "a conflict",
+    "prefer": "a preference",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +73,18 @@ class PackagesSection:
     providers: Mapping[str, Set[str]] = field(default_factory=dict)
 
     def external_of(self, query: SpecQuery) -> tuple[str, bool]:
-        """Return the external that satisfies a spec, or "", and whether Spack may build it.
+        """Return the external that satisfies a spec, or "", and whether Spack may build
+        it.
 
         Parts that an external leaves open, such as variants, satisfy any constraint.
         """
         name = query.name or ""
-        # Spack 1.1's `is_spec_buildable`: a package's own entry decides; else `all`, unless a
-        # virtual package that it provides differs.
+        # Spack 1.1's `is_spec_buildable`: a package's own entry decides; else `all`,
+        # unless a virtual package that it provides differs.
         usual = self.buildable.get(ALL, True)
-        provided = (virtual for virtual, packages in self.providers.items() if name in packages)
+        provided = (
+            virtual for virtual, packages in self.providers.items() if name in packages
+        )
         if any(self.buildable.get(virtual, usual) != usual for virtual in provided):
             usual = not usual
         is_buildable = self.buildable.get(name, usual)
@@ -74,19 +94,26 @@ class PackagesSection:
         return "", is_buildable
 
     def as_specs(self) -> Iterator[UserSpec]:
-        """Yield each way to meet the requirements on a package, and each external, as a spec.
+        """Yield each way to meet the requirements on a package, and each external, as a
+        spec.
 
         Requirements of `all` are not specs: they apply to every package.
         """
         for package, requirements in self.rules.required.items():
             if package == ALL:
                 continue
-            start = UserSpec(package, requirements[0].line if requirements else 0, group="require")
+            start = UserSpec(
+                package, requirements[0].line if requirements else 0, group="require"
+            )
             queries = ways(SpecQuery(name=package, text=package), self.rules)
             for query in queries:
-                yield replace(start, text=spec_text(query), query=query, rules=self.rules)
+                yield replace(
+                    start, text=spec_text(query), query=query, rules=self.rules
+                )
             if not queries:
-                yield replace(start, error="its requirements in packages: contradict each other")
+                yield replace(
+                    start, error="its requirements in packages: contradict each other"
+                )
         for external in chain.from_iterable(self.externals.values()):
             query = external.query
             yield UserSpec(query.text, 0, query, group="externals")
@@ -103,7 +130,9 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
     providers = dict(PROVIDERS)
     for package, section in entries_of(node, "packages").items():
         all_entries = entries_of(section, "the entry of the package")
-        entries = {key: value for key, value in all_entries.items() if not is_nothing(value)}
+        entries = {
+            key: value for key, value in all_entries.items() if not is_nothing(value)
+        }
         weakly_preferred |= entries.keys() & set(PREFERENCES)
         if "externals" in entries:
             externals[package] = entries["externals"]
@@ -126,7 +155,9 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
             items = items_of(entries["prefer"], "preferences")
             preferred[package] = tuple(_requirements(items, parse, "prefer"))
         if "providers" in entries:
-            for virtual, specs in entries_of(entries["providers"], "virtual packages").items():
+            for virtual, specs in entries_of(
+                entries["providers"], "virtual packages"
+            ).items():
                 texts = (text_of(item, "a spec") for item in items_of(specs, "specs"))
                 names = frozenset(name[0] for name in map(_NAME.match, texts) if name)
                 providers[virtual] = providers.get(virtual, frozenset()) | names
@@ -135,7 +166,9 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
     if keys:
         notes = (f"packages: {keys}: preferences exclude no binary and are ignored",)
     rules = PackageRules(required, conflicts, preferred)
-    return PackagesSection(rules, read_externals(externals, parse), buildable, notes, providers)
+    return PackagesSection(
+        rules, read_externals(externals, parse), buildable, notes, providers
+    )
 
 
 def _requirements(
@@ -160,9 +193,15 @@ def _requirements(
         entries = entries_of(item, kind)
         group = next((name for name in groups if name in entries), None)
         if group is None:
-            advice = "" if entries.keys() & {"message", "when"} else quoting_advice(item)
-            raise fault_at(item, advice or f"expected {kind} with the key {' or '.join(groups)}")
-        specs = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
+            advice = (
+                "" if entries.keys() & {"message", "when"} else quoting_advice(item)
+            )
+            raise fault_at(
+                item, advice or f"expected {kind} with the key {' or '.join(groups)}"
+            )
+        specs = (
+            [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
+        )
         yield Requirement(
             tuple(spec_at(spec, parse) for spec in specs),
             line_of(item),

@@ -1,7 +1,7 @@
 """Reads an environment in any format, which is recognized by its content.
 
-The kind of a YAML or JSON document is decided by its keys (`documents.kind_of`). Any other
-text is a list of specs, or the output of a terminal (`pasted.text`).
+The kind of a YAML or JSON document is decided by its keys (`documents.kind_of`). Any
+other text is a list of specs, or the output of a terminal (`pasted.text`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ from spack_cache_db.environments.documents import (
 )
 from spack_cache_db.environments.joined_files import joined_files, opened
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
-from spack_cache_db.environments.model import NOWHERE, Environment, Faults, Limits, Surroundings
+from spack_cache_db.environments.model import (
+    NOWHERE,
+    Environment,
+    Faults,
+    Limits,
+    Surroundings,
+)
 from spack_cache_db.environments.pasted.text import read_text
 from spack_cache_db.environments.user_specs import legacy_notes, read_user_spec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import Parser, parse_query
 
 MAX_BYTES = 2**26
-"""Maximum size of an environment; a lockfile of a thousand specs has two million bytes."""
+"""Maximum size of an environment; a lockfile of a thousand specs has two million
+bytes.
+"""
 
 LIMITS = Limits()
 
@@ -40,7 +48,10 @@ _SIGNED = "-----BEGIN PGP SIGNED MESSAGE-----"
 
 
 def read_environment(
-    data: bytes, path: str, limits: Limits = LIMITS, surroundings: Surroundings = NOWHERE
+    data: bytes,
+    path: str,
+    limits: Limits = LIMITS,
+    surroundings: Surroundings = NOWHERE,
 ) -> Environment:
     """Return the content of an environment.
 
@@ -59,7 +70,8 @@ def read_environment(
         if len(data) > MAX_BYTES:
             raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
         text = decoded(data)
-        # Of several files in one text, the first is the environment, which may name the others.
+        # Of several files in one text, the first is the environment, which may name the
+        # others.
         files = joined_files(text, path)
         if files:
             path = next(iter(files))
@@ -82,10 +94,14 @@ def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> Environment
     return Environment(specs, tuple(legacy_notes(specs)))
 
 
-def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
+def _read(
+    text: str, path: str, limits: Limits, surroundings: Surroundings
+) -> Environment:
     """Return the content of one document or text."""
     if text.startswith(_SIGNED):
-        raise LineFault(1, f"is a signed file of a build cache (spec.json.sig), {EXPECTED}")
+        raise LineFault(
+            1, f"is a signed file of a build cache (spec.json.sig), {EXPECTED}"
+        )
     text = unwrapped(text)
     mapping = yaml_mapping(text)
     if mapping is not None:
@@ -100,9 +116,15 @@ def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> E
 
 
 def _read_yaml(
-    mapping: YamlMapping, text: str, path: str, limits: Limits, surroundings: Surroundings
+    mapping: YamlMapping,
+    text: str,
+    path: str,
+    limits: Limits,
+    surroundings: Surroundings,
 ) -> Environment:
-    """Return the content of a YAML mapping, or a JSON object that has the keys of one."""
+    """Return the content of a YAML mapping, or a JSON object that has the keys of
+    one.
+    """
     kind = kind_of(mapping.keys)
     if kind is Kind.SPEC_FILE:
         nodes = nodes_of(mapping.content())
@@ -120,11 +142,13 @@ def _read_yaml(
     return read_manifest(text, path, limits, surroundings)
 
 
-def _read_json(text: str, limits: Limits, surroundings: Surroundings) -> Environment | None:
+def _read_json(
+    text: str, limits: Limits, surroundings: Surroundings
+) -> Environment | None:
     """Return the content of the JSON documents in a text; None if it has none.
 
-    They may be below the prompt of a shell, between fences of Markdown, or in a row. Specs in
-    the other lines count as well.
+    They may be below the prompt of a shell, between fences of Markdown, or in a row.
+    Specs in the other lines count as well.
     """
     documents = json_documents(text)
     if not documents:
@@ -141,7 +165,9 @@ def _read_json(text: str, limits: Limits, surroundings: Surroundings) -> Environ
         elif kind is Kind.LOCKFILE:
             locks.append(value)
         else:
-            raise LineFault(document.line, f"{refusal_of(kind, keys, value)}, {EXPECTED}")
+            raise LineFault(
+                document.line, f"{refusal_of(kind, keys, value)}, {EXPECTED}"
+            )
     if len(locks) > 1 or (locks and nodes):
         raise LineFault(documents[1].line, "has several lockfiles, expected one")
     locked = read_lock(locks[0], limits.nodes) if locks else _read_nodes(nodes, limits)

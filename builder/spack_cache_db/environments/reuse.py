@@ -1,8 +1,10 @@
-"""Reads the settings of a `spack.yaml` for reuse: `concretizer:`, and the filters of `mirrors:`.
+"""Reads the settings of a `spack.yaml` for reuse: `concretizer:`, and the filters of
+`mirrors:`.
 
 The forms of `concretizer: reuse:` are those of Spack 1.2 (`schema/concretizer.py`,
-`solver/reuse.py`): `true`, `false`, `dependencies`, or a mapping with `roots`, `include`, `exclude`
-and `from`. A source of `from` that has `include` or `exclude` of its own replaces the common ones.
+`solver/reuse.py`): `true`, `false`, `dependencies`, or a mapping with `roots`,
+`include`, `exclude` and `from`. A source of `from` that has `include` or `exclude` of
+its own replaces the common ones.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_of, text_of
+from spack_cache_db.bounded_yaml import (
+    entries_of,
+    fault_at,
+    is_nothing,
+    items_of,
+    text_of,
+)
 from spack_cache_db.environments.externals import spec_at
 from spack_cache_db.environments.includes import resolved_path
 from spack_cache_db.environments.lockfile import read_lock_file
@@ -34,7 +42,9 @@ from spack_cache_db.spack.queries import SpecQuery
 TRUE = frozenset(("true", "yes", "on"))
 FALSE = frozenset(("false", "no", "off"))
 SOURCES: tuple[SourceKind, ...] = ("local", "buildcache", "environment", "external")
-_REUSE_FORMS = "true, false, dependencies, or a mapping with roots, include, exclude and from"
+_REUSE_FORMS = (
+    "true, false, dependencies, or a mapping with roots, include, exclude and from"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,8 @@ class ReuseReader:
     """Reads the settings of one environment.
 
     Attributes:
-        path: the path of the environment, from which paths of other environments are resolved.
+        path: the path of the environment, from which paths of other environments are
+            resolved.
         parse: reads specs, with the environment's toolchains.
         max_nodes: the limit of nodes of a lockfile.
     """
@@ -92,7 +103,9 @@ class ReuseReader:
         mirrors: tuple[MirrorFilter, ...] = ()
         if "mirrors" in sections:
             mirrors = tuple(self._mirrors(sections["mirrors"]))
-        rules = replace(reuse, allowed_to_mix=allowed_to_mix, mirrors=mirrors, externals=externals)
+        rules = replace(
+            reuse, allowed_to_mix=allowed_to_mix, mirrors=mirrors, externals=externals
+        )
         return ReadRules(rules, notes)
 
     def _reuse(self, node: yaml.Node) -> ReuseRules:
@@ -108,15 +121,20 @@ class ReuseReader:
             return ReuseRules((ReuseSource("external"),), setting="reuse: false")
         if word == "dependencies":
             return ReuseRules(reuses_roots=False, setting="reuse: dependencies")
-        raise fault_at(node, f"{word[:40]!r} is not a value of reuse:, expected {_REUSE_FORMS}")
+        raise fault_at(
+            node, f"{word[:40]!r} is not a value of reuse:, expected {_REUSE_FORMS}"
+        )
 
     def _selected(self, node: yaml.Node) -> ReuseRules:
         """Return the sources of a mapping `reuse:`."""
         entries = entries_of(node, _REUSE_FORMS)
         common = self._filter(entries, "include", "exclude", EVERY_SPEC)
-        roots = text_of(entries["roots"], "true or false") if "roots" in entries else "true"
+        roots = (
+            text_of(entries["roots"], "true or false") if "roots" in entries else "true"
+        )
         reuses_roots = roots.lower() in TRUE
-        # Without `from`, the common filter selects from installed specs and build caches.
+        # Without `from`, the common filter selects from installed specs and build
+        # caches.
         if "from" in entries:
             items = items_of(entries["from"], "sources")
             sources = tuple(self._source(item, common) for item in items)
@@ -138,7 +156,9 @@ class ReuseReader:
         name = text_of(entries["type"], "a type")
         kind = next((source for source in SOURCES if source == name), None)
         if kind is None:
-            raise fault_at(entries["type"], f"{name[:40]!r}: expected one of {', '.join(SOURCES)}")
+            raise fault_at(
+                entries["type"], f"{name[:40]!r}: expected one of {', '.join(SOURCES)}"
+            )
         selected = self._filter(entries, "include", "exclude", common)
         hashes = None
         if kind == "environment" and "path" in entries:
@@ -149,7 +169,9 @@ class ReuseReader:
         return ReuseSource(kind, selected, hashes)
 
     def _locked(self, written: str) -> frozenset[str] | None:
-        """Return the hashes in the lockfile of an environment; None if it cannot be opened."""
+        """Return the hashes in the lockfile of an environment; None if it cannot be
+        opened.
+        """
         folder = resolved_path(written, self.path, self.surroundings)
         path = posixpath.join(folder, "spack.lock")
         data = self.surroundings.open(path)
@@ -159,11 +181,19 @@ class ReuseReader:
         return frozenset(spec.hash for spec in locked)
 
     def _filter(
-        self, entries: Mapping[str, yaml.Node], include: str, exclude: str, common: SpecFilter
+        self,
+        entries: Mapping[str, yaml.Node],
+        include: str,
+        exclude: str,
+        common: SpecFilter,
     ) -> SpecFilter:
         """Return the filter of two keys; a missing key has the value of `common`."""
-        included = self._specs(entries[include]) if include in entries else common.include
-        excluded = self._specs(entries[exclude]) if exclude in entries else common.exclude
+        included = (
+            self._specs(entries[include]) if include in entries else common.include
+        )
+        excluded = (
+            self._specs(entries[exclude]) if exclude in entries else common.exclude
+        )
         return SpecFilter(included, excluded)
 
     def _specs(self, node: yaml.Node) -> tuple[SpecQuery, ...]:
@@ -181,7 +211,9 @@ class ReuseReader:
                 entries = entries | entries_of(fetch, "a mirror")
             elif fetch is not None:
                 entries = entries | {"url": fetch}
-            selected = self._filter(entries, "include_binary", "exclude_binary", EVERY_SPEC)
+            selected = self._filter(
+                entries, "include_binary", "exclude_binary", EVERY_SPEC
+            )
             url = text_of(entries["url"], "a URL") if "url" in entries else ""
             if selected:
                 yield MirrorFilter(name, url, selected)
@@ -190,13 +222,19 @@ class ReuseReader:
 def _allowed_to_mix(node: yaml.Node) -> frozenset[str] | None:
     """Return the packages that may use another compiler; None for all packages."""
     if isinstance(node, yaml.SequenceNode):
-        return frozenset(text_of(item, "a package") for item in items_of(node, "packages"))
+        return frozenset(
+            text_of(item, "a package") for item in items_of(node, "packages")
+        )
     word = text_of(node, "true, false or a list of packages").lower()
     return None if word in TRUE or is_nothing(node) else frozenset()
 
 
 def _notes_on(sources: Iterable[ReuseSource]) -> tuple[str, ...]:
     """Return a note if the lockfile of an environment cannot be read."""
-    if all(source.kind != "environment" or source.hashes is not None for source in sources):
+    if all(
+        source.kind != "environment" or source.hashes is not None for source in sources
+    ):
         return ()
-    return ("concretizer: reuse: from: the spack.lock of an environment cannot be opened",)
+    return (
+        "concretizer: reuse: from: the spack.lock of an environment cannot be opened",
+    )

@@ -1,7 +1,8 @@
 """The settings of a `spack.yaml` for the reuse of binaries, as records.
 
-The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`, `mirrors/mirror.py`).
-`environments.concretizer` reads them; `query.reuse` applies them to a database.
+The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`,
+`mirrors/mirror.py`). `environments.concretizer` reads them; `query.reuse` applies them
+to a database.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ SourceKind = Literal["local", "buildcache", "environment", "external"]
 
 @dataclass(frozen=True, slots=True)
 class SpecFilter:
-    """Selects specs: those that satisfy one of `include`, if it has any, and none of `exclude`."""
+    """Selects specs: those that satisfy one of `include`, if it has any, and none of
+    `exclude`.
+    """
 
     include: tuple[SpecQuery, ...] = ()
     exclude: tuple[SpecQuery, ...] = ()
@@ -32,10 +35,12 @@ EVERY_SPEC = SpecFilter()
 
 @dataclass(frozen=True, slots=True)
 class ReuseSource:
-    """A place from which Spack's solver takes specs, and those that it takes from there.
+    """A place from which Spack's solver takes specs, and those that it takes from
+    there.
 
     Attributes:
-        kind: installed specs, build caches, the lockfile of an environment, or externals.
+        kind: installed specs, build caches, the lockfile of an environment, or
+            externals.
         filter: the specs that are taken.
         hashes: the hashes of an environment's lockfile; None if it cannot be read.
     """
@@ -78,7 +83,8 @@ class ReuseRules:
     """The settings of an environment for reuse.
 
     Attributes:
-        sources: the sources of `concretizer: reuse:`; only externals for `reuse: false`.
+        sources: the sources of `concretizer: reuse:`; only externals for
+            `reuse: false`.
         reuses_roots: whether the specs of the environment themselves are reused.
         allowed_to_mix: the packages that may have another compiler than the rest of an
             installation (`compiler_mixing`); None for all.

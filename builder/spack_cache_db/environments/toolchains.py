@@ -18,7 +18,9 @@ from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST_TOOLCHAIN = 1_000
-"""Maximum length of a toolchain as a spec, which is added to each spec that names it."""
+"""Maximum length of a toolchain as a spec, which is added to each spec that names
+it.
+"""
 
 
 Toolchains = Mapping[str, SpecQuery | LineFault]
@@ -77,13 +79,16 @@ def parser_with(parse: Parser, toolchains: Toolchains) -> Parser:
         try:
             return expanded(parse(text), toolchains)
         except UnsatisfiableSpec as error:
-            raise QuerySyntaxError(text, 0, "a toolchain that fits", str(error)) from None
+            raise QuerySyntaxError(
+                text, 0, "a toolchain that fits", str(error)
+            ) from None
 
     return parse_expanded if toolchains else parse
 
 
 def expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
-    """Return a query with toolchains in place of their names (Spack 1.2, `expand_toolchains`).
+    """Return a query with toolchains in place of their names (Spack 1.2,
+    `expand_toolchains`).
 
     Edges of a toolchain behind `%%` are propagated.
 
@@ -101,10 +106,18 @@ def _expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
         if toolchain is None:
             edges.append(replace(edge, node=_expanded(edge.node, toolchains)))
         elif isinstance(toolchain, LineFault):
-            raise UnsatisfiableSpec(f"the toolchain {edge.node.name} cannot be read: {toolchain}")
-        else:
-            propagated = (replace(other, propagate=True) for other in toolchain.dependencies)
-            toolchain_queries.append(
-                replace(toolchain, dependencies=tuple(propagated)) if edge.propagate else toolchain
+            raise UnsatisfiableSpec(
+                f"the toolchain {edge.node.name} cannot be read: {toolchain}"
             )
-    return reduce(constrained, toolchain_queries, replace(query, dependencies=tuple(edges)))
+        else:
+            propagated = (
+                replace(other, propagate=True) for other in toolchain.dependencies
+            )
+            toolchain_queries.append(
+                replace(toolchain, dependencies=tuple(propagated))
+                if edge.propagate
+                else toolchain
+            )
+    return reduce(
+        constrained, toolchain_queries, replace(query, dependencies=tuple(edges))
+    )

@@ -31,7 +31,9 @@ def read_spec(
 
 
 def read_user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
-    """Return the spec of a line with its older reading, or with its error if it is not one."""
+    """Return the spec of a line with its older reading, or with its error if it is not
+    one.
+    """
     spec = read_spec(text, line, limits.length, parse)
     legacy = legacy_reading(spec.query) if spec.query is not None else None
     return replace(spec, text=text, legacy=legacy)
@@ -49,7 +51,11 @@ def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:
     """Yield a note if Spack before 1.0 reads some of the specs differently."""
     legacy = [spec for spec in specs if spec.legacy]
     if legacy:
-        many = f"{len(legacy):,} specs constrain" if len(legacy) > 1 else "one spec constrains"
+        many = (
+            f"{len(legacy):,} specs constrain"
+            if len(legacy) > 1
+            else "one spec constrains"
+        )
         yield (
             f"{many} a compiler where Spack before 1.0 constrains the package, such as"
             f" {legacy[0].text!r}: choose Spack 0.23 (--spack 0.23), or rewrite them with"

@@ -1,4 +1,6 @@
-"""Everything that reads a published file, and the rows of its answers as JSON and CSV."""
+"""Everything that reads a published file, and the rows of its answers as JSON and
+CSV.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from html import escape
 from typing import Any, NamedTuple, TypeVar
 
 WORDS = ("variants", "releases", "stacks", "modules")
-"""Columns whose lists are separated by blanks in CSV; texts in other lists may contain blanks."""
+"""Columns whose lists are separated by blanks in CSV; texts in other lists may contain
+blanks.
+"""
 
 MOST_SHOWN = 50
 """Number of rows that a notebook shows."""
@@ -17,14 +21,18 @@ T = TypeVar("T")
 
 
 class Rows(NamedTuple):
-    """The rows of an answer: records of plain values, and their keys, which become columns."""
+    """The rows of an answer: records of plain values, and their keys, which become
+    columns.
+    """
 
     columns: Sequence[str]
     records: Iterable[Mapping[str, Any]]
 
 
 class NotebookTable:
-    """A result that notebooks show as a table of its `rows` (IPython docs: "Rich display")."""
+    """A result that notebooks show as a table of its `rows` (IPython docs: "Rich
+    display").
+    """
 
     __slots__ = ()
 
@@ -43,7 +51,9 @@ class NotebookTable:
             table.append([f"<td>{text}</td>" for text in texts])
         lines = "".join(f"<tr>{''.join(cells)}</tr>" for cells in table)
         more = len(records) - MOST_SHOWN
-        return f"<table>{lines}</table>" + (f"<p>and {more:,} more</p>" if more > 0 else "")
+        return f"<table>{lines}</table>" + (
+            f"<p>and {more:,} more</p>" if more > 0 else ""
+        )
 
 
 def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
@@ -62,7 +72,9 @@ def json_text(value: Any) -> str:
 
 
 def csv_text(rows: Rows) -> str:
-    """Return rows as CSV; None and missing values are empty cells, a list is one cell."""
+    """Return rows as CSV; None and missing values are empty cells, a list is one
+    cell.
+    """
     # Imported when needed: most commands and all shell completions print no CSV.
     import csv
     import io

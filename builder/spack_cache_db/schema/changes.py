@@ -12,7 +12,9 @@ CHANGES = {
     (False, True, True): "rebuilt",
     (True, True, True): "rebuilt",
 }
-"""The change of a configuration, by whether hashes of it were kept, added and removed."""
+"""The change of a configuration, by whether hashes of it were kept, added and
+removed.
+"""
 
 CHANGE_WORDS = (*dict.fromkeys(CHANGES.values()),)
 """The words for a changed configuration, in the order in which reports list them."""
@@ -23,7 +25,11 @@ CHANGE_COLUMNS = f"""\
   packages.name AS package,
 {BUILD_COLUMNS}"""
 
-_COUNTS_OF_CHANGES = ("listed.spec_count - listed.added", "listed.added", "listed.removed")
+_COUNTS_OF_CHANGES = (
+    "listed.spec_count - listed.added",
+    "listed.added",
+    "listed.removed",
+)
 CHANGE = "\n".join(
     "    WHEN "
     + " AND ".join(

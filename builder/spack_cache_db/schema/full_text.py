@@ -8,13 +8,15 @@ from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
 
 TOKENIZER = "unicode61 categories 'L* M* N* P* S* C*'"
-"""Words are separated by blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static` (SQLite FTS5
-docs, 4.3.1). A quoted text without blanks is therefore one word, which an index without positions
-can search (4.6)."""
+"""Words are separated by blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`
+(SQLite FTS5 docs, 4.3.1). A quoted text without blanks is therefore one word, which an
+index without positions can search (4.6).
+"""
 
 
 class FullText(NamedTuple):
-    """A contentless FTS5 table with the column `tokens`, without the positions of words.
+    """A contentless FTS5 table with the column `tokens`, without the positions of
+    words.
 
     Attributes:
         content: the indexed table; the rowid is its `id`.

@@ -1,4 +1,6 @@
-"""How a file of ours is recognized: its application id, version and checksum of statements."""
+"""How a file of ours is recognized: its application id, version and checksum of
+statements.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,19 @@ APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a database: the bytes of "SPDB"."""
 
 SCHEMA_VERSION = 22
-"""`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
+"""`PRAGMA user_version`; raised by one whenever a public table, column or view
+changes.
+"""
 
 STATEMENTS_SHA256 = "2b249d19515d948eaf844c0da933b4e0d769b5a1518ceeee79047fce4e3a0c87"
-"""The checksum (`statements_sha256`) of a database of this schema version. After a change of the
-schema, the next build fails and names the new value."""
+"""The checksum (`statements_sha256`) of a database of this schema version. After a
+change of the schema, the next build fails and names the new value.
+"""
 
 PATHS, LEFT_OUT = "paths", "left out"
-"""The row of `origin` in a database that was built without the paths of installed specs."""
+"""The row of `origin` in a database that was built without the paths of installed
+specs.
+"""
 
 AS_OF = "as_of"
 """The name of the row of `origin` with the newest date of a source."""
@@ -37,20 +44,25 @@ COUNTED = {
     "problems": "problems",
     "known_packages": "known_packages",
 }
-"""The counts of a database, as SQL; the website counts the same by the same names. Specs that no
-release lists, and binaries that the mirror has lost, are not counted. An installation lists its
-externals, which count as it does."""
+"""The counts of a database, as SQL; the website counts the same by the same names.
+Specs that no release lists, and binaries that the mirror has lost, are not counted. An
+installation lists its externals, which count as it does.
+"""
 
 PAGE_SIZE = 4096
-"""Bytes in a page of the file: fixed, because the same input must give the same bytes."""
+"""Bytes in a page of the file: fixed, because the same input must give the same
+bytes.
+"""
 
 
 def statements_sha256(statements: Iterable[tuple[str, str]]) -> str:
     """Return a checksum of a database's schema.
 
     Args:
-        statements: the columns `name` and `sql` of `sqlite_master`; names that are not in `NAMES`
-            are ignored.
+        statements: the columns `name` and `sql` of `sqlite_master`; names that are not
+            in `NAMES` are ignored.
     """
-    sorted_statements = sorted(statement for statement in statements if statement[0] in NAMES)
+    sorted_statements = sorted(
+        statement for statement in statements if statement[0] in NAMES
+    )
     return hashlib.sha256(repr(sorted_statements).encode()).hexdigest()

@@ -1,11 +1,13 @@
-"""The databases of older schema versions, each as views that give it the tables of today.
+"""The databases of older schema versions, each as views that give it the tables of
+today.
 
-A build replaces its output, so no database is changed in place: `build OLD.db -o NEW.db` reads
-the old one. `database_file.open_source` compares the statements of its tables with the checksums
-in `FORMS`, and creates TEMP views that hide the tables under the names of today.
+A build replaces its output, so no database is changed in place:
+`build OLD.db -o NEW.db` reads the old one. `database_file.open_source` compares the
+statements of its tables with the checksums in `FORMS`, and creates TEMP views that hide
+the tables under the names of today.
 
-After a change of the schema, add the old version to `FORMS` with views for the tables in `READ`
-that have changed, and its database in `tests/data/old_databases/`.
+After a change of the schema, add the old version to `FORMS` with views for the tables
+in `READ` that have changed, and its database in `tests/data/old_databases/`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ READ = (
 MAX_PACKAGES = 2**28
 """Bytes of package data that one row may unpack to."""
 
-# A snapshot is a copy if each of its mirrors is one of the release that it is named for: with the
-# same stack and URL; without a URL, with the same path. A dated release of the public cache is a
-# mirror of its own, with its own URL. A copy has no pages.
+# A snapshot is a copy if each of its mirrors is one of the release that it is named
+# for: with the same stack and URL; without a URL, with the same path. A dated release
+# of the public cache is a mirror of its own, with its own URL. A copy has no pages.
 _RELEASES = """
 SELECT id, name, kind, date, position, previous, package_count, spec_count,
   kind = 'snapshot'
@@ -119,7 +121,8 @@ SELECT id, source, page, mirror, code, message, hash, value
 FROM main.problems WHERE code <> 'unknown_key'
 """
 
-# An index of database 5 does not say which records are binaries (Spack 0.16 `database.py`).
+# An index of database 5 does not say which records are binaries (Spack 0.16
+# `database.py`).
 _RECORDS_15 = """
 SELECT spec, mirror, node,
   coalesce(
@@ -140,7 +143,10 @@ _VIEWS_21 = {
     "nodes": _NODES,
 }
 _BEFORE_MODULES = {**_VIEWS_21, "modules": _NO_MODULES}
-_BEFORE_NAMES = {**_BEFORE_MODULES, "mirrors": _MIRRORS.replace("is_named", "0 AS is_named")}
+_BEFORE_NAMES = {
+    **_BEFORE_MODULES,
+    "mirrors": _MIRRORS.replace("is_named", "0 AS is_named"),
+}
 _FIRST_21 = {**_BEFORE_NAMES, "compilers": _COMPILERS}
 _VIEWS_20 = {**_FIRST_21, "records": _RECORDS}
 _VIEWS_18 = {
@@ -179,7 +185,8 @@ def tables_sha256(statements: Iterable[tuple[str, str]]) -> str:
     """Return a checksum of the tables in `READ`.
 
     Args:
-        statements: the columns `name` and `sql` of `sqlite_master`; other names are ignored.
+        statements: the columns `name` and `sql` of `sqlite_master`; other names are
+            ignored.
     """
     read = sorted(statement for statement in statements if statement[0] in READ)
     return hashlib.sha256(repr(read).encode()).hexdigest()
@@ -203,7 +210,9 @@ def without_checksums(data: bytes) -> bytes:
     import zstandard
 
     try:
-        text = zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_PACKAGES)
+        text = zstandard.ZstdDecompressor().decompress(
+            data, max_output_size=MAX_PACKAGES
+        )
         packages = json.loads(text)
         for package in packages:
             versions = package["versions"]

@@ -1,7 +1,7 @@
 """The statements that find values of a type that no build writes.
 
-SQLite keeps any value in any column (SQLite docs, "Datatypes"). A build writes texts and whole
-numbers, numbers of rows that exist, and counts.
+SQLite keeps any value in any column (SQLite docs, "Datatypes"). A build writes texts
+and whole numbers, numbers of rows that exist, and counts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _TYPES = {int: "'integer'", str: "'text'", bytes: "'blob'"}
 
 
 class TypeCheck(NamedTuple):
-    """A statement that returns a row if a column has a wrong value, and what is wrong then."""
+    """A statement that returns a row if a column has a wrong value, and what is wrong
+    then.
+    """
 
     table: str
     column: str
@@ -53,7 +55,9 @@ class TypeCheck(NamedTuple):
 
 
 def type_checks() -> Iterator[TypeCheck]:
-    """Yield the checks of all columns: types, JSON, the rows that they refer to, and ranges."""
+    """Yield the checks of all columns: types, JSON, the rows that they refer to, and
+    ranges.
+    """
     for table in TABLES:
         for column in table.columns:
             types = _types_of(column)
@@ -71,7 +75,9 @@ def type_checks() -> Iterator[TypeCheck]:
         for column in table.columns:
             if column.type is int:
                 yield _range_check(table, column)
-    yield TypeCheck("specs", "release_count", _NOT_COUNTED, "does not count its listings")
+    yield TypeCheck(
+        "specs", "release_count", _NOT_COUNTED, "does not count its listings"
+    )
 
 
 def _types_of(column: Column) -> str:
@@ -87,11 +93,15 @@ def _reference_check(table: Table, column: Column, references: str) -> TypeCheck
 
 
 def _range_check(table: Table, column: Column) -> TypeCheck:
-    """Return the check of a number: 0 or 1, a count, or any number that sums can have."""
+    """Return the check of a number: 0 or 1, a count, or any number that sums can
+    have.
+    """
     least, most = -_MOST, _MOST
     if column.name.startswith("is_"):
         least, most = 0, 1
     elif column.name.endswith("_count"):
         least = 0
-    sql = _OUT_OF_RANGE.format(column=column.name, table=table.name, least=least, most=most)
+    sql = _OUT_OF_RANGE.format(
+        column=column.name, table=table.name, least=least, most=most
+    )
     return TypeCheck(table.name, column.name, sql, f"is not between {least} and {most}")

@@ -9,7 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its SQL type, the table that it references, and whether it may be NULL."""
+    """A column: its SQL type, the table that it references, and whether it may be
+    NULL.
+    """
 
     name: str
     type: type = int
@@ -30,8 +32,8 @@ class TableIndex:
 class Table:
     """A table; `unique` and `indexes` are tuples of column names.
 
-    A table whose primary key is not the single column `id` is stored WITHOUT ROWID, in the order
-    of its key.
+    A table whose primary key is not the single column `id` is stored WITHOUT ROWID, in
+    the order of its key.
     """
 
     name: str
@@ -84,7 +86,9 @@ LABELS = {"compiler": "compiler", "variants": "text"}
 """The column with the text of a word, for the tables in which it is not `name`."""
 
 FACETS = ("compiler", "os", "platform", "target")
-"""The facets of `facet_values` that are columns of a configuration; `stack` is one more."""
+"""The facets of `facet_values` that are columns of a configuration; `stack` is one
+more.
+"""
 
 SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
@@ -170,7 +174,10 @@ TABLES: tuple[Table, ...] = (
         indexes=(("name",),),
     ),
     _table(
-        "variant_values", to("variant", "variants"), text("value"), primary_key=("variant", "value")
+        "variant_values",
+        to("variant", "variants"),
+        text("value"),
+        primary_key=("variant", "value"),
     ),
     _table("variant_sets", text("text")),
     _table(
@@ -202,7 +209,12 @@ TABLES: tuple[Table, ...] = (
         unique=(("hash",),),
         indexes=(("configuration",),),
     ),
-    _table("tarball_prefixes", text("url"), Column("is_whole"), unique=(("url", "is_whole"),)),
+    _table(
+        "tarball_prefixes",
+        text("url"),
+        Column("is_whole"),
+        unique=(("url", "is_whole"),),
+    ),
     _table(
         "listings",
         to("release", "releases"),
@@ -210,7 +222,8 @@ TABLES: tuple[Table, ...] = (
         to("stacks", "stack_sets"),
         text("size", nullable=True),
         to("tarball", "tarball_prefixes", nullable=True),
-        # No index on spec: there are few releases, so SQLite skips through the key (SQLite docs,
+        # No index on spec: there are few releases, so SQLite skips through the key
+        # (SQLite docs,
         # "Skip-Scan Optimization"), and an index would be a seventh of the whole file.
         primary_key=("release", "spec"),
     ),
@@ -344,12 +357,15 @@ TABLES: tuple[Table, ...] = (
         text("latest_version", nullable=True),
         text("recipe", nullable=True),
         Column("dependent_count"),
-        # Lists as JSON: a row for each member takes two to three times as much of the file.
+        # Lists as JSON: a row for each member takes two to three times as much of the
+        # file.
         text("versions"),
         text("variants"),
         unique=(("name",),),
     ),
-    _table("variant_meanings", text("name"), text("default_value"), text("description")),
+    _table(
+        "variant_meanings", text("name"), text("default_value"), text("description")
+    ),
     _table(
         "known_dependents",
         text("dependency"),

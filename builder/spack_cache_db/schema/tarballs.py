@@ -16,16 +16,21 @@ TARBALL_PATH = (
     "{compiler}-",
     "{package}-{version}-{hash}.spack",
 )
-"""The part of a tarball's URL after its mirror, in pieces; a compiler has a dash for its `@`.
+"""The part of a tarball's URL after its mirror, in pieces; a compiler has a dash for
+its `@`.
 
-The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
+The layout of Spack's build caches before version 3 (Spack 0.23
+`binary_distribution.py`).
 """
 
 
 def _joined(piece: str) -> str:
     """Return a piece of a tarball's path as an SQL expression."""
     words = {column: word_of(column) for column in CONFIGURATION}
-    words |= {"compiler": f"replace({word_of('compiler')}, '@', '-')", "hash": "specs.hash"}
+    words |= {
+        "compiler": f"replace({word_of('compiler')}, '@', '-')",
+        "hash": "specs.hash",
+    }
     parts = []
     for text, field, *_ in Formatter().parse(piece):
         parts += [f"'{text}'"] if text else []

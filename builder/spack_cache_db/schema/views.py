@@ -7,23 +7,28 @@ from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.schema.tarballs import TARBALL
 from spack_cache_db.schema.words import BUILD_COLUMNS
 
-# For sorting and grouping. They come last, so that the positions of other columns stay the same.
+# For sorting and grouping. They come last, so that the positions of other columns stay
+# the same.
 _FOR_ANALYSIS = """\
   versions.position AS version_position,
   compilers.name AS compiler_name"""
 
-# These foreign keys are never NULL, so LEFT JOIN returns the same rows as JOIN, and the planner of
-# SQLite has fewer orders to compare. With twelve inner joins it starts with all pairs of names and
-# takes forever (SQLite docs, "Query Planner", 9). A condition on a name makes it an inner join.
+# These foreign keys are never NULL, so LEFT JOIN returns the same rows as JOIN, and the
+# planner of SQLite has fewer orders to compare. With twelve inner joins it starts with
+# all pairs of names and takes forever (SQLite docs, "Query Planner", 9). A condition on
+# a name makes it an inner join.
 CONFIGURATION_JOINS = "\n".join(
     f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
     for column, table in CONFIGURATION.items()
     if column != "platform"
 )
-"""The joins that add the words of a configuration's columns to its row: see `word_of`."""
+"""The joins that add the words of a configuration's columns to its row: see
+`word_of`.
+"""
 
 # Lists of stacks are read by a subquery: with a LEFT JOIN, SQLite returns no rows for
-# `json_each(builds.stacks) JOIN builds`, which is how Datasette counts the values of a list.
+# `json_each(builds.stacks) JOIN builds`, which is how Datasette counts the values of a
+# list.
 _SPEC_COLUMNS = f"""\
   specs.hash,
   packages.name AS package,
@@ -37,8 +42,9 @@ _SPEC_COLUMNS = f"""\
   NOT specs.is_binary AS is_external,
   specs.is_gone"""
 
-# The statistics that a build writes make SQLite read release by release, so that rows grouped by
-# release need no sorting. A CROSS JOIN would force it, and leave `json_each(stacks)` without rows.
+# The statistics that a build writes make SQLite read release by release, so that rows
+# grouped by release need no sorting. A CROSS JOIN would force it, and leave
+# `json_each(stacks)` without rows.
 _LISTED = """\
 FROM releases
 JOIN listings ON listings.release = releases.id
@@ -72,8 +78,9 @@ MARKS = {
     ("branch", False): "b",
     ("branch", True): "B",
 }
-"""The character before a version in `known_packages.versions`, by its kind and whether Spack has
-deprecated it."""
+"""The character before a version in `known_packages.versions`, by its kind and whether
+Spack has deprecated it.
+"""
 
 _MARK = "substr(each.value, 1, 1)"
 _DEPRECATED = " ".join(
@@ -87,8 +94,9 @@ VIEW_COUNTS = {
     "builds": "SELECT count(*) FROM specs WHERE release_count > 0",
     "build_listings": "SELECT count(*) FROM listings",
 }
-"""The number of rows of the largest views, as SQL that reads one table: counting the rows of the
-view itself takes ten times as long."""
+"""The number of rows of the largest views, as SQL that reads one table: counting the
+rows of the view itself takes ten times as long.
+"""
 
 VIEWS: dict[str, str] = {
     "builds": f"""\
@@ -349,6 +357,6 @@ WHERE specs.release_count > 0""",
 }
 """Every view, as SQL: the tables with words instead of ids.
 
-DuckDB runs these statements too when it attaches a database, so they use functions and casts that
-both support, except in `installations` and `known_versions`.
+DuckDB runs these statements too when it attaches a database, so they use functions and
+casts that both support, except in `installations` and `known_versions`.
 """

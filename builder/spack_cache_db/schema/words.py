@@ -8,7 +8,8 @@ from spack_cache_db.schema.tables import CONFIGURATION, LABELS
 def word_of(column: str) -> str:
     """Return the SQL expression for the word in a column of a configuration.
 
-    Platforms are read by a subquery: most rows have the same platform, and with a join SQLite would
+    Platforms are read by a subquery: most rows have the same platform, and with a join
+        SQLite would
     start from a condition on it.
     """
     if column == "platform":
@@ -17,5 +18,7 @@ def word_of(column: str) -> str:
 
 
 BUILD_COLUMNS = ",\n".join(
-    f"  {word_of(column)} AS {column}" for column in CONFIGURATION if column != "package"
+    f"  {word_of(column)} AS {column}"
+    for column in CONFIGURATION
+    if column != "package"
 )

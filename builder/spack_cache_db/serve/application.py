@@ -1,4 +1,6 @@
-"""Answers one request after the other in a server process, with the Datasette of `Served`."""
+"""Answers one request after the other in a server process, with the Datasette of
+`Served`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 
 MOST_WAITING = 50
-"""Connections that may wait for a process; with more, the next one is refused at once."""
+"""Connections that may wait for a process; with more, the next one is refused at
+once.
+"""
 REQUEST_CPU_SECONDS = 60
 """Longest processor time of one request, a stream of a whole table included."""
 RETRY_AFTER_SECONDS = 5
@@ -37,24 +41,32 @@ LEAVE_SECONDS = 0.5
 BUSY = "The server is busy: try again soon."
 NOT_WHOLE = "The database is being replaced: try again soon."
 SLOW = "This page took too long and was stopped. Ask for less, or try again later."
-OTHER_HOST = "This server is not called {!r}; its owner can allow the name with --allow-host."
+OTHER_HOST = (
+    "This server is not called {!r}; its owner can allow the name with --allow-host."
+)
 NO_PATH = "The target of the request is not a path in ASCII that begins with a slash."
 BROKEN = "An unexpected error occurred; the server's log has the details."
 PLAIN_HEADERS = (("x-content-type-options", "nosniff"), ("x-frame-options", "DENY"))
 """Headers of responses that the site does not make; `refused` adds others."""
 _UNACKED = slice(24, 28)
-"""The length of the queue in `struct tcp_info` of a listening socket (Linux, `tcp.h`)."""
+"""The length of the queue in `struct tcp_info` of a listening socket (Linux,
+`tcp.h`).
+"""
 
 
 class Process:
-    """What this process shows the one that started it: that it is alive, and what it answers."""
+    """What this process shows the one that started it: that it is alive, and what it
+    answers.
+    """
 
     def __init__(self, notify: Callable[[], None], shared: Any) -> None:
         self.notify = notify
         self._shared = shared
 
     def begin(self, environ: Environ) -> None:
-        """Note the request that is answered from now on, and give it its processor time."""
+        """Note the request that is answered from now on, and give it its processor
+        time.
+        """
         self.notify()
         request = f"{environ['REQUEST_METHOD']} {environ.get('RAW_URI', '')}".encode()
         write_note(self._shared, request)
@@ -70,7 +82,9 @@ class Process:
 
     @contextmanager
     def kept_alive(self) -> Iterator[None]:
-        """Tell the other process that this one is alive, as long as the context lasts."""
+        """Tell the other process that this one is alive, as long as the context
+        lasts.
+        """
         is_done = threading.Event()
 
         def tell() -> None:
@@ -91,14 +105,18 @@ NOTE_BYTES = 1024
 
 
 def write_note(shared: Any, request: bytes) -> None:
-    """Write the beginning of a request, and the time, into memory that processes share."""
+    """Write the beginning of a request, and the time, into memory that processes
+    share.
+    """
     text = request[: NOTE_BYTES - _NOTE.size]
     shared[: _NOTE.size] = _NOTE.pack(time.time(), len(text))
     shared[_NOTE.size : _NOTE.size + len(text)] = text
 
 
 def read_note(shared: Any) -> tuple[str, float]:
-    """Return the request that a process was answering, empty if none, and since when."""
+    """Return the request that a process was answering, empty if none, and since
+    when.
+    """
     began, size = _NOTE.unpack(shared[: _NOTE.size])
     text = bytes(shared[_NOTE.size : _NOTE.size + size]).decode("latin-1")
     return text, began
@@ -110,9 +128,10 @@ class Application:
     Args:
         served: the database.
         listener: the socket on which requests arrive.
-        hosts: names that the header `Host` may have, besides those of this machine itself; None
-            for any.
-        proxy: the address or network of a proxy whose `X-Forwarded-` headers are trusted.
+        hosts: names that the header `Host` may have, besides those of this machine
+            itself; None for any.
+        proxy: the address or network of a proxy whose `X-Forwarded-` headers are
+            trusted.
         counters: counts the requests of all processes.
         announce: called when this process has opened a new database.
     """
@@ -140,7 +159,9 @@ class Application:
         self._life: asyncio.Future[None] | None = None
 
     def join(self, process: Process) -> None:
-        """Begin to answer in a process; a thread of it runs the event loop of Datasette."""
+        """Begin to answer in a process; a thread of it runs the event loop of
+        Datasette.
+        """
         self._process = process
         self._middleware: Any = ASGIMiddleware(self._app)
         self._served.while_opening = process.kept_alive
@@ -149,19 +170,25 @@ class Application:
         """End the life of Datasette in this process, which is about to end."""
         if self._life is None:
             return
-        ended = asyncio.run_coroutine_threadsafe(_cancelled(self._life), self._middleware.loop)
+        ended = asyncio.run_coroutine_threadsafe(
+            _cancelled(self._life), self._middleware.loop
+        )
         # A request that hangs may keep the event loop.
         with suppress(TimeoutError):
             ended.result(LEAVE_SECONDS)
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
+    def __call__(
+        self, environ: Environ, start_response: StartResponse
+    ) -> Iterator[bytes]:
         """Yield the parts of a response."""
         has_begun = False
         is_ended = False
         status_sent = 0
         began = time.monotonic()
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
+        ) -> Any:
             nonlocal has_begun, status_sent
             has_begun = True
             status_sent = int(status.partition(" ")[0])
@@ -173,7 +200,8 @@ class Application:
             if answer is not None:
                 yield sent(answer, environ, start)
                 return
-            # a2wsgi expects UTF-8; Datasette reads the path as it was sent (`_datasette`).
+            # a2wsgi expects UTF-8; Datasette reads the path as it was sent
+            # (`_datasette`).
             path = unquote(environ["RAW_URI"].partition("?")[0])
             environ["PATH_INFO"] = path.encode("utf-8", "replace").decode("latin-1")
             self._is_whole = False
@@ -181,8 +209,11 @@ class Application:
                 self._process.notify()
                 yield part
             if not self._is_whole:
-                # The connection is closed, so that nobody takes a part of the rows for all.
-                raise ConnectionResetError(errno.ECONNRESET, "the response is not complete")
+                # The connection is closed, so that nobody takes a part of the rows for
+                # all.
+                raise ConnectionResetError(
+                    errno.ECONNRESET, "the response is not complete"
+                )
         except SystemExit:
             # gunicorn's signal to a process whose request takes too long.
             is_ended = True
@@ -196,11 +227,15 @@ class Application:
             log_error(environ.get("RAW_URI", ""), error)
             if has_begun:
                 # gunicorn closes the connection, and writes no second line of log.
-                raise ConnectionResetError(errno.ECONNRESET, "an error occurred") from error
+                raise ConnectionResetError(
+                    errno.ECONNRESET, "an error occurred"
+                ) from error
             yield sent(refused(BROKEN, None, 500), environ, start)
         finally:
             seconds = time.monotonic() - began
-            self._counters.count_request(class_of(self._path(environ)), status_sent, seconds)
+            self._counters.count_request(
+                class_of(self._path(environ)), status_sent, seconds
+            )
             # The client may have left before the end.
             if self._task is not None:
                 self._middleware.loop.call_soon_threadsafe(self._task.cancel)
@@ -208,7 +243,9 @@ class Application:
                 self._process.end()
 
     def _own_answer(self, environ: Environ) -> PageResponse | None:
-        """Return the response to a request that Datasette does not get; None if it gets it."""
+        """Return the response to a request that Datasette does not get; None if it gets
+        it.
+        """
         refusal = self._refusal(environ)
         if refusal is not None:
             return refusal
@@ -218,7 +255,9 @@ class Application:
         return None
 
     def _refusal(self, environ: Environ) -> PageResponse | None:
-        """Return the response to a request that the server refuses; None if it does not."""
+        """Return the response to a request that the server refuses; None if it does
+        not.
+        """
         # An address as in `GET http://host/path` would be another path for Datasette.
         target = environ.get("RAW_URI", "")
         is_options = target == "*" and environ["REQUEST_METHOD"] == "OPTIONS"
@@ -263,7 +302,9 @@ class Application:
         await app({**scope, "raw_path": raw_path}, receive, watched)
 
     async def _begin_life(self, app: Any) -> None:
-        """Tell an application that it starts (ASGI's lifespan), which plugins may wait for."""
+        """Tell an application that it starts (ASGI's lifespan), which plugins may wait
+        for.
+        """
         if self._life is not None:
             self._life.cancel()
         has_started = asyncio.Event()
@@ -310,11 +351,15 @@ def _behind(proxy: str, app: Any) -> Any:
 
 def _unavailable(sentence: str) -> PageResponse:
     answer = refused(sentence, None, 503)
-    return answer._replace(headers=(*answer.headers, ("retry-after", str(RETRY_AFTER_SECONDS))))
+    return answer._replace(
+        headers=(*answer.headers, ("retry-after", str(RETRY_AFTER_SECONDS)))
+    )
 
 
 def waiting(listener: socket.socket) -> int:
-    """Return the number of connections that wait for a process; 0 if the system does not say."""
+    """Return the number of connections that wait for a process; 0 if the system does
+    not say.
+    """
     if not hasattr(socket, "TCP_INFO") or listener.family == socket.AF_UNIX:
         return 0
     try:
@@ -334,12 +379,18 @@ def host_of(header: str) -> str:
 
 
 def is_known_host(host: str, hosts: frozenset[str] | None) -> bool:
-    """Return whether a name means this machine itself, or is one of `hosts`; None allows all.
+    """Return whether a name means this machine itself, or is one of `hosts`; None
+    allows all.
 
-    Otherwise a website could have its own name resolved to this machine, and read this server in
-    the browser of someone who may (DNS rebinding).
+    Otherwise a website could have its own name resolved to this machine, and read this
+    server in the browser of someone who may (DNS rebinding).
     """
-    if hosts is None or host in hosts or host == "localhost" or host.endswith(".localhost"):
+    if (
+        hosts is None
+        or host in hosts
+        or host == "localhost"
+        or host.endswith(".localhost")
+    ):
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

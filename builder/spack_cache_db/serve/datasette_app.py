@@ -31,7 +31,9 @@ Allowed = bool | dict[str, Any] | None
 
 
 class Section(msgspec.Struct):
-    """A section of metadata, as Datasette's documentation has it; Datasette checks no types."""
+    """A section of metadata, as Datasette's documentation has it; Datasette checks no
+    types.
+    """
 
     allow: Allowed = None
     allow_sql: Allowed = None
@@ -46,8 +48,8 @@ def site_settings() -> SettingValues:
     """Return Datasette's settings from datasette.yml, by name."""
     text = (site_folder() / "datasette.yml").read_text(encoding="utf-8")
     settings: SettingValues = load(text, METADATA_BOUNDS)["settings"]
-    # Datasette reads the labels of a page's foreign keys with one parameter each, and SQLite before
-    # 3.32 has at most 999 of them.
+    # Datasette reads the labels of a page's foreign keys with one parameter each, and
+    # SQLite before 3.32 has at most 999 of them.
     with closing(sqlite3.connect(":memory:")) as connection:
         most_parameters = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
     most_rows = int(settings["max_returned_rows"])
@@ -74,14 +76,18 @@ class SiteOptions:
 
 
 class SiteDatasette(Datasette):  # type: ignore[misc]
-    """A Datasette that serves one database, whose name in URLs does not depend on its path."""
+    """A Datasette that serves one database, whose name in URLs does not depend on its
+    path.
+    """
 
     def __init__(self, path: Path, **options: Any) -> None:
         self._path = str(path)
         self._connections: list[sqlite3.Connection] = []
         super().__init__(immutables=[self._path], **options)
 
-    def add_database(self, db: Any, name: str | None = None, route: str | None = None) -> Any:
+    def add_database(
+        self, db: Any, name: str | None = None, route: str | None = None
+    ) -> Any:
         """Add a database; that of the site gets its own name."""
         if db.path == self._path:
             name = NAME
@@ -95,14 +101,17 @@ class SiteDatasette(Datasette):  # type: ignore[misc]
             connection.close()
 
     def _connect(self, write: bool = False) -> sqlite3.Connection:
-        # Datasette puts the path into an address as it is; `?`, `%` and `#` have a meaning there.
+        # Datasette puts the path into an address as it is; `?`, `%` and `#` have a
+        # meaning there.
         address = f"file:{quote(self._path)}?immutable=1"
         connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         self._connections.append(connection)
         return connection
 
 
-def datasette_of(path: Path, inspected: dict[str, Any], options: SiteOptions) -> SiteDatasette:
+def datasette_of(
+    path: Path, inspected: dict[str, Any], options: SiteOptions
+) -> SiteDatasette:
     """Return the Datasette that serves a database; the plugin adds pages and templates.
 
     Args:
@@ -114,7 +123,9 @@ def datasette_of(path: Path, inspected: dict[str, Any], options: SiteOptions) ->
     """
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
-    metadata = {key: value for key, value in options.metadata.items() if key != "settings"}
+    metadata = {
+        key: value for key, value in options.metadata.items() if key != "settings"
+    }
     settings = {**site_settings(), "default_allow_sql": options.sql}
     typed = {name: checked_setting(name, value) for name, value in options.settings}
     try:
@@ -122,7 +133,8 @@ def datasette_of(path: Path, inspected: dict[str, Any], options: SiteOptions) ->
             path,
             inspect_data=inspected,
             plugins_dir=str(options.plugins_dir) if options.plugins_dir else None,
-            # A process answers one request at a time, so it needs no threads for its statements.
+            # A process answers one request at a time, so it needs no threads for its
+            # statements.
             settings={
                 **settings,
                 **settings_of(options.metadata),
@@ -144,8 +156,8 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """Return the content of a metadata file, YAML or JSON.
 
     Raises:
-        DatabaseError: it cannot be read, or has a section, a setting or a permission that Datasette
-            does not understand.
+        DatabaseError: it cannot be read, or has a section, a setting or a permission
+            that Datasette does not understand.
     """
     try:
         metadata = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
@@ -164,7 +176,9 @@ def read_metadata(path: Path) -> dict[str, Any]:
 def settings_of(metadata: dict[str, Any]) -> SettingValues:
     """Return the settings in a metadata file."""
     settings = metadata.get("settings", {})
-    return {str(name): checked_setting(str(name), value) for name, value in settings.items()}
+    return {
+        str(name): checked_setting(str(name), value) for name, value in settings.items()
+    }
 
 
 def checked_setting(name: str, value: object) -> bool | int | str:
@@ -175,7 +189,9 @@ def checked_setting(name: str, value: object) -> bool | int | str:
     """
     if name not in DEFAULT_SETTINGS:
         close = difflib.get_close_matches(name, DEFAULT_SETTINGS)
-        advice = f"close: {', '.join(close)}" if close else "see Datasette's documentation"
+        advice = (
+            f"close: {', '.join(close)}" if close else "see Datasette's documentation"
+        )
         raise DatabaseError(f"no setting is called {name!r}; {advice}")
     default, text = DEFAULT_SETTINGS[name], str(value).lower()
     if isinstance(default, bool):
@@ -186,4 +202,6 @@ def checked_setting(name: str, value: object) -> bool | int | str:
         if text.isdecimal():
             return int(text)
         raise DatabaseError(f"setting {name}: {value!r} is not a whole number")
-    return f"/{text.strip('/')}/".replace("//", "/") if name == "base_url" else str(value)
+    return (
+        f"/{text.strip('/')}/".replace("//", "/") if name == "base_url" else str(value)
+    )

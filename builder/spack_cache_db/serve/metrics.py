@@ -1,7 +1,8 @@
 """`/-/metrics`: counts of requests and the age of the data, for Prometheus.
 
-Each process adds to a row of numbers of its own, in memory that all processes share. So no process
-waits for another one, and a process that is killed harms no count. A new process continues the row
+Each process adds to a row of numbers of its own, in memory that all processes share. So
+no process waits for another one, and a process that is killed harms no count. A new
+process continues the row
 of one that has ended: the sums over all rows never decrease.
 """
 
@@ -25,13 +26,17 @@ from spack_cache_db.site.routes import route_of
 
 METRICS = "/-/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The text format of Prometheus (prometheus.io/docs/instrumenting/exposition_formats)."""
+"""The text format of Prometheus
+(prometheus.io/docs/instrumenting/exposition_formats).
+"""
 NO_CLIENT = (
     "The metrics need the Python package prometheus-client, which is not installed beside"
     " spack-cache-db on this server."
 )
 OUTCOMES = ("2xx", "3xx", "4xx", "5xx", "none")
-"""What became of a request; `none` is one whose connection was closed without a response."""
+"""What became of a request; `none` is one whose connection was closed without a
+response.
+"""
 _ROWS_PER_WORKER = 8
 """While a new database is opened, a server has more processes than workers."""
 _NUMBER_BYTES = 8
@@ -85,7 +90,8 @@ _POSITIONS = _positions()
 
 
 class Counters:
-    """The counts of all processes of a server; made before the first process is started.
+    """The counts of all processes of a server; made before the first process is
+    started.
 
     Args:
         workers: the number of processes that answer at a time.
@@ -115,7 +121,9 @@ class Counters:
         """Count in a row, from now on and in this process."""
         self._row = row
 
-    def count_request(self, request_class: RequestClass, status: int, seconds: float) -> None:
+    def count_request(
+        self, request_class: RequestClass, status: int, seconds: float
+    ) -> None:
         """Count a request with its duration; status 0 is one without a response."""
         outcome = f"{status // 100}xx"
         if outcome not in OUTCOMES:
@@ -132,7 +140,9 @@ class Counters:
         self._add(_ENDED, 1)
 
     def requests(self, request_class: RequestClass, outcome: str) -> float:
-        """Return the number of requests of a class with one of `OUTCOMES`, of all processes."""
+        """Return the number of requests of a class with one of `OUTCOMES`, of all
+        processes.
+        """
         return self._sum((request_class, outcome))
 
     def seconds(self, request_class: RequestClass) -> float:
@@ -155,7 +165,9 @@ class Counters:
 
 
 def metrics(counters: Counters, database: Path) -> PageResponse:
-    """Return the response to `/-/metrics`: status 404 if prometheus-client is not installed."""
+    """Return the response to `/-/metrics`: status 404 if prometheus-client is not
+    installed.
+    """
     try:
         client = import_module("prometheus_client")
         families = import_module("prometheus_client.core")
@@ -178,7 +190,9 @@ class _Collector:
 def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]:
     """Yield the metrics; the client adds `_total` to the names of counters."""
     requests = families.CounterMetricFamily(
-        "spack_cache_requests", "Requests by class and status.", labels=["class", "status"]
+        "spack_cache_requests",
+        "Requests by class and status.",
+        labels=["class", "status"],
     )
     seconds = families.CounterMetricFamily(
         "spack_cache_request_seconds", "Time that requests took.", labels=["class"]
@@ -203,7 +217,11 @@ def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]
     )
     for name, description, days in (
         ("data", "Age of the newest source of the database.", data_age(database)),
-        ("look", "Time since a build looked for new data.", days_since(looked_at(database))),
+        (
+            "look",
+            "Time since a build looked for new data.",
+            days_since(looked_at(database)),
+        ),
     ):
         if days is not None:
             yield families.GaugeMetricFamily(
@@ -212,7 +230,9 @@ def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]
 
 
 def data_age(database: Path) -> float | None:
-    """Return the age of the data in days; None if it is unknown, or the file cannot be read."""
+    """Return the age of the data in days; None if it is unknown, or the file cannot be
+    read.
+    """
     try:
         with connected(database) as conn:
             ((_, date),) = select(conn, FACTS, as_of=AS_OF)

@@ -1,4 +1,6 @@
-"""The database that a process serves. A new one at its path is noticed before each request."""
+"""The database that a process serves. A new one at its path is noticed before each
+request.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from spack_cache_db.site.log import log
 from spack_cache_db.site.plugin_routes import is_in_plugin
 
 SETTLED_SECONDS = 2.0
-"""A file that is overwritten in place is not read before it has been unchanged for so long."""
+"""A file that is overwritten in place is not read before it has been unchanged for so
+long.
+"""
 
 
 OVERWRITTEN = (
@@ -80,10 +84,12 @@ class Served:
         path: the absolute path.
         app: the ASGI application; None while the database is being overwritten.
         base: the path of the site, such as `/` or `/cache/`.
-        while_opening: returns a context for the seconds in which a new database is opened.
+        while_opening: returns a context for the seconds in which a new database is
+            opened.
 
     Raises:
-        DatabaseError: the file is not a database of `build`, is damaged, or its pages fail.
+        DatabaseError: the file is not a database of `build`, is damaged, or its pages
+            fail.
     """
 
     def __init__(self, path: Path, options: SiteOptions) -> None:
@@ -116,8 +122,8 @@ class Served:
     def refresh(self) -> bool:
         """Open the file at the path if it is another one; return whether it was opened.
 
-        A file that cannot be served is reported once, and the old one is served on. If the old one
-        itself was overwritten, it is closed.
+        A file that cannot be served is reported once, and the old one is served on. If
+        the old one itself was overwritten, it is closed.
         """
         identity = identity_of(self.path)
         if identity is None:
@@ -140,8 +146,14 @@ class Served:
                 opened = _opened(self.path, self._options)
         except DatabaseError as error:
             self._refused = identity
-            old = "the old content is served on" if self._opened else "all requests get status 503"
-            self._log_once(Event.REFUSED, f"the new file is refused, and {old}: {error}")
+            old = (
+                "the old content is served on"
+                if self._opened
+                else "all requests get status 503"
+            )
+            self._log_once(
+                Event.REFUSED, f"the new file is refused, and {old}: {error}"
+            )
             return False
         self._close()
         self._opened = opened
@@ -157,7 +169,9 @@ class Served:
             self._opened = None
 
     def _log_once(self, event: Event, text: str) -> None:
-        """Write a line unless it was the last one about such an event, from any process."""
+        """Write a line unless it was the last one about such an event, from any
+        process.
+        """
         digest = sha256(text.encode()).digest()
         if self._logged[event][:] != digest:
             self._logged[event][:] = digest
@@ -181,7 +195,9 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
         if not is_in_plugin(error):
             raise
         fault = f"{type(error).__name__}: {error}"
-        raise DatabaseError(f"{path}: a plugin fails at the first page: {fault}") from error
+        raise DatabaseError(
+            f"{path}: a plugin fails at the first page: {fault}"
+        ) from error
     if identity is None or identity != identity_of(path):
         raise DatabaseError(f"{path}: it changes while it is opened")
     if status >= 500:
@@ -190,9 +206,11 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
 
 
 async def _first_status(datasette: SiteDatasette, app: Any) -> int:
-    """Return the status of `/`. Making it opens the database, and reads what each page needs."""
-    # As the command `datasette` does. Otherwise Datasette calls the hook after the first request
-    # has reached the wrappers of plugins.
+    """Return the status of `/`. Making it opens the database, and reads what each page
+    needs.
+    """
+    # As the command `datasette` does. Otherwise Datasette calls the hook after the
+    # first request has reached the wrappers of plugins.
     await datasette.invoke_startup()
     statuses = []
 

@@ -1,8 +1,8 @@
 """Starts gunicorn: its settings, the limits of its processes, and the log.
 
 gunicorn starts a process for each worker, and ends one whose request lasts longer than
-`PAGE_SECONDS`. A worker is a fork of this process, which has opened the database and made its first
-page, so that it starts within milliseconds.
+`PAGE_SECONDS`. A worker is a fork of this process, which has opened the database and
+made its first page, so that it starts within milliseconds.
 """
 
 from __future__ import annotations
@@ -44,9 +44,13 @@ BOUNDS = {
     "RLIMIT_CORE": 0,
     "RLIMIT_NOFILE": 256,
 }
-"""Limits of a process, by their names in the module `resource`; SQLite sorts in files."""
+"""Limits of a process, by their names in the module `resource`; SQLite sorts in
+files.
+"""
 OOM_SCORE = "500"
-"""`oom_score_adj`: if memory runs out, Linux ends a worker before the process that starts them."""
+"""`oom_score_adj`: if memory runs out, Linux ends a worker before the process that
+starts them.
+"""
 ACCESS_LINE = '%(t)s %({x-forwarded-for}i)s %(h)s "%(r)s" %(s)s %(M)sms %(B)s'
 """Time, visitor behind a proxy, address, request, status, milliseconds, bytes."""
 
@@ -71,8 +75,14 @@ class ServerOptions:
 
 
 def default_workers() -> int:
-    """Return the number of processes for this machine: some may be busy with one visitor."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    """Return the number of processes for this machine: some may be busy with one
+    visitor.
+    """
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
     return min(max(2 * (cores or 1), 4), 8)
 
 
@@ -120,7 +130,8 @@ class Server(BaseApplication):  # type: ignore[misc]
             "max_requests_jitter": MOST_REQUESTS // 4,
             "preload_app": True,
             "control_socket_disable": True,
-            # The address of a form can be long; the site has its own limits (`middleware`).
+            # The address of a form can be long; the site has its own limits
+            # (`middleware`).
             "limit_request_line": 0,
             "limit_request_field_size": 16_000,
             # The site refuses unknown methods itself, with its headers.
@@ -146,15 +157,17 @@ class Server(BaseApplication):  # type: ignore[misc]
     def reload(self) -> None:
         """Open a new database, after SIGHUP; gunicorn then replaces all processes.
 
-        A process that has noticed a new database sends the signal. If the terminal of this process
-        has been closed, the server ends.
+        A process that has noticed a new database sends the signal. If the terminal of
+        this process has been closed, the server ends.
         """
         if self._had_terminal and not os.isatty(0):
             raise StopIteration
         self._served.refresh()
 
     def _announce(self, identity: Identity | None) -> None:
-        """Have the parent of this process open the new database; one process is enough."""
+        """Have the parent of this process open the new database; one process is
+        enough.
+        """
         note = _IDENTITY.pack(*identity) if identity else b""
         if note and self._announced[:] != note:
             self._announced[:] = note
@@ -180,7 +193,9 @@ class Server(BaseApplication):  # type: ignore[misc]
         self._counters.free_row(worker.row)
         if request:
             self._counters.count_ended()
-            log(f"ended process {worker.pid} after {time.time() - began:.1f} s: {request}")
+            log(
+                f"ended process {worker.pid} after {time.time() - began:.1f} s: {request}"
+            )
 
 
 class Log(Logger):  # type: ignore[misc]
@@ -200,7 +215,9 @@ class Log(Logger):  # type: ignore[misc]
             log_error(message % arguments if arguments else message, error)
 
     def critical(self, *_: Any, **__: Any) -> None:
-        """Leave out that a process took too long: `_after_end` writes that, with the request."""
+        """Leave out that a process took too long: `_after_end` writes that, with the
+        request.
+        """
 
 
 def limit_process() -> None:

@@ -1,4 +1,6 @@
-"""The process of gunicorn that answers requests, and how it refuses what is not HTTP."""
+"""The process of gunicorn that answers requests, and how it refuses what is not
+HTTP.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ TOO_SLOW = "The request did not arrive in time."
 class Worker(SyncWorker):  # type: ignore[misc]
     """A process of gunicorn whose own refusals have the headers of the site."""
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+    def handle_error(
+        self, req: Any, client: Any, addr: Any, exc: BaseException
+    ) -> None:
         """Refuse a request that gunicorn cannot read, with one line of log.
 
         Args:

@@ -1,8 +1,9 @@
 """The website: our own pages, and the Datasette plugin that serves them.
 
-`plugin` has the hooks that Datasette calls, and lists what wraps a request. `routes` maps each
-address to a function that returns an answer, and `pages` reads the records that these show.
-`sandbox` has the limits of visitors' SQL. `serve` runs all of it in processes that can be ended.
+`plugin` has the hooks that Datasette calls, and lists what wraps a request. `routes`
+maps each address to a function that returns an answer, and `pages` reads the records
+that these show. `sandbox` has the limits of visitors' SQL. `serve` runs all of it in
+processes that can be ended.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def is_origin(text: str) -> bool:
 
 
 def site_folder() -> Path:
-    """Return the folder that contains metadata.yml, plugins, templates and static files.
+    """Return the folder that contains metadata.yml, plugins, templates and static
+    files.
 
     A wheel has them inside the package, a checkout at its root.
 

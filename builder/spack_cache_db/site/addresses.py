@@ -1,4 +1,5 @@
-"""Names and fields in addresses: other spellings are redirected, unknown fields are refused.
+"""Names and fields in addresses: other spellings are redirected, unknown fields are
+refused.
 
 For our own pages and for Datasette's tables and queries.
 """
@@ -19,7 +20,14 @@ from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site.answers import BadAddress, PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.answers import (
+    BadAddress,
+    PageRequest,
+    PageResponse,
+    Site,
+    data,
+    refused,
+)
 from spack_cache_db.site.stack_facet import STACK_FACET
 from spack_cache_db.site.table_actions import STACK_LISTS
 
@@ -51,11 +59,32 @@ KINDS: Kinds = {
 }
 """Fields and columns that contain names, and the kinds of these (see `Spellings`)."""
 OPERATORS = (
-    *("exact", "not", "contains", "notcontains", "endswith", "startswith", "like", "notlike"),
-    *("gt", "gte", "lt", "lte", "glob", "in", "notin", "arraycontains", "arraynotcontains"),
+    *(
+        "exact",
+        "not",
+        "contains",
+        "notcontains",
+        "endswith",
+        "startswith",
+        "like",
+        "notlike",
+    ),
+    *(
+        "gt",
+        "gte",
+        "lt",
+        "lte",
+        "glob",
+        "in",
+        "notin",
+        "arraycontains",
+        "arraynotcontains",
+    ),
     *("date", "isnull", "notnull", "isblank", "notblank"),
 )
-"""Suffixes of a column after `__` (Datasette's documentation, "Column filter arguments")."""
+"""Suffixes of a column after `__` (Datasette's documentation, "Column filter
+arguments").
+"""
 COLUMNS = "SELECT name FROM pragma_table_xinfo(:table)"
 
 _TYPO = 0.65
@@ -78,14 +107,16 @@ def near(name: str, names: Iterable[str]) -> str:
 def check_fields(request: PageRequest, fields: Collection[str]) -> None:
     """Raise `BadAddress` for an unknown field in the address of one of our own pages.
 
-    Other sites add fields to their links (`utm_source`). Pages ignore these unless they look like
-    a misspelled field. JSON, CSV and feeds, which programs read, refuse them.
+    Other sites add fields to their links (`utm_source`). Pages ignore these unless they
+    look like a misspelled field. JSON, CSV and feeds, which programs read, refuse them.
     """
     for name, _ in request.pairs:
         if name in fields or name.startswith("_"):
             continue
         if request.is_data or difflib.get_close_matches(name, fields, cutoff=_TYPO):
-            raise BadAddress(f"this address has no field {name!r}; {near(name, fields)}")
+            raise BadAddress(
+                f"this address has no field {name!r}; {near(name, fields)}"
+            )
 
 
 def respelled(
@@ -95,7 +126,8 @@ def respelled(
     match: re.Match[str] | None,
     kinds: Kinds = KINDS,
 ) -> PageResponse | None:
-    """Return a redirect to the usual spelling of all names; None if the request has that.
+    """Return a redirect to the usual spelling of all names; None if the request has
+    that.
 
     Args:
         pairs: the fields of the address to redirect to.
@@ -128,7 +160,8 @@ RIGHT = data("", "text")
 def check_data(
     site: Site, request: PageRequest, name: str, fields: Collection[str] | None
 ) -> PageResponse:
-    """Return the answer to a wrong address of a table or canned query; `RIGHT` to a right one.
+    """Return the answer to a wrong address of a table or canned query; `RIGHT` to a
+    right one.
 
     Args:
         name: the name of the table, view or query.
@@ -142,16 +175,24 @@ def check_data(
     except (BadAddress, BuilderError) as error:
         if request.is_data:
             return refused(str(error), request.path.rpartition(".")[2])
-        return site.page(request, "error.html", 400, error=str(error), path=request.path)
+        return site.page(
+            request, "error.html", 400, error=str(error), path=request.path
+        )
     return moved or RIGHT
 
 
-def _check_query(site: Site, request: PageRequest, fields: Collection[str]) -> PageResponse | None:
-    """Return a redirect to whole hashes and usual names; raises for unknown fields and names."""
+def _check_query(
+    site: Site, request: PageRequest, fields: Collection[str]
+) -> PageResponse | None:
+    """Return a redirect to whole hashes and usual names; raises for unknown fields and
+    names.
+    """
     lookups, pairs = site.lookups, []
     for field, value in request.pairs:
         if field not in fields and not field.startswith("_"):
-            raise BadAddress(f"this query has no field {field!r}; {near(field, fields)}")
+            raise BadAddress(
+                f"this query has no field {field!r}; {near(field, fields)}"
+            )
         text, kind = value.strip(), "release" if field in ("old", "new") else field
         if text and kind == "hash":
             prefix = text.removeprefix("/").lower()
@@ -163,24 +204,38 @@ def _check_query(site: Site, request: PageRequest, fields: Collection[str]) -> P
 
 
 def _check_table(site: Site, request: PageRequest, table: str) -> PageResponse | None:
-    """Return a redirect to the usual names; raises for unknown columns, filters and searches."""
+    """Return a redirect to the usual names; raises for unknown columns, filters and
+    searches.
+    """
     pairs = request.pairs
     columns = [name for (name,) in site.conn.execute(COLUMNS, {"table": table})]
     if not columns:
         return None
     if ("_shape", "object") in pairs and (table in VIEWS or table in FULL_TEXT):
-        raise BadAddress(f"{table} has no primary key for _shape=object; use _shape=array")
+        raise BadAddress(
+            f"{table} has no primary key for _shape=object; use _shape=array"
+        )
     for column in _columns_in(pairs):
         if column not in columns and (table in VIEWS or column != "rowid"):
-            raise BadAddress(f"{table} has no column {column!r}; {near(column, columns)}")
+            raise BadAddress(
+                f"{table} has no column {column!r}; {near(column, columns)}"
+            )
     for name, value in pairs:
         column, _, operator = name.rpartition("__")
         if column and operator not in OPERATORS:
-            raise BadAddress(f"no filter is called {operator!r}; {near(operator, OPERATORS)}")
-        if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
+            raise BadAddress(
+                f"no filter is called {operator!r}; {near(operator, OPERATORS)}"
+            )
+        if (
+            operator in _NUMERIC
+            and value.isdigit()
+            and len(value.lstrip("0")) > _MOST_DIGITS
+        ):
             raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
         if name == STACK_FACET and STACK_LISTS.get(table) != value:
-            raise BadAddress(f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks")
+            raise BadAddress(
+                f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks"
+            )
         if name == "_through":
             _check_through(value)
     _check_search(table, pairs)
@@ -189,7 +244,9 @@ def _check_table(site: Site, request: PageRequest, table: str) -> PageResponse |
 
 
 def _check_through(text: str) -> None:
-    """Check the JSON of a filter through another table, whose names Datasette takes unseen."""
+    """Check the JSON of a filter through another table, whose names Datasette takes
+    unseen.
+    """
     try:
         through = json.loads(text)
     except (ValueError, RecursionError):
@@ -203,11 +260,17 @@ def _check_through(text: str) -> None:
 
 def _check_search(table: str, pairs: Pairs) -> None:
     """Check the full-text search in a table's address."""
-    searches = [name for name, _ in pairs if name.startswith("_search") and name != "_searchmode"]
+    searches = [
+        name
+        for name, _ in pairs
+        if name.startswith("_search") and name != "_searchmode"
+    ]
     if not searches or "_fts_table" in dict(pairs):
         return
     if FULL_TEXT.keys().isdisjoint((table, f"{table}_fts")):
-        raise BadAddress(f"{table} has no full-text search; filter by a column, as in ?name=value")
+        raise BadAddress(
+            f"{table} has no full-text search; filter by a column, as in ?name=value"
+        )
     for name in searches:
         if name not in _SEARCHES:
             raise BadAddress(f"{table} has no field {name!r}; {near(name, _SEARCHES)}")
@@ -223,5 +286,7 @@ def _columns_in(pairs: Pairs) -> Iterator[str]:
             yield value
         elif name in _FACETS:
             with suppress(ValueError, KeyError, AttributeError):
-                config = json.loads(value) if value.startswith("{") else {"column": value}
+                config = (
+                    json.loads(value) if value.startswith("{") else {"column": value}
+                )
                 yield str(config.get("column") or config["simple"])

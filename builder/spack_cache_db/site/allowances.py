@@ -1,6 +1,8 @@
-"""Permissions that the site's owner gives to other plugins and websites; by default none.
+"""Permissions that the site's owner gives to other plugins and websites; by default
+none.
 
-The keys are under `plugins: spack-cache-db:`, in `datasette.yml` for Datasette 1.0 and in the
+The keys are under `plugins: spack-cache-db:`, in `datasette.yml` for Datasette 1.0 and
+    in the
 metadata for 0.65.
 """
 
@@ -29,20 +31,30 @@ class Allowances:
     stale_days: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for a path, source or origin that would allow more than it says."""
+        """Raise `ValueError` for a path, source or origin that would allow more than it
+        says.
+        """
         for path in self.open_paths:
             if not path.startswith("/") or path.endswith("/"):
-                raise ValueError(f"open_paths: {path!r} is not a path such as /-/search")
+                raise ValueError(
+                    f"open_paths: {path!r} is not a path such as /-/search"
+                )
         for name, sources in self.csp.items():
             text = " ".join((name, *sources))
             if not (text.isascii() and text.isprintable()) or ";" in text:
-                raise ValueError(f"csp: {text!r} is not printable ASCII without semicolons")
+                raise ValueError(
+                    f"csp: {text!r} is not printable ASCII without semicolons"
+                )
         for origin in self.embedding:
             if not is_origin(origin):
-                raise ValueError(f"embedding: {origin!r} is not an origin as https://example.org")
+                raise ValueError(
+                    f"embedding: {origin!r} is not an origin as https://example.org"
+                )
 
     def opens(self, path: str) -> bool:
-        """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as well."""
+        """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as
+        well.
+        """
         starts = [opened + end for opened in self.open_paths for end in "/."]
         return path in self.open_paths or path.startswith(tuple(starts))
 
@@ -51,7 +63,9 @@ class Allowances:
         directives = dict(part.strip().partition(" ")[::2] for part in stock.split(";"))
         for name, sources in self.csp.items():
             value = directives.get(name) or directives["default-src"]
-            directives[name] = " ".join(("" if value == "'none'" else value, *sources)).strip()
+            directives[name] = " ".join(
+                ("" if value == "'none'" else value, *sources)
+            ).strip()
         return "; ".join(f"{name} {sources}" for name, sources in directives.items())
 
 
@@ -66,7 +80,9 @@ def allowances_of(datasette: Any) -> Allowances:
     return _read[datasette]
 
 
-def add_allowances(datasette: Any, embedding: Sequence[str], stale_days: float | None) -> None:
+def add_allowances(
+    datasette: Any, embedding: Sequence[str], stale_days: float | None
+) -> None:
     """Add options of the command line to the allowances of a Datasette."""
     allowed = allowances_of(datasette)
     _read[datasette] = replace(

@@ -1,8 +1,9 @@
 """Requests for our own pages and their responses.
 
-A page is a function of a site and a request: `package(site, request)` returns a `PageResponse` with
-the bytes to send. This module does not use Datasette, which only passes both on; Datasette's own
-classes are called `Request` and `Response`.
+A page is a function of a site and a request: `package(site, request)` returns a
+    `PageResponse` with
+the bytes to send. This module does not use Datasette, which only passes both on;
+Datasette's own classes are called `Request` and `Response`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ STRICT = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 )
-"""The content security policy of our own pages, which have neither scripts nor styles inside."""
+"""The content security policy of our own pages, which have neither scripts nor styles
+inside.
+"""
 
 
 NO_PAGE = "There is no such page here."
@@ -53,7 +56,9 @@ class BadAddress(Exception):
 
 
 class PageResponse(NamedTuple):
-    """The answer to a request, and the number of the next row if more rows of a stream follow."""
+    """The answer to a request, and the number of the next row if more rows of a stream
+    follow.
+    """
 
     body: bytes
     status: int = 200
@@ -63,10 +68,19 @@ class PageResponse(NamedTuple):
     @property
     def start(self) -> dict[str, Any]:
         """The first message of the answer to an ASGI server."""
-        headers = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in self.headers]
-        return {"type": "http.response.start", "status": self.status, "headers": headers}
+        headers = [
+            (name.encode("latin-1"), text.encode("latin-1"))
+            for name, text in self.headers
+        ]
+        return {
+            "type": "http.response.start",
+            "status": self.status,
+            "headers": headers,
+        }
 
-    async def asgi_send(self, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    async def asgi_send(
+        self, send: Callable[[dict[str, Any]], Awaitable[None]]
+    ) -> None:
         """Send the answer, as a response of Datasette does."""
         await send(self.start)
         more = self.following is not None
@@ -125,7 +139,8 @@ class SiteSettings:
         name: the name of the database.
         route: the name of the database, encoded for addresses.
         templates: folders of templates, those of the owner first.
-        metadata: the texts of the whole site's metadata, such as title, license and source.
+        metadata: the texts of the whole site's metadata, such as title, license and
+            source.
         styles: a text that changes with our style sheets and scripts.
         file: the path of the database, beside which its inspect file lies.
     """
@@ -152,7 +167,9 @@ class SiteSettings:
 
 @dataclass(frozen=True)
 class Site:
-    """A connection to a database, with the site's settings; what it has read is kept."""
+    """A connection to a database, with the site's settings; what it has read is
+    kept.
+    """
 
     settings: SiteSettings
     conn: sqlite3.Connection
@@ -173,10 +190,17 @@ class Site:
     @cached_property
     def environment(self) -> Environment:
         """The templates, with the variables that all of them use."""
-        settings, facts = self.settings, read_site_facts(self.lookups, self.settings.metadata)
+        settings, facts = (
+            self.settings,
+            read_site_facts(self.lookups, self.settings.metadata),
+        )
         loader = FileSystemLoader(settings.templates)
         environment = Environment(
-            autoescape=True, auto_reload=False, loader=loader, trim_blocks=True, lstrip_blocks=True
+            autoescape=True,
+            auto_reload=False,
+            loader=loader,
+            trim_blocks=True,
+            lstrip_blocks=True,
         )
         environment.globals |= {
             **facts.words,
@@ -200,9 +224,13 @@ class Site:
         kind: str = "html",
         **context: Any,
     ) -> PageResponse:
-        """Return the page that a template renders; `kind` is a key of `CONTENT_TYPES`."""
+        """Return the page that a template renders; `kind` is a key of
+        `CONTENT_TYPES`.
+        """
         context |= {"request": request, "status": status}
-        return data(self.environment.get_template(template).render(context), kind, status=status)
+        return data(
+            self.environment.get_template(template).render(context), kind, status=status
+        )
 
     def redirect(
         self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302
@@ -210,7 +238,9 @@ class Site:
         """Return a redirect to another of our pages."""
         address = self.settings.path(path) + (f"?{urlencode(query)}" if query else "")
         return PageResponse(
-            b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"]))
+            b"",
+            status,
+            (("location", address), ("content-type", CONTENT_TYPES["text"])),
         )
 
 
@@ -222,7 +252,9 @@ def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
 
 def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
     """Return functions that link a name, by the kind of the page."""
-    return {kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")}
+    return {
+        kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")
+    }
 
 
 def data(
@@ -230,7 +262,10 @@ def data(
 ) -> PageResponse:
     """Return an answer; `kind` is a key of `CONTENT_TYPES`."""
     encoded = body.encode() if isinstance(body, str) else body
-    headers = (("content-type", CONTENT_TYPES[kind]), ("content-security-policy", STRICT))
+    headers = (
+        ("content-type", CONTENT_TYPES[kind]),
+        ("content-security-policy", STRICT),
+    )
     return PageResponse(encoded, status, headers, following)
 
 

@@ -1,8 +1,9 @@
-"""The databases of a Datasette that are catalogues (made by `build`), and their metadata.
+"""The databases of a Datasette that are catalogues (made by `build`), and their
+metadata.
 
-One Datasette can serve several databases. Our pages show the first that is a catalogue; all other
-databases have Datasette's own pages. A Datasette without a catalogue stays as it is, unless it was
-started with the site's folder.
+One Datasette can serve several databases. Our pages show the first that is a catalogue;
+all other databases have Datasette's own pages. A Datasette without a catalogue stays as
+it is, unless it was started with the site's folder.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ INHERITED = frozenset(("source", "source_url", "license", "license_url"))
 
 
 class Metadata(dict[str, Any]):
-    """The metadata of a database, which Datasette 0.65 copies when it checks a permission."""
+    """The metadata of a database, which Datasette 0.65 copies when it checks a
+    permission.
+    """
 
     def __deepcopy__(self, _: object) -> Metadata:
         """Return the same object, because Datasette does not change the copy."""
@@ -54,7 +57,9 @@ def catalogues(datasette: Any) -> list[Any]:
     """Return the databases that are catalogues, in the order of the command line."""
     # Copied first, because Datasette may add a database in another thread.
     databases = [*datasette.databases.values()]
-    return [item for item in databases if item.path and fault_of(str(item.path)) is None]
+    return [
+        item for item in databases if item.path and fault_of(str(item.path)) is None
+    ]
 
 
 def published(datasette: Any) -> Any:
@@ -66,7 +71,9 @@ def published(datasette: Any) -> Any:
     for database in catalogues(datasette):
         return database
     # Not Datasette's NotFound: for that it would look for another page.
-    raise BadAddress("No database on this server was made by spack-cache-db build.", 404)
+    raise BadAddress(
+        "No database on this server was made by spack-cache-db build.", 404
+    )
 
 
 def name_of(datasette: Any) -> str | None:
@@ -75,7 +82,8 @@ def name_of(datasette: Any) -> str | None:
 
 
 def name_of_route(datasette: Any, route: str) -> str | None:
-    """Return the name of the database that our pages read if this is its part of addresses.
+    """Return the name of the database that our pages read if this is its part of
+    addresses.
 
     A plugin may add a hash to that part, which is otherwise the name.
     """
@@ -95,7 +103,8 @@ def is_site(datasette: Any) -> bool:
 async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None:
     """Raise `Forbidden` if a visitor may not view or download a database.
 
-    Our pages show the catalogue as a whole: the `allow` of a single table does not apply to them.
+    Our pages show the catalogue as a whole: the `allow` of a single table does not
+        apply to them.
     """
     await versions.ensure_permission(datasette, actor, action, database)
 
@@ -109,30 +118,40 @@ async def may_view(datasette: Any, actor: Any, database: str) -> bool:
 
 
 def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
-    """Raise `StartupError` for a database or base whose addresses match those of our pages."""
+    """Raise `StartupError` for a database or base whose addresses match those of our
+    pages.
+    """
     base = datasette.setting("base_url")
     routes = {f"/{tilde_encode(name)}": name for name in datasette.databases}
     if base.startswith(tuple(f"{route}/" for route in routes)):
-        raise StartupError(f"base_url: {base} is the address of a database; choose another path")
+        raise StartupError(
+            f"base_url: {base} is the address of a database; choose another path"
+        )
     for pattern in pages:
         if re.match(pattern, f"{base}x"):
-            raise StartupError(f"base_url: {base} is the address of a page; choose another path")
+            raise StartupError(
+                f"base_url: {base} is the address of a page; choose another path"
+            )
         for route, name in routes.items():
             if re.match(pattern, route) or re.match(pattern, f"{route}/table"):
                 advice = "rename the file, or link it under another name"
-                raise StartupError(f"the database {name!r} has the address of a page: {advice}")
+                raise StartupError(
+                    f"the database {name!r} has the address of a page: {advice}"
+                )
 
 
 def add_view_counts(datasette: Any) -> None:
-    """Have Datasette know how many rows the largest views have, which are slow to count.
+    """Have Datasette know how many rows the largest views have, which are slow to
+    count.
 
-    An inspect file of `build` has the counts of views apart from those of tables, because the page
-    of a database lists every name that has a count as a table.
+    An inspect file of `build` has the counts of views apart from those of tables,
+    because the page of a database lists every name that has a count as a table.
     """
     inspected = datasette.inspect_data or {}
     for database in catalogues(datasette):
         entry = inspected.get(database.name)
-        # Datasette keeps these counts for its lists of tables. A table's page reads `inspect_data`.
+        # Datasette keeps these counts for its lists of tables. A table's page reads
+        # `inspect_data`.
         if entry is not None and database.cached_table_counts is not None:
             entry["tables"] = {**entry["tables"], **entry.get("views", {})}
 
@@ -140,9 +159,10 @@ def add_view_counts(datasette: Any) -> None:
 def describe(datasette: Any) -> SiteFacts:
     """Complete the metadata of a Datasette, and return the facts that its pages show.
 
-    `metadata.yml` has queries and options of tables; the database describes itself and its columns.
-    The owner's metadata takes precedence. Datasette 1.0 reads columns and descriptions in its
-    metadata, and canned queries, facets and sorting in its configuration.
+    `metadata.yml` has queries and options of tables; the database describes itself and
+    its columns. The owner's metadata takes precedence. Datasette 1.0 reads columns and
+    descriptions in its metadata, and canned queries, facets and sorting in its
+    configuration.
     """
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
     (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
@@ -154,10 +174,17 @@ def describe(datasette: Any) -> SiteFacts:
         with suppress(DatabaseError), connected(Path(database.path)) as conn:
             filled = filled_tables(conn)
             for name, columns in descriptions(conn).items():
-                tables[name] = {"description": columns.pop(None, ""), "columns": columns}
+                tables[name] = {
+                    "description": columns.pop(None, ""),
+                    "columns": columns,
+                }
             if database.name == name_of(datasette):
                 facts = read_site_facts(read_lookups(conn), metadata)
-                origin = {key: text for key, text in facts.described.items() if key not in metadata}
+                origin = {
+                    key: text
+                    for key, text in facts.described.items()
+                    if key not in metadata
+                }
         # In Datasette 1.0, databases do not inherit the metadata of the whole site.
         described = origin | overlaid(ours, {"tables": tables})
         metadata |= origin
@@ -167,10 +194,11 @@ def describe(datasette: Any) -> SiteFacts:
             merged["queries"] = {
                 name: query
                 for name, query in merged["queries"].items()
-                if not isinstance(query, dict) or query.get("needs", "releases") in filled
+                if not isinstance(query, dict)
+                or query.get("needs", "releases") in filled
             }
-            # Datasette 0.65 adds these when it shows the page of a table, and then the pages of its
-            # rows have them, too. All processes should show the same.
+            # Datasette 0.65 adds these when it shows the page of a table, and then the
+            # pages of its rows have them, too. All processes should show the same.
             for table in merged["tables"].values():
                 for key in INHERITED:
                     if value := merged.get(key) or metadata.get(key):
@@ -199,7 +227,9 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
 
 @cache
 def asset_version() -> str:
-    """Return a text that changes with every style sheet and script; read once per process."""
+    """Return a text that changes with every style sheet and script; read once per
+    process.
+    """
     digest = sha256()
     for path in sorted((site_folder() / "static").iterdir()):
         digest.update(path.read_bytes())

@@ -8,7 +8,12 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.model import NO_COMPILER
-from spack_cache_db.query.conditions.conditions import COLUMNS, Condition, Conditions, Word
+from spack_cache_db.query.conditions.conditions import (
+    COLUMNS,
+    Condition,
+    Conditions,
+    Word,
+)
 from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.words.reading import Reading
@@ -36,12 +41,18 @@ class AddressFields:
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Read the pairs of a query string: the first of each name, or all for a tuple."""
+        """Read the pairs of a query string: the first of each name, or all for a
+        tuple.
+        """
         found: dict[str, Any] = {}
         for field in fields(cls):  # type: ignore[arg-type]
-            texts = [value for name, value in pairs if name == field.name and value.strip()]
+            texts = [
+                value for name, value in pairs if name == field.name and value.strip()
+            ]
             if texts:
-                found[field.name] = tuple(dict.fromkeys(texts)) if field.default == () else texts[0]
+                found[field.name] = (
+                    tuple(dict.fromkeys(texts)) if field.default == () else texts[0]
+                )
         return cls(**found)
 
     @classmethod
@@ -55,7 +66,9 @@ class AddressFields:
         pairs = []
         for name in self.names():
             value = getattr(self, name) or ()
-            pairs += [(name, text) for text in ((value,) if isinstance(value, str) else value)]
+            pairs += [
+                (name, text) for text in ((value,) if isinstance(value, str) else value)
+            ]
         return pairs
 
     @property
@@ -65,16 +78,24 @@ class AddressFields:
 
     @property
     def conditions(self) -> Conditions:
-        """The conditions on configurations; kind and text are a field's name and value."""
-        return tuple(condition_of(name, value) for name, value in self.pairs if name in COLUMNS)
+        """The conditions on configurations; kind and text are a field's name and
+        value.
+        """
+        return tuple(
+            condition_of(name, value) for name, value in self.pairs if name in COLUMNS
+        )
 
     def query(self, mark: str = "?", **changes: Any) -> str:
-        """Return the query string after some changes, behind a mark; empty without fields."""
+        """Return the query string after some changes, behind a mark; empty without
+        fields.
+        """
         text = urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
         return text and f"{mark}{text}"
 
     def address(self, **changes: Any) -> str:
-        """Return the query string after some changes; of the first page of rows, all closed."""
+        """Return the query string after some changes; of the first page of rows, all
+        closed.
+        """
         closed = {name: "" for name in ("page", "open") if name in self.names()}
         return self.query(**closed | changes) or "?"
 
@@ -83,7 +104,9 @@ class AddressFields:
         return self.address(page=str(page) if page > 1 else "")
 
     def toggled(self, name: str, value: str) -> str:
-        """Return the address with another value, or without a value that is one of the filters."""
+        """Return the address with another value, or without a value that is one of the
+        filters.
+        """
         pair, pairs = (name, value), self.pairs
         others = [other for other in pairs if other != pair]
         return self.parse(others if pair in pairs else [*pairs, pair]).address()
@@ -93,8 +116,8 @@ class AddressFields:
 class Narrowing(AddressFields):
     """Names that narrow an answer; None does not narrow it.
 
-    `spack` is the version of Spack whose syntax specs have. With any text in `explicit`, only
-    explicitly installed specs count.
+    `spack` is the version of Spack whose syntax specs have. With any text in
+    `explicit`, only explicitly installed specs count.
     """
 
     release: str | None = None
@@ -168,10 +191,11 @@ def value_of(name: str, word: str) -> str:
 
 
 def condition_of(name: str, value: str) -> Condition:
-    """Return the condition for a filter, which compares words except for groups and hosts.
+    """Return the condition for a filter, which compares words except for groups and
+    hosts.
 
-    Groups are a compiler without a version (all its versions) and `aarch64:` (a family of targets).
-    `gcc@` is the compiler whose version is unknown.
+    Groups are a compiler without a version (all its versions) and `aarch64:` (a family
+    of targets). `gcc@` is the compiler whose version is unknown.
     """
     if name == "compiler" and value.endswith("@"):
         return Condition(name, value, Word(value[:-1]))
@@ -182,7 +206,9 @@ def condition_of(name: str, value: str) -> Condition:
 
 
 def place_condition(lookups: Lookups, name: str, value: str) -> Condition:
-    """Return the condition for a release or stack; no spec satisfies that for an unknown one."""
+    """Return the condition for a release or stack; no spec satisfies that for an
+    unknown one.
+    """
     record = lookups.stack(value) if name == "stack" else lookups.release(value)
     return Condition(name, value, record.id if record else 0)
 
@@ -196,16 +222,24 @@ class Pagination(NamedTuple):
 
 
 def paginated(row_count: int, number: str | None, page_rows: int) -> Pagination:
-    """Return the page with a number, the last if there are fewer, and the first without number."""
+    """Return the page with a number, the last if there are fewer, and the first without
+    number.
+    """
     # Python refuses to read numbers with thousands of digits.
-    digits = number.lstrip("0")[:9] if number and number.isascii() and number.isdigit() else ""
+    digits = (
+        number.lstrip("0")[:9]
+        if number and number.isascii() and number.isdigit()
+        else ""
+    )
     page_count = max(1, -(-row_count // page_rows))
     page = min(int(digits or 1), page_count)
     return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
 
 
 class DataLinks(NamedTuple):
-    """The addresses of the same rows in three forms; `browse` is None without a table of them."""
+    """The addresses of the same rows in three forms; `browse` is None without a table
+    of them.
+    """
 
     browse: str | None
     json: str
@@ -213,14 +247,20 @@ class DataLinks(NamedTuple):
 
     @classmethod
     def of_page(cls, path: str, query: str) -> Self:
-        """Return the addresses of the rows of one of our pages; `query` begins with `?`."""
+        """Return the addresses of the rows of one of our pages; `query` begins with
+        `?`.
+        """
         return cls(None, f"{path}.json{query}", f"{path}.csv{query}")
 
 
-def data_links(database: str, table: str, pairs: Pairs, *, many: bool = False) -> DataLinks:
-    """Return the addresses of the rows of a table or view that have some values in its columns.
+def data_links(
+    database: str, table: str, pairs: Pairs, *, many: bool = False
+) -> DataLinks:
+    """Return the addresses of the rows of a table or view that have some values in its
+    columns.
 
-    With `many`, Datasette does not count the rows, which takes longer than showing the first.
+    With `many`, Datasette does not count the rows, which takes longer than showing the
+    first.
     """
     base, query = f"/{database}/{quote(table)}", urlencode(pairs)
     return DataLinks(
@@ -245,6 +285,8 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
                 pairs.append((name, value))
             case _:
                 names = {*known_targets(), value.removesuffix(":")}
-                pairs.append(("target__in", ",".join(sorted(filter(condition.holds, names)))))
+                pairs.append(
+                    ("target__in", ",".join(sorted(filter(condition.holds, names))))
+                )
     table = "builds" if filters.host is None else "host_builds"
     return data_links(database, "build_listings" if filters.release else table, pairs)

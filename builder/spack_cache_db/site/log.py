@@ -23,7 +23,8 @@ def log(text: str) -> None:
 
 
 def log_error(address: str, error: BaseException) -> None:
-    """Write one line about an unexpected exception: the address, the error, and its place.
+    """Write one line about an unexpected exception: the address, the error, and its
+    place.
 
     With the option `--traceback` of the command, the traceback follows.
     """

@@ -1,8 +1,8 @@
 """Our pages and safety limits, as Datasette hooks.
 
-Datasette finds this module by its entry point. If it serves a catalogue, the hooks add the pages of
-`own_pages` and limit the cost of requests. Only documented hooks of Datasette 0.65 and 1.0 are
-used.
+Datasette finds this module by its entry point. If it serves a catalogue, the hooks add
+the pages of `own_pages` and limit the cost of requests. Only documented hooks of
+Datasette 0.65 and 1.0 are used.
 """
 
 from __future__ import annotations
@@ -54,18 +54,24 @@ _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 class Language(Extension):
     """Adds the language, which screen readers need, to Datasette's base template."""
 
-    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+    def preprocess(
+        self, source: str, name: str | None, filename: str | None = None
+    ) -> str:
         """Return the source of a template before Jinja compiles it."""
         return source.replace("<html>", '<html lang="en">', 1)
 
 
 @hook
 def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
-    """Add our metadata and templates: Datasette calls this hook before it reads its metadata."""
+    """Add our metadata and templates: Datasette calls this hook before it reads its
+    metadata.
+    """
     if not is_site(datasette):
         return
     allowances_of(datasette)
-    catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in PAGES)])
+    catalogues.require_addresses(
+        datasette, [STATIC, *(pattern for pattern, _ in PAGES)]
+    )
     env.add_extension(Language)
     env.globals |= {
         **catalogues.describe(datasette).words,
@@ -82,7 +88,9 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
 
 
 def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]:
-    """Return Datasette's records of tables, views or queries in the order of names, others last."""
+    """Return Datasette's records of tables, views or queries in the order of names,
+    others last.
+    """
     positions = {name: position for position, name in enumerate(names)}
 
     def position(record: Any) -> int:
@@ -94,7 +102,9 @@ def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]
 
 @hook(tryfirst=True)
 def extra_css_urls(datasette: Any) -> list[str]:
-    """Add our styles to Datasette's pages and those of plugins, before the plugins' styles."""
+    """Add our styles to Datasette's pages and those of plugins, before the plugins'
+    styles.
+    """
     if not is_site(datasette):
         return []
     version = catalogues.asset_version()
@@ -138,12 +148,15 @@ def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Markup | None:
     """Link hashes, and names of packages, releases and stacks, to their pages."""
-    kinds = (NAMES.get(table or ""),) if column == "name" else KINDS.get(column, (None,))
+    kinds = (
+        (NAMES.get(table or ""),) if column == "name" else KINDS.get(column, (None,))
+    )
     page = _PAGES.get(kinds[0] or "")
     if page is None or not isinstance(value, str) or (page, value) == ("stack", ROOT):
         return None
     has_page = is_hash(value) if page == "spec" else column == "name" or table in VIEWS
-    # The database is compared last, because it costs most and nearly all cells have no page.
+    # The database is compared last, because it costs most and nearly all cells have no
+    # page.
     if not has_page or database != catalogues.name_of(datasette):
         return None
     return link_to(datasette.urls, page, value)
@@ -156,15 +169,21 @@ def register_facet_classes() -> list[type[StackFacet]]:
 
 
 @hook
-def table_actions(datasette: Any, database: str, table: str, request: Any) -> list[Action]:
-    """Add our links to the menu of a table; Datasette 0.65 calls this hook for views, too."""
+def table_actions(
+    datasette: Any, database: str, table: str, request: Any
+) -> list[Action]:
+    """Add our links to the menu of a table; Datasette 0.65 calls this hook for views,
+    too.
+    """
     if not is_site(datasette) or database != catalogues.name_of(datasette):
         return []
     return actions_of(datasette, database, table, request)
 
 
 @hook(optionalhook=True)
-def view_actions(datasette: Any, database: str, view: str, request: Any) -> list[Action]:
+def view_actions(
+    datasette: Any, database: str, view: str, request: Any
+) -> list[Action]:
     """Add our links to the menu of a view, in Datasette 1.0."""
     return table_actions(datasette, database, view, request)
 
@@ -173,7 +192,8 @@ def view_actions(datasette: Any, database: str, view: str, request: Any) -> list
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
     """Add our SQL functions, limits and authorizer to a connection.
 
-    Databases in memory get no functions of ours: these refer to their connection, and Python cannot
+    Databases in memory get no functions of ours: these refer to their connection, and
+        Python cannot
     free that cycle. Datasette opens such a database whenever it reads its versions.
     """
     if not is_site(datasette):
@@ -233,9 +253,10 @@ def handle_exception(
 ) -> Generator[None, Any, None]:
     """Answer a failed request instead of Datasette's own handler, if this is our site.
 
-    Datasette takes the first response, but makes those of all handlers. Its own would render a
-    second page and, if `rich` is installed, print the variables of every frame: a second of
-    processor time for each error. Handlers of other plugins come before ours.
+    Datasette takes the first response, but makes those of all handlers. Its own would
+    render a second page and, if `rich` is installed, print the variables of every
+    frame: a second of processor time for each error. Handlers of other plugins come
+    before ours.
     """
     outcome = yield
     if not is_site(datasette):

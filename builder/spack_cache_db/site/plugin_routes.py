@@ -1,4 +1,6 @@
-"""The plugins of the site's owner: their addresses, which are open, and their exceptions."""
+"""The plugins of the site's owner: their addresses, which are open, and their
+exceptions.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from weakref import WeakKeyDictionary
 from datasette.plugins import pm
 
 OWN_MODULES = ("datasette.", "spack_cache_db.")
-"""Beginnings of the modules of plugins whose addresses the site itself opens or closes."""
+"""Beginnings of the modules of plugins whose addresses the site itself opens or
+closes.
+"""
 
 _patterns: WeakKeyDictionary[Any, list[re.Pattern[str]]] = WeakKeyDictionary()
 
@@ -24,7 +28,9 @@ def is_of_plugin(datasette: Any, path: str) -> bool:
 
 
 def is_in_plugin(exception: BaseException) -> bool:
-    """Return whether an exception was raised in a plugin's code, or in what that code called."""
+    """Return whether an exception was raised in a plugin's code, or in what that code
+    called.
+    """
     packages = set()
     for plugin in pm.get_plugins():
         module = _module_of(plugin)
@@ -37,7 +43,11 @@ def is_in_plugin(exception: BaseException) -> bool:
 
 
 def _read_patterns(datasette: Any) -> list[re.Pattern[str]]:
-    own = [plugin for plugin in pm.get_plugins() if _module_of(plugin).startswith(OWN_MODULES)]
+    own = [
+        plugin
+        for plugin in pm.get_plugins()
+        if _module_of(plugin).startswith(OWN_MODULES)
+    ]
     registered = pm.subset_hook_caller("register_routes", own)(datasette=datasette)
     return [re.compile(pattern) for routes in registered for pattern, _ in routes]
 
@@ -50,5 +60,7 @@ def _module_of(plugin: Any) -> str:
 
 
 def _package_of(module: str) -> str:
-    """Return the top package of a module; Datasette names a file of `--plugins-dir` `mine.py`."""
+    """Return the top package of a module; Datasette names a file of `--plugins-dir`
+    `mine.py`.
+    """
     return module if module.endswith(".py") else module.partition(".")[0]

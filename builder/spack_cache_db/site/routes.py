@@ -1,7 +1,7 @@
 """The addresses of our own pages, and the function that answers each.
 
-These functions take the site and a request, read records with the functions of `pages`, and return
-a `PageResponse`.
+These functions take the site and a request, read records with the functions of `pages`,
+and return a `PageResponse`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from spack_cache_db.site.pages.spec import binary, binary_json
 
 
 class Route(NamedTuple):
-    """A page: the pattern of its path, its function, and the fields that its address may have.
+    """A page: the pattern of its path, its function, and the fields that its address
+    may have.
 
     Groups of the pattern are arguments of the function.
     """
@@ -53,9 +54,15 @@ def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
     assert match is not None
     check_fields(request, route.fields)
     filled = [pair for pair in request.pairs if pair[1]]
-    if len(filled) < len(request.pairs) and request.form is None and not request.is_data:
+    if (
+        len(filled) < len(request.pairs)
+        and request.form is None
+        and not request.is_data
+    ):
         return site.redirect(request.path, filled)
-    names = {name: value and unquote(value) for name, value in match.groupdict().items()}
+    names = {
+        name: value and unquote(value) for name, value in match.groupdict().items()
+    }
     if (moved := respelled(site, request, request.pairs, match)) is not None:
         return moved
     try:
@@ -66,7 +73,9 @@ def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
         return refused(str(error), request.path.rpartition(".")[2])
 
 
-_PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
+_PACKAGE, _RELEASE, _STACK = (
+    f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack")
+)
 """A name may contain `/`, written as it is or as `%2F`."""
 _FORMS = r"(?:\.(?P<form>json|csv))?$"
 _NARROWING, _SIDES, _LIST = (
@@ -101,6 +110,10 @@ ROUTES: tuple[Route, ...] = (
 
 
 def route_of(path: str) -> int | None:
-    """Return the index of the route of a path in `ROUTES`; None for a path of Datasette."""
-    matches = (number for number, route in enumerate(ROUTES) if re.match(route.pattern, path))
+    """Return the index of the route of a path in `ROUTES`; None for a path of
+    Datasette.
+    """
+    matches = (
+        number for number, route in enumerate(ROUTES) if re.match(route.pattern, path)
+    )
     return next(matches, None)

@@ -1,4 +1,6 @@
-"""Facts about the database that every page shows: title, owner, license, age, form options."""
+"""Facts about the database that every page shows: title, owner, license, age, form
+options.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.filters import value_of
 from spack_cache_db.spack.targets import hosts_of
 
-LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
+LICENSE = {
+    "license": "Apache-2.0",
+    "license_url": "https://www.apache.org/licenses/LICENSE-2.0",
+}
 """The license of Spack's public build cache."""
 
 
@@ -28,7 +33,9 @@ BINARY = Noun("binary", "binaries", is_installed=False)
 
 
 class SiteFacts(NamedTuple):
-    """The facts by their names in templates, and the site's metadata by Datasette's keys."""
+    """The facts by their names in templates, and the site's metadata by Datasette's
+    keys.
+    """
 
     words: Mapping[str, object]
     described: Mapping[str, str]
@@ -39,7 +46,9 @@ NO_FACTS = SiteFacts({"noun": BINARY, "site_title": "Spack build cache"}, {})
 
 
 def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFacts:
-    """Return the facts that every page shows; a title in the metadata takes precedence."""
+    """Return the facts that every page shows; a title in the metadata takes
+    precedence.
+    """
     origin, is_installed = read_origin(lookups.conn), lookups.is_installed
     noun = Noun("spec", "specs", is_installed) if lookups.trees() else BINARY
     title = str(metadata.get("title") or origin.title)
@@ -65,9 +74,12 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
 def read_choices(lookups: Lookups) -> dict[str, object]:
     """Return the options of the forms on all pages.
 
-    Targets of binaries are grouped by family, and machines that can run a binary by maker.
+    Targets of binaries are grouped by family, and machines that can run a binary by
+    maker.
     """
-    compilers = {value_of("compiler", word) for word in lookups.words["compiler"].values()}
+    compilers = {
+        value_of("compiler", word) for word in lookups.words["compiler"].values()
+    }
     families = sorted((family, target) for target, family in lookups.families.items())
     return {
         "releases": [release.name for release in lookups.releases.values()],

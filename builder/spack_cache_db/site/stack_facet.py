@@ -1,7 +1,9 @@
 """`_facet_stack=stacks`: how many rows of a view each stack has.
 
-Datasette's `_facet_array` reads the list of each row, which takes longer than a facet may with the
-whole cache. There are few different lists: this facet counts the rows of each list first.
+Datasette's `_facet_array` reads the list of each row, which takes longer than a facet
+may with the
+whole cache. There are few different lists: this facet counts the rows of each list
+    first.
 """
 
 from __future__ import annotations
@@ -30,12 +32,15 @@ LIMIT {limit}
 
 
 class StackFacet(Facet):  # type: ignore[misc]
-    """Counts the stacks in a column of lists; `root`, which is not a stack, is left out."""
+    """Counts the stacks in a column of lists; `root`, which is not a stack, is left
+    out.
+    """
 
     type = STACK_FACET.removeprefix("_facet_")
 
     async def facet_results(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """Return the counts of each column that is asked for, and the columns without an answer.
+        """Return the counts of each column that is asked for, and the columns without
+        an answer.
 
         Counts that take longer than Datasette's `facet_time_limit_ms` have no answer.
         """
@@ -50,7 +55,9 @@ class StackFacet(Facet):  # type: ignore[misc]
                 without_answer.append(column)
                 continue
             most = self.get_facet_size()
-            values = [self._value(column, stack, count) for stack, count in counts[:most]]
+            values = [
+                self._value(column, stack, count) for stack, count in counts[:most]
+            ]
             removed = path_with_removed_args(self.request, {STACK_FACET: column})
             result = {
                 "name": column,
@@ -64,7 +71,9 @@ class StackFacet(Facet):  # type: ignore[misc]
         return results, without_answer
 
     async def _counts(self, column: str) -> list[tuple[str, int]]:
-        """Return the stacks with their rows, most rows first; one more than are shown."""
+        """Return the stacks with their rows, most rows first; one more than are
+        shown.
+        """
         statement = COUNTS.format(
             column=escape_sqlite(column),
             rows=self.sql,

@@ -22,9 +22,13 @@ from spack_cache_db.schema.tarballs import TARBALL_PATH
 from spack_cache_db.site import site_folder
 
 CATALOGUE = "catalogue.json"
-"""The file that the page reads first. A folder that contains it was written by this command."""
+"""The file that the page reads first. A folder that contains it was written by this
+command.
+"""
 PART = ".export-static.tmp"
-"""A folder inside the other one, and so on the same file system, for unfinished files."""
+"""A folder inside the other one, and so on the same file system, for unfinished
+files.
+"""
 CLOSURE = """
 WITH RECURSIVE closure(spec) AS (
   SELECT id FROM specs WHERE hash = :hash
@@ -46,9 +50,11 @@ CROSS JOIN packages ON packages.id = configurations.package
 WHERE specs.is_binary OR NOT specs.is_external
 ORDER BY specs.hash <> :hash, packages.name, specs.hash
 """
-"""The specs of a closure that need a binary, the binary first, and the mirrors that list each.
+"""The specs of a closure that need a binary, the binary first, and the mirrors that
+list each.
 
-CROSS JOIN makes SQLite start from the closure: the page reads the database over the network.
+CROSS JOIN makes SQLite start from the closure: the page reads the database over the
+    network.
 """
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
@@ -57,10 +63,11 @@ _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 
 
 def export_static(file: Path, folder: Path) -> dict[str, Any]:
-    """Write a page that shows a database, with a copy of it, and return the page's catalogue.
+    """Write a page that shows a database, with a copy of it, and return the page's
+    catalogue.
 
-    The copy of the database is named after its content, so that an open page never mixes two
-    exports. Earlier copies are removed. Links are replaced, not followed.
+    The copy of the database is named after its content, so that an open page never
+    mixes two exports. Earlier copies are removed. Links are replaced, not followed.
 
     Raises:
         DatabaseError: the file is not a database of this program, or is damaged.
@@ -82,7 +89,9 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
     names = {path.name for path in folder.iterdir()} - {PART}
     copies = {*filter(_COPY.fullmatch, names)}
     if names - copies and not (folder / CATALOGUE).is_file():
-        raise OutputError(f"{folder}: has other files, expected a new or an empty folder")
+        raise OutputError(
+            f"{folder}: has other files, expected a new or an empty folder"
+        )
     part = folder / PART
     _remove(part)
     part.mkdir()
@@ -94,7 +103,10 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         name = content["database"]
         copy.rename(part / name)
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-        pages = [*(site_folder() / "static-site").iterdir(), site_folder() / "static" / "site.css"]
+        pages = [
+            *(site_folder() / "static-site").iterdir(),
+            site_folder() / "static" / "site.css",
+        ]
         for page in pages:
             shutil.copyfile(page, part / page.name)
         # The catalogue identifies the folder, so only the copy is renamed before it.
@@ -118,8 +130,8 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
     totals = read_totals(conn)
     lookups = read_lookups(conn)
     mirrors = every_mirror(lookups)
-    # The command that adds each mirror, the preferred mirror first; and with another name, if
-    # the commands add two mirrors of one release.
+    # The command that adds each mirror, the preferred mirror first; and with another
+    # name, if the commands add two mirrors of one release.
     added = [
         {
             "ids": list(ids),
@@ -138,7 +150,8 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
         "mirrors": added,
         "tarballPath": TARBALL_PATH[0],
         "publicMirrors": {
-            release.name: public_mirror(release.name) for release in lookups.releases.values()
+            release.name: public_mirror(release.name)
+            for release in lookups.releases.values()
         },
         "trust": TRUST_KEYS,
         "totals": {

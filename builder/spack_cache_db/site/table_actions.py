@@ -20,14 +20,18 @@ PAGES: Mapping[str, str] = {
     "stacks": "/stacks",
 }
 """Tables and views whose rows a page of the site lists as well."""
-CHANGES = frozenset(("builds", "build_listings", "listings", "releases", "release_changes"))
+CHANGES = frozenset(
+    ("builds", "build_listings", "listings", "releases", "release_changes")
+)
 """Tables and views to which new releases add rows."""
 
 Action = dict[str, str]
 
 
 def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[Action]:
-    """Return the links for a table or view of the published database, as Datasette takes them."""
+    """Return the links for a table or view of the published database, as Datasette
+    takes them.
+    """
     urls = datasette.urls
     query = request.query_string if request is not None else ""
     fields = parse_qsl(query, keep_blank_values=True)
@@ -35,7 +39,9 @@ def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[A
     # Packages and releases have pages that are easier to read than their rows.
     if name in PAGES:
         page = PAGES[name]
-        actions.append(_action(urls.path(page), f"The page of {page.removeprefix('/')}"))
+        actions.append(
+            _action(urls.path(page), f"The page of {page.removeprefix('/')}")
+        )
     # The filters stay; the counts begin at the first page of rows.
     if name in STACK_LISTS:
         wanted = (STACK_FACET, STACK_LISTS[name])

@@ -16,10 +16,12 @@ IS_065 = __version__.startswith("0.")
 def options_of(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Datasette()` for an owner's metadata.
 
-    Datasette 1.0 reads columns and descriptions in its metadata, and canned queries, facets,
-    sorting and plugins in its configuration.
+    Datasette 1.0 reads columns and descriptions in its metadata, and canned queries,
+    facets, sorting and plugins in its configuration.
     """
-    return {"metadata": metadata} if IS_065 else {"metadata": metadata, "config": metadata}
+    return (
+        {"metadata": metadata} if IS_065 else {"metadata": metadata, "config": metadata}
+    )
 
 
 def metadata_targets(datasette: Any) -> list[dict[str, Any]]:
@@ -30,11 +32,15 @@ def metadata_targets(datasette: Any) -> list[dict[str, Any]]:
     return [datasette._metadata_local, datasette.config]
 
 
-async def ensure_permission(datasette: Any, actor: Any, action: str, database: str) -> None:
+async def ensure_permission(
+    datasette: Any, actor: Any, action: str, database: str
+) -> None:
     """Raise `Forbidden` if a visitor may not do something with a database."""
     if IS_065:
         # The first rule that decides wins, as on Datasette's own pages.
-        checks = dict.fromkeys(((action, database), ("view-database", database), "view-instance"))
+        checks = dict.fromkeys(
+            ((action, database), ("view-database", database), "view-instance")
+        )
         await datasette.ensure_permissions(actor, [*checks])
         return
     resource = import_module("datasette.resources").DatabaseResource(database=database)
@@ -42,14 +48,18 @@ async def ensure_permission(datasette: Any, actor: Any, action: str, database: s
 
 
 def keep_internal_in_memory(datasette: Any) -> None:
-    """Keep Datasette's own tables in memory, so that a killed process leaves no file of them.
+    """Keep Datasette's own tables in memory, so that a killed process leaves no file of
+    them.
 
-    Datasette 0.65 does so; 1.0 has a temporary file, which a forked process would share.
+    Datasette 0.65 does so; 1.0 has a temporary file, which a forked process would
+    share.
     """
     if IS_065:
         return
     internal = datasette.get_internal_database()
     with suppress(OSError):
         Path(internal.path).unlink()
-    datasette._internal_database = Database(datasette, memory_name="_internal_of_the_site")
+    datasette._internal_database = Database(
+        datasette, memory_name="_internal_of_the_site"
+    )
     datasette._internal_database.name = internal.name

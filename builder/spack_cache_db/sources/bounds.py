@@ -1,7 +1,7 @@
 """Files of the input, and the checks of their texts that all readers share.
 
-Search words and lists grow faster than the texts that they are made of, so texts have limits, which
-are far above all known sources.
+Search words and lists grow faster than the texts that they are made of, so texts have
+limits, which are far above all known sources.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from spack_cache_db.sources.texts import cut
 from spack_cache_db.spack.lexer import is_package
 
 MAX_NAME = 200
-"""Characters of a version, compiler, os, platform, target, stack or name of a variant."""
+"""Characters of a version, compiler, os, platform, target, stack or name of a
+variant.
+"""
 
 MAX_TEXT = 4096
 """Characters of a variant, a size or the URL of a tarball."""
@@ -28,7 +30,9 @@ MAX_TEXTS = 1000
 
 
 def require_text(data: bytes) -> None:
-    """Raise `LineFault` unless bytes are UTF-8 text without NUL, which decoders accept."""
+    """Raise `LineFault` unless bytes are UTF-8 text without NUL, which decoders
+    accept.
+    """
     wrong, message = data.find(b"\0"), "a NUL byte"
     if wrong < 0:
         if data.isascii():
@@ -43,10 +47,14 @@ def require_text(data: bytes) -> None:
 
 
 def require_bounded(configuration: Configuration) -> None:
-    """Raise `ValueError` if a text of a configuration is too long, or it has too many variants."""
+    """Raise `ValueError` if a text of a configuration is too long, or it has too many
+    variants.
+    """
     package = configuration.package
     if not is_package(package):
-        raise ValueError(f"has the package {cut(package)!a}, expected a name that Spack can read")
+        raise ValueError(
+            f"has the package {cut(package)!a}, expected a name that Spack can read"
+        )
     for word, value in zip(Configuration._fields, configuration, strict=True):
         if isinstance(value, str) and value:
             require_name(word, value)
@@ -61,7 +69,9 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
         require_short("variant", text, MAX_TEXT)
         require_short("variant name", text.partition("=")[0], MAX_NAME)
         if text.startswith(FORMULA) and not _ENABLED.fullmatch(text):
-            raise ValueError(f"has the variant {cut(text)!a}, expected +name, ~name or name=value")
+            raise ValueError(
+                f"has the variant {cut(text)!a}, expected +name, ~name or name=value"
+            )
 
 
 _ENABLED = re.compile(r"\+{1,2}\w[\w.-]*")
@@ -79,13 +89,18 @@ def require_name(word: str, text: str) -> None:
 def require_short(word: str, text: str, limit: int) -> None:
     """Raise `ValueError` if a text is too long or not printable; `word` is its kind.
 
-    Control and format characters change the display of the text around them: U+202E reverses it.
+    Control and format characters change the display of the text around them: U+202E
+    reverses it.
     """
     if not text.isprintable():
         wrong = next(char for char in text if not char.isprintable())
-        raise ValueError(f"has a {word} with the character {wrong!a}, expected printable text")
+        raise ValueError(
+            f"has a {word} with the character {wrong!a}, expected printable text"
+        )
     if len(text) > limit:
-        raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
+        raise ValueError(
+            f"has a {word} of {len(text):,} characters, expected at most {limit:,}"
+        )
 
 
 def require_cell(word: str, text: str) -> None:
@@ -97,6 +112,8 @@ def require_cell(word: str, text: str) -> None:
 
 
 def require_few(word: str, count: int) -> None:
-    """Raise `ValueError` if there are more than `MAX_TEXTS` texts; `word` is their kind."""
+    """Raise `ValueError` if there are more than `MAX_TEXTS` texts; `word` is their
+    kind.
+    """
     if count > MAX_TEXTS:
         raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")

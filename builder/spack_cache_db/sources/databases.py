@@ -1,8 +1,8 @@
 """Reads a spack-cache-db database back into the columns that it was built from.
 
-A build can therefore use a database as a source. If several documents of a release list a spec,
-`document_listings` has the values that differ from `listings`. A new build finds contradictions
-again; only values that no other table stores come from `problems`.
+A build can therefore use a database as a source. If several documents of a release list
+a spec, `document_listings` has the values that differ from `listings`. A new build
+finds contradictions again; only values that no other table stores come from `problems`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def read_database(file: File) -> Columns:
     """Return the columns that a database was built from.
 
     Raises:
-        InputError: it is not a database of this or an older schema version, or it is damaged.
+        InputError: it is not a database of this or an older schema version, or it is
+            damaged.
     """
     path, writer = Path(file.location), Writer()
     try:
@@ -148,7 +149,9 @@ def read_database(file: File) -> Columns:
 
 
 class _Database:
-    """Reads one database; its dictionaries map the ids of rows to the numbers of columns."""
+    """Reads one database; its dictionaries map the ids of rows to the numbers of
+    columns.
+    """
 
     def __init__(self, conn: sqlite3.Connection, location: str, writer: Writer) -> None:
         self._select = conn.execute
@@ -156,7 +159,8 @@ class _Database:
         self._writer = writer
         self._texts = writer.texts
         self._problems: dict[_Key, list[Problem]] = defaultdict(list)
-        # By document and spec: configurations and edges that differ from the stored ones.
+        # By document and spec: configurations and edges that differ from the stored
+        # ones.
         self._deviating: dict[tuple[_Key, int], int] = {}
         self._edges: dict[tuple[int, int], list[tuple[int, int]]] = {}
         # Mirror, hash and package.
@@ -168,7 +172,9 @@ class _Database:
         origin = dict(select("SELECT name, value FROM origin"))
         recipes = dict(select("SELECT namespace, url FROM recipes"))
         columns.origins.append(
-            Origin(self._location, origin.get("first"), recipes, identity.PATHS in origin)
+            Origin(
+                self._location, origin.get("first"), recipes, identity.PATHS in origin
+            )
         )
         self._read_dictionaries()
         self._read_problems()
@@ -176,9 +182,13 @@ class _Database:
         self._read_mirrors()
         columns.modules += map(ModuleFacts._make, select(MODULES))
         for (data,) in select("SELECT data FROM package_rests ORDER BY id"):
-            text = zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_PACKAGES)
+            text = zstandard.ZstdDecompressor().decompress(
+                data, max_output_size=MAX_PACKAGES
+            )
             for facts in _PACKAGES.decode(text):
-                columns.packages.append(replace(facts, location=self._within(facts.path)))
+                columns.packages.append(
+                    replace(facts, location=self._within(facts.path))
+                )
 
     def _within(self, path: str) -> str:
         return f"{self._location}/{path}"
@@ -189,7 +199,9 @@ class _Database:
         for variant_set, text in select(VARIANTS):
             variants[variant_set].append(text)
         configurations = {
-            key: self._configuration(Configuration._make([*words, (*variants[variant_set],)]))
+            key: self._configuration(
+                Configuration._make([*words, (*variants[variant_set],)])
+            )
             for key, *words, variant_set in select(CONFIGURATIONS)
         }
         self._stack_sets = {}
@@ -203,7 +215,9 @@ class _Database:
             self._tarballs[key] = texts.tarballs[Tarball._make(tarball)]
         self._specs: dict[int, int] = {}
         self._configuration_of: dict[int, int] = {}
-        for key, dag_hash, configuration in select("SELECT id, hash, configuration FROM specs"):
+        for key, dag_hash, configuration in select(
+            "SELECT id, hash, configuration FROM specs"
+        ):
             if not is_hash(dag_hash):
                 raise ValueError(f"the hash {dag_hash!r}")
             self._specs[key] = texts.hashes[dag_hash]
@@ -214,7 +228,9 @@ class _Database:
         return self._texts.configurations[configuration]
 
     def _read_problems(self) -> None:
-        """Read the problems of documents, and the values that differ between documents."""
+        """Read the problems of documents, and the values that differ between
+        documents.
+        """
         for source, page, mirror, spec, *values in self._select(PROBLEMS):
             problem, document = Problem(*values), (page, mirror)
             value = json.loads(problem.value or "null")
@@ -222,10 +238,13 @@ class _Database:
                 self._writer.columns.left_out.append((source, problem.message))
             elif problem.code == "two_configurations":
                 value["variants"] = tuple(value["variants"])
-                self._deviating[document, spec] = self._configuration(Configuration(**value))
+                self._deviating[document, spec] = self._configuration(
+                    Configuration(**value)
+                )
             elif problem.code == "two_dependencies":
                 self._edges[mirror, spec] = [
-                    (self._texts.hashes[dependency], self._use(*use)) for dependency, *use in value
+                    (self._texts.hashes[dependency], self._use(*use))
+                    for dependency, *use in value
                 ]
             elif problem.code not in FOUND_AGAIN and (page or mirror):
                 self._problems[document].append(problem)
@@ -237,9 +256,13 @@ class _Database:
         return self._texts.uses[Use(tuple(types), tuple(virtuals), is_direct)]
 
     def _read_pages(self) -> None:
-        """Read pages with their listings: those in no index, and those of `document_listings`."""
+        """Read pages with their listings: those in no index, and those of
+        `document_listings`.
+        """
         pages, releases = {}, {}
-        for key, release, name, package, path, sha256, form, is_copy in self._select(PAGES):
+        for key, release, name, package, path, sha256, form, is_copy in self._select(
+            PAGES
+        ):
             require_name("release", name)
             document = Document(
                 self._within(path),
@@ -253,7 +276,9 @@ class _Database:
             pages[key], releases[key] = self._writer.add(document), release
         # A page with another package than the stored configuration.
         deviating = {
-            (releases[page], spec): page for (page, _), spec in self._deviating if page is not None
+            (releases[page], spec): page
+            for (page, _), spec in self._deviating
+            if page is not None
         }
         sizes, rows = self._texts.sizes, self._writer.columns.tables["listings"]
         add = [rows[name].append for name in TABLES["listings"]]
@@ -267,17 +292,25 @@ class _Database:
             add[4](0 if size is None else sizes[size])
             add[5](number)
 
-    def _values(self, document: _Key, spec: int, tarball: int | None) -> tuple[int, int]:
-        """Return the numbers of the configuration and the tarball of a spec in a document."""
+    def _values(
+        self, document: _Key, spec: int, tarball: int | None
+    ) -> tuple[int, int]:
+        """Return the numbers of the configuration and the tarball of a spec in a
+        document.
+        """
         stored, number = self._configuration_of[spec], self._tarballs[tarball]
-        configuration = self._deviating.get((document, spec), stored) if self._deviating else stored
+        configuration = (
+            self._deviating.get((document, spec), stored) if self._deviating else stored
+        )
         if not number or configuration == stored:
             return configuration, number
         # The part of the URL that is stored is relative to the configuration.
         texts = self._texts
         dag_hash = texts.hashes.things[self._specs[spec] - 1]
         configurations = texts.configurations.things
-        url = tarball_url(texts.tarballs.things[number - 1], configurations[stored - 1], dag_hash)
+        url = tarball_url(
+            texts.tarballs.things[number - 1], configurations[stored - 1], dag_hash
+        )
         parts = TarballParts(configurations).split(url, configuration, dag_hash)
         return configuration, texts.tarballs[parts]
 
@@ -289,7 +322,11 @@ class _Database:
         ) in self._select(MIRRORS):  # fmt: skip
             require_name("release", name)
             # Indexes of one release and stack in one database belong together.
-            whole = None if form.startswith(SPEC_FILE) else self._within(json.dumps([name, stack]))
+            whole = (
+                None
+                if form.startswith(SPEC_FILE)
+                else self._within(json.dumps([name, stack]))
+            )
             is_installed = kind == INSTALLED
             index = Document(
                 self._within(path),
@@ -312,7 +349,10 @@ class _Database:
             mirrors[key] = self._writer.add(index), texts.stack_sets[(stack,)]
         if not mirrors:
             return
-        nodes = {key: texts.nodes[NodeFacts._make(facts)] for key, *facts in self._select(NODES)}
+        nodes = {
+            key: texts.nodes[NodeFacts._make(facts)]
+            for key, *facts in self._select(NODES)
+        }
         uses: dict[tuple[Any, ...], int] = {}
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for spec, dependency, *use in self._select(EDGES):

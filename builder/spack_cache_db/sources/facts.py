@@ -1,8 +1,8 @@
 """Columns: the common form of all sources.
 
-Repeated texts and records are stored once (`Texts`), and tables of numbers refer to them
-(`TABLES`). A reader fills a `Writer`; worker processes send its `Columns` to their parent. Numbers
-count from 1; 0 means that the source does not give the value.
+Repeated texts and records are stored once (`Texts`), and tables of numbers refer to
+them (`TABLES`). A reader fills a `Writer`; worker processes send its `Columns` to their
+parent. Numbers count from 1; 0 means that the source does not give the value.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ Stacks = tuple[str, ...]
 """A set of stacks: sorted, each once."""
 
 FORMS = PUBLISHED, LISTED, NAMED = "site", "list", "names"
-"""Forms of package data, the richest first: a file of the packages site, an entry of the list that
-Spack prints, and a name alone."""
+"""Forms of package data, the richest first: a file of the packages site, an entry of
+the list that Spack prints, and a name alone.
+"""
 
 
 class PageFacts(NamedTuple):
@@ -32,12 +33,13 @@ class PageFacts(NamedTuple):
 class IndexFacts(NamedTuple):
     """The facts of an index as a document.
 
-    `format` is the version of its database, or the layout of a mirror's spec files. `whole` is the
-    location of the mirror or index with all binaries of the release and stack; None for a single
-    spec file. `is_named` is true if the release of an installation was given by name.
-    `is_signed` is true for a mirror whose binaries are signed, false for one without signatures,
-    and None if they differ or nothing shows it. `settings` are the properties of a mirror in
-    `mirrors.yaml` that its users need (`indexes.settings_of`), as JSON; None without any.
+    `format` is the version of its database, or the layout of a mirror's spec files.
+    `whole` is the location of the mirror or index with all binaries of the release and
+    stack; None for a single spec file. `is_named` is true if the release of an
+    installation was given by name. `is_signed` is true for a mirror whose binaries are
+    signed, false for one without signatures, and None if they differ or nothing shows
+    it. `settings` are the properties of a mirror in `mirrors.yaml` that its users need
+    (`indexes.settings_of`), as JSON; None without any.
     """
 
     stack: str
@@ -55,7 +57,9 @@ SPEC_FILE = "spec file "
 
 
 class Origin(NamedTuple):
-    """The options with which the database at a location was built; `recipes` are URLs."""
+    """The options with which the database at a location was built; `recipes` are
+    URLs.
+    """
 
     location: str
     first: str | None
@@ -66,10 +70,10 @@ class Origin(NamedTuple):
 class Document(NamedTuple):
     """A piece of the input about one release: a page, or the index of a mirror.
 
-    `location` is the path as the user would type it, for messages; `path` is the path within the
-    input, which goes into the database. A page has `page`, and an index has `index_facts`.
-    `is_copy` is true in a snapshot that `build --snapshot` made: its binaries are in the mirror of
-    the release that it copies.
+    `location` is the path as the user would type it, for messages; `path` is the path
+    within the input, which goes into the database. A page has `page`, and an index has
+    `index_facts`. `is_copy` is true in a snapshot that `build --snapshot` made: its
+    binaries are in the mirror of the release that it copies.
     """
 
     location: str
@@ -83,7 +87,8 @@ class Document(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A document, or a file of package data, that contradicts another one and is left out.
+    """A document, or a file of package data, that contradicts another one and is left
+    out.
 
     The message is the path of `known` between `before` and `after`.
     """
@@ -96,20 +101,26 @@ class Refusal(NamedTuple):
     @property
     def fault(self) -> Fault:
         """The fault, with paths as the user would type them."""
-        return Fault(self.refused.location, 0, f"{self.before} {self.known.location}{self.after}")
+        return Fault(
+            self.refused.location, 0, f"{self.before} {self.known.location}{self.after}"
+        )
 
     @property
     def recorded(self) -> tuple[str, str]:
-        """The path within the input and the message; neither depends on the input's location."""
+        """The path within the input and the message; neither depends on the input's
+        location.
+        """
         return self.refused.path, f"{self.before} {self.known.path}{self.after}"
 
 
 class NodeFacts(NamedTuple):
-    """The facts of a node beyond its configuration and its dependencies; many specs share one.
+    """The facts of a node beyond its configuration and its dependencies; many specs
+    share one.
 
-    `parameters` (variants and compiler flags) and `external` (its path and modules) are JSON with
-    sorted keys. `has_compiler` is true for nodes that name their compiler instead of depending on
-    it, and `is_before_1_0` for all that Spack before 1.0 concretized (spec format below 5).
+    `parameters` (variants and compiler flags) and `external` (its path and modules) are
+    JSON with sorted keys. `has_compiler` is true for nodes that name their compiler
+    instead of depending on it, and `is_before_1_0` for all that Spack before 1.0
+    concretized (spec format below 5).
     """
 
     namespace: str
@@ -121,7 +132,9 @@ class NodeFacts(NamedTuple):
 
 
 class Install(NamedTuple):
-    """An installed spec: its prefix, whether it was installed explicitly, and the time in UTC."""
+    """An installed spec: its prefix, whether it was installed explicitly, and the time
+    in UTC.
+    """
 
     prefix: str | None
     explicit: bool | None
@@ -131,10 +144,11 @@ class Install(NamedTuple):
 class ModuleFacts(NamedTuple):
     """An environment module, with the path of the file that lists it.
 
-    `release` is that of its installation, None if there is only one; `compiler` is in the name of
-    its folder, and `tree` is the folder of modules that contains it. A list without the hash of
-    the spec has its package and version. `module avail` leaves out hidden modules. `parents` is a
-    JSON list of alternatives, each a list of the modules that must be loaded first; None if none.
+    `release` is that of its installation, None if there is only one; `compiler` is in
+    the name of its folder, and `tree` is the folder of modules that contains it. A list
+    without the hash of the spec has its package and version. `module avail` leaves out
+    hidden modules. `parents` is a JSON list of alternatives, each a list of the modules
+    that must be loaded first; None if none.
     """
 
     path: str
@@ -164,7 +178,9 @@ class KnownVersion(NamedTuple):
 
 
 class KnownVariant(NamedTuple):
-    """A variant of a package: its default (a text, or whether it is on) and its description."""
+    """A variant of a package: its default (a text, or whether it is on) and its
+    description.
+    """
 
     default: str | bool
     description: str
@@ -174,8 +190,8 @@ class KnownVariant(NamedTuple):
 class PackageFacts:
     """The content of one file about a package; `path` and `location` as in `Document`.
 
-    `texts` are by column of `known_packages`, `dependencies` have their types, which are empty if
-    unknown, and `descriptions` are those of other packages.
+    `texts` are by column of `known_packages`, `dependencies` have their types, which
+    are empty if unknown, and `descriptions` are those of other packages.
     """
 
     location: str
@@ -192,5 +208,7 @@ class PackageFacts:
 
     @property
     def content(self) -> PackageFacts:
-        """The facts without the fields that depend on the file's path or on other files."""
+        """The facts without the fields that depend on the file's path or on other
+        files.
+        """
         return replace(self, location="", path="", problems=())

@@ -18,7 +18,9 @@ class Place(NamedTuple):
     stack: str | None = None
 
     def of(self, path: str, view: str | None = None) -> tuple[str, str]:
-        """Return release and stack of a mirror's index, from the first two folders of its path."""
+        """Return release and stack of a mirror's index, from the first two folders of
+        its path.
+        """
         folders = [*path.split("/")[:-1], "", ""]
         release = self.release or folders[0] or ROOT
         return release, self.stack or view or folders[1] or ROOT
@@ -26,15 +28,20 @@ class Place(NamedTuple):
     def of_tree(self, index: File) -> tuple[str, str]:
         """Return release and stack of an installation from the path of its index.
 
-        The release is the first folder, or else the input, whose name is not in `_USUAL_NAMES`, and
-        does not only make a path longer.
+        The release is the first folder, or else the input, whose name is not in
+        `_USUAL_NAMES`, and does not only make a path longer.
         """
         top = Path(os.path.abspath(index.location.removesuffix(index.path)))  # noqa: PTH100
         top = top.parent if top.name == _TREE else top
         # The folder of a copied index is not that of an installation.
-        folders = [*index.path.split("/")[:-1], *([top.name] if _TREE in index.location else [])]
+        folders = [
+            *index.path.split("/")[:-1],
+            *([top.name] if _TREE in index.location else []),
+        ]
         names = (
-            name for name in folders if name not in _USUAL_NAMES and not _PADDING.startswith(name)
+            name
+            for name in folders
+            if name not in _USUAL_NAMES and not _PADDING.startswith(name)
         )
         return self.release or next(names, INSTALLED), self.stack or ROOT
 
@@ -44,13 +51,24 @@ ANYWHERE = Place()
 _TREE = ".spack-db"
 """The folder with the index of an installation."""
 
-_USUAL_NAMES = {_TREE, "", "apps", "install", "installed", "opt", "software", "spack", "sw"}
+_USUAL_NAMES = {
+    _TREE,
+    "",
+    "apps",
+    "install",
+    "installed",
+    "opt",
+    "software",
+    "spack",
+    "sw",
+}
 """Names of folders that many installations have."""
 
 _PADDING = "__spack_path_placeholder__"
 """The name of folders that make an install path longer; the last one is cut.
 
-Source: Spack 1.2 `util/path.py`, `SPACK_PATH_PADDING_CHARS`; `config:install_tree:padded_length`.
+Source: Spack 1.2 `util/path.py`, `SPACK_PATH_PADDING_CHARS`;
+    `config:install_tree:padded_length`.
 """
 
 ADDRESS_FILE = "mirror.json"
@@ -63,9 +81,9 @@ SIZES_FILE = "sizes.json"
 class File(NamedTuple):
     """A file on disk, or the folder of a mirror.
 
-    `location` is the path as the user would type it, for messages; `path` is the path within the
-    input, which goes into the database. `database` and `modules` are files that were named as such;
-    `release` was given for an installation or its modules.
+    `location` is the path as the user would type it, for messages; `path` is the path
+    within the input, which goes into the database. `database` and `modules` are files
+    that were named as such; `release` was given for an installation or its modules.
     """
 
     location: str
@@ -85,7 +103,9 @@ class RawFile(NamedTuple):
 
 
 Unit = tuple[File | Fault, ...]
-"""Files that one process reads together, and the faults of folders that cannot be listed."""
+"""Files that one process reads together, and the faults of folders that cannot be
+listed.
+"""
 
 Share = Callable[[float], None]
 """Called with the part of a unit that has been read, from 0 to 1."""
@@ -93,4 +113,6 @@ Share = Callable[[float], None]
 
 def is_archive(file: File) -> bool:
     """Return whether a file has the suffix of an archive."""
-    return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
+    return file.location.lower().endswith(
+        (".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst")
+    )

@@ -1,9 +1,12 @@
-"""Reads which environment modules there are: Spack's `module-index.yaml`, and the lists of Lmod.
+"""Reads which environment modules there are: Spack's `module-index.yaml`, and the lists
+of Lmod.
 
-Spack names the spec of each module by its hash (Spack 1.2 `modules/common.py`). Lmod, asked by
-`spider -o jsonSoftwarePage` or `spider -o spider-json`, knows names and versions as the site has
-written them (Lmod 8 `docs/source/136_spider.rst`, `src/Spider.lua`). In a hierarchy it also knows
-which modules must be loaded first: the software page has them as `parent`, the other as `parentAA`.
+Spack names the spec of each module by its hash (Spack 1.2 `modules/common.py`). Lmod,
+asked by `spider -o jsonSoftwarePage` or `spider -o spider-json`, knows names and
+versions as the site has written them (Lmod 8 `docs/source/136_spider.rst`,
+`src/Spider.lua`). In a hierarchy it also knows
+which modules must be loaded first: the software page has them as `parent`, the other as
+    `parentAA`.
 """
 
 from __future__ import annotations
@@ -16,23 +19,40 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from spack_cache_db.bounded_yaml import YamlBounds, compose, entries_of, fault_at, text_of
+from spack_cache_db.bounded_yaml import (
+    YamlBounds,
+    compose,
+    entries_of,
+    fault_at,
+    text_of,
+)
 from spack_cache_db.errors import LineFault, faults_of
-from spack_cache_db.sources.bounds import MAX_TEXT, require_name, require_short, require_text
+from spack_cache_db.sources.bounds import (
+    MAX_TEXT,
+    require_name,
+    require_short,
+    require_text,
+)
 from spack_cache_db.sources.facts import ModuleFacts
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.texts import BROKEN, as_json, message_of, printable_name
 from spack_cache_db.spack.nodes import require_hash
 
 _BOUNDS = YamlBounds(size=2**26, parts=2_000_000)
-"""Limits of a module index; that of a thousand specs has two hundred thousand characters."""
+"""Limits of a module index; that of a thousand specs has two hundred thousand
+characters.
+"""
 
 _COMPILER = re.compile(r".*/([A-Za-z][\w+-]*)/(\d[\w.-]*)")
-"""The folders that a module hierarchy has for what a compiler built, such as `gcc/13.2.0`."""
+"""The folders that a module hierarchy has for what a compiler built, such as
+`gcc/13.2.0`.
+"""
 
 
 _Parents = list[list[str] | str]
-"""Alternatives: a list of modules, or in Lmod 6 a text such as `default:gcc/4.8.5:openmpi/1.10`."""
+"""Alternatives: a list of modules, or in Lmod 6 a text such as
+`default:gcc/4.8.5:openmpi/1.10`.
+"""
 
 
 class _Version(Struct):
@@ -97,7 +117,9 @@ def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
     if top.keys() != {"module_index"}:
         keys = ", ".join(map(printable_name, top))
         raise LineFault(1, f"has the keys {keys}, expected {expected}")
-    for dag_hash, entry in entries_of(top["module_index"], "hashes with modules").items():
+    for dag_hash, entry in entries_of(
+        top["module_index"], "hashes with modules"
+    ).items():
         fields = entries_of(entry, "path and use_name")
         if fields.keys() != {"path", "use_name"}:
             keys = ", ".join(map(printable_name, fields)) or "no keys"
@@ -161,7 +183,9 @@ def _as_json(data: bytes) -> bytes:
 
 
 def _alternatives(parents: Sequence[list[str] | str]) -> str | None:
-    """Return the modules to load first as JSON, the alternative with the fewest modules first."""
+    """Return the modules to load first as JSON, the alternative with the fewest modules
+    first.
+    """
     alternatives = set()
     for entry in parents:
         names = entry.split(":") if isinstance(entry, str) else entry
@@ -181,7 +205,9 @@ def _module(file: RawFile, name: str, path: str) -> ModuleFacts:
     require_short("path", path, MAX_TEXT)
     below = path.removesuffix(".lua")
     is_below = below.endswith(f"/{name}")
-    tree = below.removesuffix(f"/{name}") if is_below else str(PurePosixPath(path).parent)
+    tree = (
+        below.removesuffix(f"/{name}") if is_below else str(PurePosixPath(path).parent)
+    )
     compiler = _COMPILER.fullmatch(tree)
     text = f"{compiler[1]}@{compiler[2]}" if compiler else None
     return ModuleFacts(file.path, file.release, name, text, tree if path else None)

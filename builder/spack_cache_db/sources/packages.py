@@ -1,8 +1,8 @@
 """Reads package data within limits.
 
-The formats are the list of Spack 1.1 (`cmd/list.py`, `version_json`), and the packages site's
-`data/packages/<name>.json`. Unknown keys, such as those of later versions, are reported and
-ignored.
+The formats are the list of Spack 1.1 (`cmd/list.py`, `version_json`), and the packages
+site's `data/packages/<name>.json`. Unknown keys, such as those of later versions, are
+reported and ignored.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ from spack_cache_db.sources.texts import BROKEN, message_of, printable_name, quo
 from spack_cache_db.spack.lexer import is_package
 
 MAX_DESCRIPTION = 2**16
-"""Maximum length of a text; Spack's longest descriptions have three thousand characters."""
+"""Maximum length of a text; Spack's longest descriptions have three thousand
+characters.
+"""
 
 MAX_MEMBERS = 2**14
-"""Maximum of versions, variants, dependencies or dependents of a package; the virtual package `c`
-has six thousand dependents."""
+"""Maximum of versions, variants, dependencies or dependents of a package; the virtual
+package `c` has six thousand dependents.
+"""
 
 TYPES = ("build", "link", "run", "test")
 
@@ -44,7 +47,9 @@ _Many = Meta(max_length=MAX_MEMBERS)
 
 
 class ListedPackage(Struct, gc=False):
-    """A member of `spack list --format version_json`; `dependencies` are names by type."""
+    """A member of `spack list --format version_json`; `dependencies` are names by
+    type.
+    """
 
     name: str
     latest_version: Text | None = None
@@ -123,7 +128,9 @@ def is_package_data(data: bytes) -> bool:
 
 
 def read_facts(file: RawFile) -> list[PackageFacts]:
-    """Return the facts about the packages of a file; `InputError` with its first fault."""
+    """Return the facts about the packages of a file; `InputError` with its first
+    fault.
+    """
     data = member = file.data
     is_list, start = data[:64].lstrip().startswith(b"["), 0
     facts: dict[str, PackageFacts] = {}
@@ -138,24 +145,33 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
                 _check(package)
                 unknown = _unknown_keys(value) - reported
                 reported |= unknown
-                words = (f"has the unknown key {printable_name(key)}" for key in sorted(unknown))
+                words = (
+                    f"has the unknown key {printable_name(key)}"
+                    for key in sorted(unknown)
+                )
                 problems += (Problem("unknown_key", message) for message in words)
                 subject = f"the package {package.name}"
                 if package.name in facts:
                     raise ValueError(f"{subject} is repeated, expected once")
-                messages = ((problem, f"{subject} {problem.message}") for problem in problems)
+                messages = (
+                    (problem, f"{subject} {problem.message}") for problem in problems
+                )
                 facts[package.name] = replace(
                     package,
                     location=file.location,
                     path=file.path,
-                    problems=tuple(problem._replace(message=text) for problem, text in messages),
+                    problems=tuple(
+                        problem._replace(message=text) for problem, text in messages
+                    ),
                 )
                 start += len(member)
         except BROKEN as error:
             # The byte at which the JSON is broken; the fault of a value has no place.
             broken = re.search(r"\(byte (\d+)\)|truncated", str(error))
             start += int(broken[1] or len(member)) if broken else 0
-            raise LineFault(data.count(b"\n", 0, start) + 1, message_of(error)) from None
+            raise LineFault(
+                data.count(b"\n", 0, start) + 1, message_of(error)
+            ) from None
     return [*facts.values()]
 
 
@@ -204,7 +220,9 @@ def _published(value: Any, problems: list[Problem]) -> PackageFacts:
         versions=versions,
         variants=dict(reversed(variants.items())),
         dependencies={dependency.name: () for dependency in package.dependencies},
-        dependents=tuple(dict.fromkeys(dependent.name for dependent in package.dependent_to)),
+        dependents=tuple(
+            dict.fromkeys(dependent.name for dependent in package.dependent_to)
+        ),
         descriptions={other.name: other.description for other in reversed(described)},
     )
 
@@ -214,13 +232,17 @@ _HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
 
 def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
-    """Return the texts to store, without null, `None`, formulas and homepages that are not URLs."""
+    """Return the texts to store, without null, `None`, formulas and homepages that are
+    not URLs.
+    """
     texts = {}
     for key in _TEXTS:
         value = getattr(package, key, None)
         if value is None or value == "None" or _is_formula(key, value, problems):
             continue
-        if key == "homepage" and not (value.isprintable() and _HOMEPAGE.fullmatch(value)):
+        if key == "homepage" and not (
+            value.isprintable() and _HOMEPAGE.fullmatch(value)
+        ):
             problems.append(_left_out(key, value, "a URL of the web"))
         else:
             texts[key] = value
@@ -228,7 +250,9 @@ def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
 
 
 def _is_formula(word: str, text: str, problems: list[Problem]) -> bool:
-    """Return whether a text is a formula to spreadsheets, and add a problem if it is."""
+    """Return whether a text is a formula to spreadsheets, and add a problem if it
+    is.
+    """
     is_formula = text.lstrip().startswith(FORMULA)
     if is_formula:
         problems.append(_left_out(word, text, "text that begins with no = + - @"))

@@ -1,7 +1,8 @@
-"""Finds the files of the input, recognizes each by its content, and reads it into columns.
+"""Finds the files of the input, recognizes each by its content, and reads it into
+columns.
 
-Hidden names (with a leading dot) are skipped. A link to a folder is followed, unless that folder is
-read anyway.
+Hidden names (with a leading dot) are skipped. A link to a folder is followed, unless
+that folder is read anyway.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from pathlib import Path
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.database_file import is_database, is_own
-from spack_cache_db.errors import Fault, InputError, LineFault, faults_of, foreign_fault, reason
+from spack_cache_db.errors import (
+    Fault,
+    InputError,
+    LineFault,
+    faults_of,
+    foreign_fault,
+    reason,
+)
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.databases import read_database
@@ -28,7 +36,12 @@ from spack_cache_db.sources.files import (
     Unit,
     is_archive,
 )
-from spack_cache_db.sources.indexes.mirrors import files_to_read, is_spacks, open_file, open_mirror
+from spack_cache_db.sources.indexes.mirrors import (
+    files_to_read,
+    is_spacks,
+    open_file,
+    open_mirror,
+)
 from spack_cache_db.sources.indexes.rows import add_indexes
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
@@ -49,7 +62,8 @@ def plan(
 ) -> list[Unit]:
     """Return the input divided into units; the order of `paths` does not matter.
 
-    Files are sorted by the name of their folder, then by path: pages of one package have much the
+    Files are sorted by the name of their folder, then by path: pages of one package
+        have much the
     same content in every release, and one unit stores equal texts once.
 
     Args:
@@ -64,7 +78,10 @@ def plan(
     faults: list[Fault] = []
     unlisted: list[Fault] = []
     trees = sorted((path, release) for release, path in installations)
-    inputs: list[tuple[str, str | None]] = [*((path, None) for path in sorted(paths)), *trees]
+    inputs: list[tuple[str, str | None]] = [
+        *((path, None) for path in sorted(paths)),
+        *trees,
+    ]
     tops = {os.path.realpath(path) for path, _ in inputs if os.path.isdir(path)}  # noqa: PTH112
     for path, release in inputs:
         files, folder_faults = _files_below(path, tops)
@@ -77,13 +94,19 @@ def plan(
             # A file with two paths is read once, under the first of them.
             earlier = found.get(file.location, file)
             if release and earlier.release not in (None, release):
-                message = f"is given as the installation {earlier.release} and as {release}"
+                message = (
+                    f"is given as the installation {earlier.release} and as {release}"
+                )
                 faults.append(Fault(path, 0, f"{message}, expected one name"))
-            renamed = file._replace(path=f"{release}/{file.path}".rstrip("/"), release=release)
+            renamed = file._replace(
+                path=f"{release}/{file.path}".rstrip("/"), release=release
+            )
             found[file.location] = renamed if release else min(earlier, file)
     for release, path in modules:
         lists = ("module-index.yaml", ".json") if os.path.isdir(path) else ""  # noqa: PTH112
-        files = [file for file in _files_below(path, set())[0] if file.path.endswith(lists)]
+        files = [
+            file for file in _files_below(path, set())[0] if file.path.endswith(lists)
+        ]
         for file in files:
             name = f"{release or ''}/{file.path}".lstrip("/")
             found[file.location] = File(file.location, name, "modules", release)
@@ -94,7 +117,9 @@ def plan(
     if faults:
         raise InputError(faults)
     small = [file for file in found.values() if not _is_large(file)]
-    small.sort(key=lambda file: (posixpath.basename(posixpath.dirname(file.path)), file))
+    small.sort(
+        key=lambda file: (posixpath.basename(posixpath.dirname(file.path)), file)
+    )
     chunks = range(0, len(small), ENTRIES_PER_UNIT)
     units: list[Unit] = [tuple(small[at : at + ENTRIES_PER_UNIT]) for at in chunks]
     units += [(file,) for file in sorted(found.values()) if _is_large(file)]
@@ -108,15 +133,22 @@ def _is_large(file: File) -> bool:
 
 
 def _files_below(path: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
-    """Return the files and mirrors of a path, and the faults of folders that cannot be listed.
+    """Return the files and mirrors of a path, and the faults of folders that cannot be
+    listed.
 
-    Targets of links are added to `tops`, the real paths of folders that are read anyway.
+    Targets of links are added to `tops`, the real paths of folders that are read
+    anyway.
     """
     if not os.path.exists(path):  # noqa: PTH110 - methods of Path raise for a name that is too long
         return [], []
     if not os.path.isdir(path):  # noqa: PTH112
-        # Databases in folders are skipped: an earlier build may have written them there.
-        return [File(path, Path(path).name, "database" if is_database(Path(path)) else "file")], []
+        # Databases in folders are skipped: an earlier build may have written them
+        # there.
+        return [
+            File(
+                path, Path(path).name, "database" if is_database(Path(path)) else "file"
+            )
+        ], []
     files: list[File] = []
     faults: list[Fault] = []
     folders = [File(path.rstrip(os.sep) or os.sep, "")]
@@ -126,7 +158,9 @@ def _files_below(path: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
             with os.scandir(folder.location) as entries:
                 members = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            faults.append(Fault(folder.location, 0, f"cannot be listed: {reason(error)}"))
+            faults.append(
+                Fault(folder.location, 0, f"cannot be listed: {reason(error)}")
+            )
             continue
         if _is_mirror(folder.location, {member.name for member in members}):
             files.append(File(folder.location, folder.path, "mirror"))
@@ -142,7 +176,9 @@ def _files_below(path: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
             else:
                 target = os.path.realpath(member.path)
                 if _is_within(target, os.path.realpath(folder.location)):
-                    message = "is a link to a folder that contains it, expected no circle"
+                    message = (
+                        "is a link to a folder that contains it, expected no circle"
+                    )
                     faults.append(Fault(member.path, 0, message))
                 elif not any(_is_within(top, target) for top in tops):
                     tops.add(target)
@@ -178,7 +214,9 @@ def input_files(file: File) -> list[Path]:
 
 
 def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
-    """Yield the files and mirrors of a unit, and a fault for each file that cannot be read."""
+    """Yield the files and mirrors of a unit, and a fault for each file that cannot be
+    read.
+    """
     for entry in unit:
         entries: Iterable[AnyFile | Fault]
         try:
@@ -200,7 +238,9 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
 
 def _name_fault(location: str, path: str) -> Fault | None:
     if len(path) > MAX_PATH:
-        message = f"the name has {len(path):,} characters, expected at most {MAX_PATH:,}"
+        message = (
+            f"the name has {len(path):,} characters, expected at most {MAX_PATH:,}"
+        )
         return Fault(location, 0, message)
     try:
         path.encode()
@@ -215,7 +255,13 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
 
     def limit(data: bytes) -> int | None:
         # An index is far larger than a page.
-        return None if is_own(data) else MAX_INDEX if data.startswith(b"{") else max_page_size
+        return (
+            None
+            if is_own(data)
+            else MAX_INDEX
+            if data.startswith(b"{")
+            else max_page_size
+        )
 
     try:
         data = read_wanted(file.location, limit)
@@ -229,12 +275,14 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
 
 
 def read_files(
-    files: Iterable[AnyFile | Fault], place: Place = ANYWHERE, share: Share | None = None
+    files: Iterable[AnyFile | Fault],
+    place: Place = ANYWHERE,
+    share: Share | None = None,
 ) -> Columns:
     """Return the columns of a unit; a file that cannot be read adds its faults.
 
-    `place` is the release and stack of indexes that were given by name. `share` is called
-    repeatedly with the part of an index that has been read.
+    `place` is the release and stack of indexes that were given by name. `share` is
+    called repeatedly with the part of an index that has been read.
     """
     writer = Writer()
     columns = writer.columns
@@ -266,7 +314,9 @@ def read_files(
 
 
 def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
-    """Return the faults of a file; a file of a known other kind has one fault that names it."""
+    """Return the faults of a file; a file of a known other kind has one fault that
+    names it.
+    """
     if isinstance(file, RawFile) and file.kind == "file":
         text = file.data.decode("utf-8", "replace")
         if fault := foreign_fault(text) or _environment_fault(text):
@@ -281,4 +331,6 @@ def _environment_fault(text: str) -> LineFault | None:
     if not is_found and not re.search(r"^spack\s*:", head, re.MULTILINE):
         return None
     kind = "is output of 'spack find --json'" if is_found else "is an environment"
-    return LineFault(1, f"{kind}, and does not list binaries: use 'spack-cache-db cover'")
+    return LineFault(
+        1, f"{kind}, and does not list binaries: use 'spack-cache-db cover'"
+    )

@@ -24,7 +24,9 @@ def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
 
 
 class TarballParts:
-    """Splits URLs into prefix and suffix; `configurations` are in the order of their numbers."""
+    """Splits URLs into prefix and suffix; `configurations` are in the order of their
+    numbers.
+    """
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
         self._configurations = configurations

@@ -9,7 +9,9 @@ BROKEN = (RecursionError, ValueError)
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of a decoder as one short line: it may quote keys of any length."""
+    """Return the message of a decoder as one short line: it may quote keys of any
+    length.
+    """
     if isinstance(error, RecursionError):
         return "nested too deeply"
     text = " ".join(str(error).split())

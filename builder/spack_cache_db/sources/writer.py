@@ -26,7 +26,9 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interned(dict[T, int], Generic[T]):
-    """Assigns consecutive numbers to values: `interned[value]`; `things` has them in order."""
+    """Assigns consecutive numbers to values: `interned[value]`; `things` has them in
+    order.
+    """
 
     __slots__ = ("things",)
 
@@ -54,7 +56,9 @@ class Texts:
 
     def things(self) -> dict[str, list[Any]]:
         """Return the values of each dictionary, in the order of their numbers."""
-        return {column.name: getattr(self, column.name).things for column in fields(self)}
+        return {
+            column.name: getattr(self, column.name).things for column in fields(self)
+        }
 
 
 DOCUMENTS = "documents"
@@ -73,7 +77,9 @@ DICTIONARIES = {
     "dependency": "hashes",
     "use": "uses",
 }
-"""The dictionary of `Texts`, or `DOCUMENTS`, that the numbers of each column refer to."""
+"""The dictionary of `Texts`, or `DOCUMENTS`, that the numbers of each column refer
+to.
+"""
 
 TABLES = {
     # Specs in releases; several documents may list one spec in one release.
@@ -93,15 +99,19 @@ OPTIONAL = ("size", "tarball")
 
 
 def _no_rows() -> dict[str, dict[str, array[int]]]:
-    return {table: {name: array("I") for name in columns} for table, columns in TABLES.items()}
+    return {
+        table: {name: array("I") for name in columns}
+        for table, columns in TABLES.items()
+    }
 
 
 @dataclass(slots=True)
 class Columns:
     """The content of a unit of the input.
 
-    `things` are the values of the dictionaries in `Texts`, `tables` the numbers in each column, and
-    `left_out` the path and message of each document that a database left out.
+    `things` are the values of the dictionaries in `Texts`, `tables` the numbers in each
+    column, and `left_out` the path and message of each document that a database left
+    out.
     """
 
     documents: list[Document] = field(default_factory=list)
@@ -116,7 +126,9 @@ class Columns:
 
 
 class Writer:
-    """Fills columns: a reader gets numbers from `texts`, and adds one document after another."""
+    """Fills columns: a reader gets numbers from `texts`, and adds one document after
+    another.
+    """
 
     def __init__(self) -> None:
         self.texts = Texts()
@@ -136,7 +148,9 @@ class Writer:
                 del column[start:]
 
     def append(self, table: str, document: int, **columns: Sequence[int]) -> None:
-        """Append rows of a document to one of `TABLES`, with all of its other columns."""
+        """Append rows of a document to one of `TABLES`, with all of its other
+        columns.
+        """
         rows = self.columns.tables[table]
         rows["document"].extend([document] * len(columns["spec"]))
         for name, values in columns.items():
@@ -158,16 +172,24 @@ class Writer:
     ) -> None:
         """Add the record of a spec in an index, with the other columns of `records`.
 
-        `listing` has stacks, size and tarball of its binary; `edges` are dependencies and uses.
+        `listing` has stacks, size and tarball of its binary; `edges` are dependencies
+        and uses.
         """
         row = {"document": document, "spec": spec}
         table = "unlisted" if listing is None else "listings"
         self.append_row(table, **row, configuration=configuration, **(listing or {}))
         self.append_row("records", **row, **record)
-        columns = {"dependency": [end for end, _ in edges], "use": [use for _, use in edges]}
+        columns = {
+            "dependency": [end for end, _ in edges],
+            "use": [use for _, use in edges],
+        }
         self.append("edges", document, spec=[spec] * len(edges), **columns)
 
     def add_unrecorded(self, document: int, spec: int, package: str) -> None:
         """Add a spec that an index names as a dependency, without a record of it."""
-        number = self.texts.configurations[Configuration(package, "", "none", "", "", "", ())]
-        self.append_row("unrecorded", document=document, spec=spec, configuration=number)
+        number = self.texts.configurations[
+            Configuration(package, "", "none", "", "", "", ())
+        ]
+        self.append_row(
+            "unrecorded", document=document, spec=spec, configuration=number
+        )

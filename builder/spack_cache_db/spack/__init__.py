@@ -1,1 +1,3 @@
-"""Spack's versions, variants, compilers, targets and specs: pure functions without I/O."""
+"""Spack's versions, variants, compilers, targets and specs: pure functions without
+I/O.
+"""

@@ -15,15 +15,19 @@ LEGACY_COMPILERS = {
 
 
 LANGUAGES = ("c", "cxx", "fortran")
-"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1 `spec.py`,
-`DeprecatedCompilerSpec.factory`)."""
+"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1
+`spec.py`, `DeprecatedCompilerSpec.factory`).
+"""
 
-FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
+FLAG_NAMES = frozenset(
+    {"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"}
+)
 # Values in which a comma is part of the text: paths, git references, compiler flags.
 UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
 
 
-# Packages of Spack's recipes of 2026 that centres install themselves; an environment may add more.
+# Packages of Spack's recipes of 2026 that centres install themselves; an environment
+# may add more.
 _PROVIDERS = {
     "blas": """
 acfl amdblis armpl-gcc atlas blis cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
@@ -76,5 +80,9 @@ CRAY_COMPILERS = frozenset({"cce"})
 """Compilers whose runtime only Cray systems have."""
 
 
-RUNTIMES = frozenset({"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"})
-"""The packages with the tag `runtime`; `all` cannot require dependencies of them and compilers."""
+RUNTIMES = frozenset(
+    {"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"}
+)
+"""The packages with the tag `runtime`; `all` cannot require dependencies of them and
+compilers.
+"""

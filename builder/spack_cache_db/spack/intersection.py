@@ -1,7 +1,8 @@
-"""Combines two spec queries (Spack's `constrain`), and tests whether one implies another.
+"""Combines two spec queries (Spack's `constrain`), and tests whether one implies
+another.
 
-The rules are those of Spack 1.2's `Spec.constrain` and `Spec.satisfies` for abstract specs. Only
-the queries are compared, in time proportional to their text.
+The rules are those of Spack 1.2's `Spec.constrain` and `Spec.satisfies` for abstract
+specs. Only the queries are compared, in time proportional to their text.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges
 
 MOST_RANGES = 32
-"""Maximum of ranges in a list of targets; each is compared with each of another list."""
+"""Maximum of ranges in a list of targets; each is compared with each of another
+list.
+"""
 
 
 class UnsatisfiableSpec(BuilderError, ValueError):
@@ -34,7 +37,9 @@ def constrained(first: SpecQuery, second: SpecQuery) -> SpecQuery:
         versions=_versions(first.versions, second.versions),
         variants=_variants(first.variants, second.variants),
         flags=tuple(
-            {(flag.name, flag.value): flag for flag in first.flags + second.flags}.values()
+            {
+                (flag.name, flag.value): flag for flag in first.flags + second.flags
+            }.values()
         ),
         os=_equal("os", first.os, second.os),
         platform=_equal("platform", first.platform, second.platform),
@@ -48,8 +53,8 @@ def constrained(first: SpecQuery, second: SpecQuery) -> SpecQuery:
 def implies(first: SpecQuery, second: SpecQuery) -> bool:
     """Return whether every spec that satisfies the first satisfies the second.
 
-    A variant's values count as complete, as where Spack excludes rows of a matrix. The first may
-    leave out a variant that the second propagates (`k==v`).
+    A variant's values count as complete, as where Spack excludes rows of a matrix. The
+    first may leave out a variant that the second propagates (`k==v`).
     """
     parts = ("name", "namespace", "os", "platform")
     return (
@@ -82,7 +87,8 @@ def _flags_within(first: SpecQuery, second: SpecQuery) -> bool:
     for flag in first.flags:
         words_by_name.setdefault(flag.name, set()).update(flag_words(flag.value))
     return all(
-        flag.name in words_by_name and {*flag_words(flag.value)} <= words_by_name[flag.name]
+        flag.name in words_by_name
+        and {*flag_words(flag.value)} <= words_by_name[flag.name]
         for flag in second.flags
     )
 
@@ -91,7 +97,9 @@ def _variants_within(
     first: Iterable[VariantConstraint], second: Iterable[VariantConstraint]
 ) -> bool:
     by_name = {variant.name: variant for variant in first}
-    return all(_variant_within(by_name.get(variant.name), variant) for variant in second)
+    return all(
+        _variant_within(by_name.get(variant.name), variant) for variant in second
+    )
 
 
 def _variant_within(first: VariantConstraint | None, second: VariantConstraint) -> bool:
@@ -106,13 +114,18 @@ def _variant_within(first: VariantConstraint | None, second: VariantConstraint) 
     return {*second.values} <= {*first.values}
 
 
-def _dependencies_within(first: tuple[Dependency, ...], second: tuple[Dependency, ...]) -> bool:
+def _dependencies_within(
+    first: tuple[Dependency, ...], second: tuple[Dependency, ...]
+) -> bool:
     """Return whether each edge of the second is implied by an edge of the first."""
     by_name: dict[str | None, list[Dependency]] = {}
     for edge in first:
         by_name.setdefault(edge.node.name, []).append(edge)
     return all(
-        any(_edge_within(candidate, edge) for candidate in by_name.get(edge.node.name, ()))
+        any(
+            _edge_within(candidate, edge)
+            for candidate in by_name.get(edge.node.name, ())
+        )
         for edge in second
     )
 
@@ -144,7 +157,9 @@ def _hash(first: str | None, second: str | None) -> str | None:
     return longer or None
 
 
-def _versions(first: VersionRanges | None, second: VersionRanges | None) -> VersionRanges | None:
+def _versions(
+    first: VersionRanges | None, second: VersionRanges | None
+) -> VersionRanges | None:
     if first is None or second is None:
         return second if first is None else first
     both = first.intersection(second)
@@ -159,7 +174,9 @@ def _variants(
     merged = {variant.name: variant for variant in first}
     for variant in second:
         earlier = merged.get(variant.name)
-        merged[variant.name] = variant if earlier is None else _variant(earlier, variant)
+        merged[variant.name] = (
+            variant if earlier is None else _variant(earlier, variant)
+        )
     return tuple(merged.values())
 
 
@@ -188,14 +205,19 @@ def _variant(first: VariantConstraint, second: VariantConstraint) -> VariantCons
 def _target(first: str | None, second: str | None) -> str | None:
     if first is None or second is None or first == second:
         return second if first is None else first
-    parts, other_parts = dict.fromkeys(first.split(",")), dict.fromkeys(second.split(","))
+    parts, other_parts = (
+        dict.fromkeys(first.split(",")),
+        dict.fromkeys(second.split(",")),
+    )
     ranges, other_ranges = _target_ranges(parts), _target_ranges(other_parts)
     shared = [part for part in parts if part in other_parts]
     for names, constraints in ((parts, other_ranges), (other_parts, ranges)):
         shared += [
             name
             for name in names
-            if ":" not in name and constraints and target_matches(",".join(constraints), name)
+            if ":" not in name
+            and constraints
+            and target_matches(",".join(constraints), name)
         ]
     shared += filter(None, starmap(_range_of_both, product(ranges, other_ranges)))
     if not shared:
@@ -211,8 +233,13 @@ def _target_ranges(parts: Iterable[str]) -> list[str]:
 
 
 def _range_of_both(first: str, second: str) -> str:
-    """Return the targets in both ranges, as one range or a list of names; empty if none."""
-    (low, _, high), (other_low, _, other_high) = first.partition(":"), second.partition(":")
+    """Return the targets in both ranges, as one range or a list of names; empty if
+    none.
+    """
+    (low, _, high), (other_low, _, other_high) = (
+        first.partition(":"),
+        second.partition(":"),
+    )
     lows, highs = _in_order(low, other_low), _in_order(high, other_high)
     if lows and highs:
         return f"{lows[-1]}:{highs[0]}"
@@ -221,7 +248,9 @@ def _range_of_both(first: str, second: str) -> str:
 
 
 def _in_order(first: str, second: str) -> tuple[str, ...]:
-    """Return the bounds that are not empty in archspec's order; `()` if it does not order them."""
+    """Return the bounds that are not empty in archspec's order; `()` if it does not
+    order them.
+    """
     if not first or not second:
         return (first or second,)
     if runs_on(first, second):
@@ -232,12 +261,12 @@ def _in_order(first: str, second: str) -> tuple[str, ...]:
 def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
     """Merge the edges to one package that have the same types and condition.
 
-    The merged edge is direct (`%x`) if one of them is. `%x` and `^x %y` stay separate, because the
-    text of a `%x` cannot have dependencies.
+    The merged edge is direct (`%x`) if one of them is. `%x` and `^x %y` stay separate,
+    because the text of a `%x` cannot have dependencies.
 
     Raises:
-        UnsatisfiableSpec: the constraints or types of two edges to one package exclude each other
-            (Spack 1.2 `deptypes.py`, `compatible`).
+        UnsatisfiableSpec: the constraints or types of two edges to one package exclude
+            each other (Spack 1.2 `deptypes.py`, `compatible`).
     """
     merged: list[Dependency] = []
     for edge in edges:
@@ -247,7 +276,9 @@ def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
                 continue
             if _have_clashing_types(edge, other):
                 subject = f"the types of the dependencies on {edge.node.name},"
-                raise _excluded(subject, ",".join(other.deptypes), ",".join(edge.deptypes))
+                raise _excluded(
+                    subject, ",".join(other.deptypes), ",".join(edge.deptypes)
+                )
             same = index if same is None and _are_one(edge, other) else same
         if same is None:
             merged.append(edge)
@@ -263,9 +294,15 @@ def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
 
 
 def _are_one(edge: Dependency, other: Dependency) -> bool:
-    if (edge.node.name, edge.deptypes, edge.when) != (other.node.name, other.deptypes, other.when):
+    if (edge.node.name, edge.deptypes, edge.when) != (
+        other.node.name,
+        other.deptypes,
+        other.when,
+    ):
         return False
-    return edge.direct == other.direct or not (edge.node.dependencies or other.node.dependencies)
+    return edge.direct == other.direct or not (
+        edge.node.dependencies or other.node.dependencies
+    )
 
 
 _RUN_TIME = frozenset(("link", "run"))

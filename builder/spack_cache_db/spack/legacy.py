@@ -20,7 +20,9 @@ def parser_of(version: str | None) -> Parser:
     """Return the parser for a version of Spack, such as `0.23`; None is the newest."""
     found = _SPACK_VERSION.fullmatch(version or "1")
     if found is None:
-        raise UnknownSpackVersion(f"{version!r} is not a version of Spack, expected 0.23 or 1.2")
+        raise UnknownSpackVersion(
+            f"{version!r} is not a version of Spack, expected 0.23 or 1.2"
+        )
     return parse_legacy_query if found[1] == "0" else parse_query
 
 
@@ -31,7 +33,9 @@ def parse_legacy_query(text: str) -> SpecQuery:
 
 
 def todays_spec(text: str, version: str | None) -> str:
-    """Return a spec for an older Spack in the syntax of Spack 1.0; other texts are unchanged."""
+    """Return a spec for an older Spack in the syntax of Spack 1.0; other texts are
+    unchanged.
+    """
     parse = parser_of(version)
     try:
         return text if parse is parse_query else spec_text(parse(text))
@@ -40,7 +44,9 @@ def todays_spec(text: str, version: str | None) -> str:
 
 
 def legacy_reading(query: SpecQuery) -> SpecQuery | None:
-    """Return a query as Spack before 1.0 reads it; None if it reads the same, or cannot."""
+    """Return a query as Spack before 1.0 reads it; None if it reads the same, or
+    cannot.
+    """
     if not any(map(_constrains_compiler, query.dependencies)):
         return None
     try:
@@ -50,16 +56,21 @@ def legacy_reading(query: SpecQuery) -> SpecQuery | None:
 
 
 def _constrains_compiler(edge: Dependency) -> bool:
-    """Return whether a compiler of this edge has constraints besides its name and version."""
+    """Return whether a compiler of this edge has constraints besides its name and
+    version.
+    """
     node = edge.node
     bare = SpecQuery(name=node.name, versions=node.versions, text=node.text)
-    return (edge.direct and node != bare) or any(map(_constrains_compiler, node.dependencies))
+    return (edge.direct and node != bare) or any(
+        map(_constrains_compiler, node.dependencies)
+    )
 
 
 def _compilers_last(words: Iterable[Token]) -> list[Token]:
     """Move the compiler of each package behind the package's other constraints.
 
-    A compiler ends with its version. Spack 1.0 reads the result as Spack 0.23 reads the words.
+    A compiler ends with its version. Spack 1.0 reads the result as Spack 0.23 reads the
+    words.
     """
     ordered: list[Token] = []
     compilers: list[Token] = []

@@ -1,4 +1,5 @@
-"""Splits Spack's spec syntax into words: one pass over the text, no nesting, linear time.
+"""Splits Spack's spec syntax into words: one pass over the text, no nesting, linear
+time.
 
 `parser` reads the words. Their patterns are those of Spack 1.2's `spec_parser.py`.
 """
@@ -39,12 +40,16 @@ _TOKENS = (
     ("hash", r"/[a-zA-Z0-9_]+"),
     ("blank", r"\s+"),
 )
-_TOKEN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TOKENS), re.ASCII)
+_TOKEN = re.compile(
+    "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TOKENS), re.ASCII
+)
 _PACKAGE_NAME = re.compile(_PACKAGE, re.ASCII)
 _KEY_BEFORE = re.compile(rf"{_KEY}$", re.ASCII)
 _EQUALS = re.compile(r":?=+")
 
-A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
+A_CONSTRAINT = (
+    "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
+)
 _HASH = re.compile(r"[a-z2-7]{32}")
 
 
@@ -54,7 +59,9 @@ def is_package(text: str) -> bool:
 
 
 def is_hash(text: str) -> bool:
-    """Return whether a text is a whole hash of a spec: 20 bytes in base32 (Spack `hash.py`)."""
+    """Return whether a text is a whole hash of a spec: 20 bytes in base32 (Spack
+    `hash.py`).
+    """
     return _HASH.fullmatch(text) is not None
 
 
@@ -73,7 +80,8 @@ class QuerySyntaxError(BuilderError, ValueError):
         self.column = column
         self.expected = expected
         self.found = found
-        # Blanks and control characters print as one blank each, to keep the caret in place.
+        # Blanks and control characters print as one blank each, to keep the caret in
+        # place.
         printable = "".join(c if c.isprintable() else " " for c in text)
         start = max(0, column - 60)
         line = printable[start : column + 40]
@@ -100,8 +108,12 @@ def _unexpected(text: str, column: int) -> QuerySyntaxError:
     if equals is not None and before is not None:
         value = equals.end()
         if text[value : value + 1] in ("'", '"'):
-            return QuerySyntaxError(text, value, f"a closing {text[value]}", "open quote")
-        return QuerySyntaxError(text, value, f"a value for {before.group()!r} right after the '='")
+            return QuerySyntaxError(
+                text, value, f"a closing {text[value]}", "open quote"
+            )
+        return QuerySyntaxError(
+            text, value, f"a value for {before.group()!r} right after the '='"
+        )
     advice = {
         "@": "a version after '@', such as @1.2, @=1.2 or @1.2:1.4",
         "+": "the name of a variant after '+'",
@@ -110,7 +122,9 @@ def _unexpected(text: str, column: int) -> QuerySyntaxError:
         "/": "the letters and digits of a hash after '/'",
         ",": "no blank or empty part around ',' (lists are written a,b)",
     }
-    return QuerySyntaxError(text, column, advice.get(char, A_CONSTRAINT), f"unexpected {char!r}")
+    return QuerySyntaxError(
+        text, column, advice.get(char, A_CONSTRAINT), f"unexpected {char!r}"
+    )
 
 
 def tokens(text: str) -> tuple[Token, ...]:

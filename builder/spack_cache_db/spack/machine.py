@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 import archspec.cpu
 
-_PLATFORMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "windows", "FreeBSD": "freebsd"}
+_PLATFORMS = {
+    "Linux": "linux",
+    "Darwin": "darwin",
+    "Windows": "windows",
+    "FreeBSD": "freebsd",
+}
 _MACOS = {
     "11": "bigsur", "12": "monterey", "13": "ventura", "14": "sonoma", "15": "sequoia",
     "26": "tahoe",
@@ -20,7 +25,9 @@ _RENAMED = {"ol": "oracle", "opensuse-leap": "opensuse"}
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine as Spack names it; `unknown` has the reasons for values that are None."""
+    """A machine as Spack names it; `unknown` has the reasons for values that are
+    None.
+    """
 
     target: str
     os: str | None
@@ -43,13 +50,16 @@ def this_machine() -> Machine:
             system = os_of_release(platform.freedesktop_os_release())
         except OSError:
             reason = "/etc/os-release cannot be read"
-    return Machine(str(archspec.cpu.host().name), system, kind, () if system else (reason,))
+    return Machine(
+        str(archspec.cpu.host().name), system, kind, () if system else (reason,)
+    )
 
 
 def os_of_release(values: Mapping[str, str]) -> str | None:
     """Return Spack's name of the Linux in an os-release file.
 
-    It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu has two parts.
+    It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu
+    has two parts.
     """
     name, version = values.get("ID", ""), values.get("VERSION_ID", "")
     parts = re.findall(r"\w+", version)

@@ -22,13 +22,16 @@ def version_matches(ranges: VersionRanges | None, version: str) -> bool:
 
 
 def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
-    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) meets a constraint.
+    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) meets a
+    constraint.
 
     Names from before Spack 1.0 equal today's: `clang` is `llvm`.
     """
     name, version = split_compiler(compiler)
     expected, aliases = constraint.name, LEGACY_COMPILERS
-    if expected is not None and aliases.get(name, name) != aliases.get(expected, expected):
+    if expected is not None and aliases.get(name, name) != aliases.get(
+        expected, expected
+    ):
         return False
     if constraint.versions is None:
         return expected is not None or version is not None
@@ -38,7 +41,9 @@ def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
 def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
     """Return whether printed prefixes match the patches; `:=` needs full checksums."""
     patches, printed = constraint.values, variant.values
-    if not all(any(_is_patch(patch, prefix) for prefix in printed) for patch in patches):
+    if not all(
+        any(_is_patch(patch, prefix) for prefix in printed) for patch in patches
+    ):
         return False
     are_full = all(len(patch) == _PATCH_FULL for patch in patches)
     return not constraint.exact or (are_full and len(patches) == len(printed))
@@ -54,7 +59,8 @@ def _is_patch(beginning: str, printed: str) -> bool:
 def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
     """Return whether a variant of a concrete spec meets a constraint, as in Spack 1.2.
 
-    `k=a,b` needs at least a and b, `k:=a,b` these and no others; other names never match.
+    `k=a,b` needs at least a and b, `k:=a,b` these and no others; other names never
+    match.
     """
     if constraint.name != variant.name:
         return False
@@ -88,4 +94,6 @@ def flags_match(options: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> 
 
     Spack treats `cflags==-g` as `cflags=-g` here.
     """
-    return all(set(flag_words(flag.value)) <= set(flags.get(flag.name, ())) for flag in options)
+    return all(
+        set(flag_words(flag.value)) <= set(flags.get(flag.name, ())) for flag in options
+    )

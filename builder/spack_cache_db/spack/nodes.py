@@ -1,8 +1,8 @@
 """Reads the concrete specs of indexes, spec files and lockfiles.
 
-The keys are those of Spack 0.12 to 1.2 (`spec.py`, `Spec.to_node_dict`): a node is keyed by its
-name in specfile 1, edges by names before Spack 0.17, and types are under `parameters` since
-specfile 4. All forms become one `Node`.
+The keys are those of Spack 0.12 to 1.2 (`spec.py`, `Spec.to_node_dict`): a node is
+keyed by its name in specfile 1, edges by names before Spack 0.17, and types are under
+`parameters` since specfile 4. All forms become one `Node`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from typing import Any, NamedTuple
 from spack_cache_db.model import NO_COMPILER, Configuration, is_name
 from spack_cache_db.spack.facts import LANGUAGES
 from spack_cache_db.spack.lexer import is_hash
-from spack_cache_db.spack.normal_forms import VariantValue, normal_compiler, printed_variants
+from spack_cache_db.spack.normal_forms import (
+    VariantValue,
+    normal_compiler,
+    printed_variants,
+)
 
 _NODE = {
     "name", "version", "arch", "compiler", "namespace", "parameters", "external", "patches",
@@ -30,7 +34,9 @@ _BUILD_SPEC = {"name", "hash", "build_hash"}
 
 
 class Use(NamedTuple):
-    """How a dependency is used: sorted types and virtuals; `direct` is None if not recorded."""
+    """How a dependency is used: sorted types and virtuals; `direct` is None if not
+    recorded.
+    """
 
     types: tuple[str, ...]
     virtuals: tuple[str, ...]
@@ -56,7 +62,8 @@ class Node(NamedTuple):
         build_hash: its hash in the edges of old files.
         external: the record of an external; None for a package that Spack built.
         build_spec: the name and hash of the spec from which it was spliced.
-        spec_format: the format in which Spack first wrote it; None if the node does not record it.
+        spec_format: the format in which Spack first wrote it; None if the node does not
+            record it.
     """
 
     name: str
@@ -77,10 +84,11 @@ class Node(NamedTuple):
 
 
 def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
-    """Return the node of a decoded JSON object; `ValueError` if it is not a node of Spack's.
+    """Return the node of a decoded JSON object; `ValueError` if it is not a node of
+    Spack's.
 
-    Unknown keys, such as `spec.dependencies[].odd`, are added to `unknown`; `key` is the hash of a
-    node that does not record it.
+    Unknown keys, such as `spec.dependencies[].odd`, are added to `unknown`; `key` is
+    the hash of a node that does not record it.
     """
     if isinstance(data, dict) and not isinstance(data.get("name"), str):
         if len(data) != 1:
@@ -91,7 +99,9 @@ def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
     arch = require_known(data.get("arch"), _ARCH, "spec.arch", unknown)
     target = arch.get("target")
     if not isinstance(target, str):
-        target = _text(require_known(target, _TARGET, "spec.arch.target", unknown), "name")
+        target = _text(
+            require_known(target, _TARGET, "spec.arch.target", unknown), "name"
+        )
     parameters = _object(data.get("parameters", {}), "spec.parameters")
     external = data.get("external")
     return Node(
@@ -116,10 +126,14 @@ def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
 def require_known(
     value: Any, known_keys: set[str], path: str, unknown: set[str]
 ) -> Mapping[str, Any]:
-    """Return a JSON object, and add its unknown keys to `unknown`; `ValueError` if it is none."""
+    """Return a JSON object, and add its unknown keys to `unknown`; `ValueError` if it
+    is none.
+    """
     entries = _object(value, path)
     if not known_keys.issuperset(entries):
-        unknown.update(f"{path}.{key}".lstrip(".") for key in entries.keys() - known_keys)
+        unknown.update(
+            f"{path}.{key}".lstrip(".") for key in entries.keys() - known_keys
+        )
     return entries
 
 
@@ -144,19 +158,28 @@ def _optional(entries: Mapping[str, Any], key: str) -> str | None:
 
 
 def _compiler(entries: Mapping[str, Any], unknown: set[str]) -> str | None:
-    """Return the compiler of a node up to specfile 4, or the one in specfile 5's annotations."""
+    """Return the compiler of a node up to specfile 4, or the one in specfile 5's
+    annotations.
+    """
     if "compiler" in entries:
-        compiler = require_known(entries["compiler"], _COMPILER, "spec.compiler", unknown)
-        return normal_compiler(f"{_text(compiler, 'name')}@{_text(compiler, 'version')}")
+        compiler = require_known(
+            entries["compiler"], _COMPILER, "spec.compiler", unknown
+        )
+        return normal_compiler(
+            f"{_text(compiler, 'name')}@{_text(compiler, 'version')}"
+        )
     annotations = entries.get("annotations", {})
     require_known(annotations, _ANNOTATIONS, "spec.annotations", unknown)
     original = _optional(annotations, "compiler")
-    # Spack writes the word None for an old node without a compiler (Spack 1.2 `to_node_dict`).
+    # Spack writes the word None for an old node without a compiler (Spack 1.2
+    # `to_node_dict`).
     return None if original in (None, "None") else normal_compiler(original)
 
 
 def _original_format(annotations: Mapping[str, Any]) -> int | None:
-    """Return the spec format that Spack 1.0 records of specs that an older Spack concretized."""
+    """Return the spec format that Spack 1.0 records of specs that an older Spack
+    concretized.
+    """
     version = annotations.get("original_specfile_version")
     if not isinstance(version, int | None) or isinstance(version, bool):
         expected = "expected a number"
@@ -178,7 +201,9 @@ def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
         types = parameters.get("deptypes", entry.get("type", ()))
         virtuals, direct = parameters.get("virtuals", ()), parameters.get("direct")
         if not isinstance(direct, bool | None):
-            raise ValueError(f"dependencies has direct {direct!r:.60}, expected true or false")
+            raise ValueError(
+                f"dependencies has direct {direct!r:.60}, expected true or false"
+            )
         if isinstance(virtuals, str):
             raise ValueError(
                 f"dependencies has virtuals {virtuals!r:.60}, expected a list of words"
@@ -186,8 +211,12 @@ def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
         try:
             use = _use(tuple(types), tuple(virtuals), direct)
         except TypeError:
-            raise ValueError("dependencies has types that are not a list of words") from None
-        yield Edge(_text(entry, "name"), _text(entry, "hash", entry.get("build_hash")), use)
+            raise ValueError(
+                "dependencies has types that are not a list of words"
+            ) from None
+        yield Edge(
+            _text(entry, "name"), _text(entry, "hash", entry.get("build_hash")), use
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -195,7 +224,9 @@ def _use(types: tuple[str, ...], virtuals: tuple[str, ...], direct: bool | None)
     """Return a use; `ValueError` for a type or virtual that is not a plain word."""
     for word in (*types, *virtuals):
         if not isinstance(word, str) or "," in word or not is_name(word):
-            raise ValueError(f"{word!r:.60} is not a type or a virtual, expected a word")
+            raise ValueError(
+                f"{word!r:.60} is not a type or a virtual, expected a word"
+            )
     return Use(tuple(sorted(types)), tuple(sorted(virtuals)), direct)
 
 
@@ -209,14 +240,17 @@ def _build_spec(data: Any, unknown: set[str]) -> tuple[str, str] | None:
 def require_hash(text: str) -> None:
     """Raise `ValueError` if a text is not a hash of Spack's: 20 bytes in base32."""
     if not is_hash(text):
-        raise ValueError(f"{text!r:.60} is not a hash, expected 32 characters of a-z and 2-7")
+        raise ValueError(
+            f"{text!r:.60} is not a hash, expected 32 characters of a-z and 2-7"
+        )
 
 
 def compiler_of(node: Node, node_of: Callable[[str], Node | None]) -> str:
     """Return the compiler that Spack prints for a node.
 
-    Since specfile 5 it is the dependency that provides C, or else C++, or else Fortran (Spack 1.1
-    `spec.py`, `DeprecatedCompilerSpec.factory`). `node_of` returns the node with a hash.
+    Since specfile 5 it is the dependency that provides C, or else C++, or else Fortran
+    (Spack 1.1 `spec.py`, `DeprecatedCompilerSpec.factory`). `node_of` returns the node
+    with a hash.
     """
     if node.compiler is not None:
         return node.compiler
@@ -230,7 +264,9 @@ def compiler_of(node: Node, node_of: Callable[[str], Node | None]) -> str:
 
 
 def configuration_of(node: Node, compiler: str) -> Configuration:
-    """Return the configuration of a node; `ValueError` if a parameter is not a variant."""
+    """Return the configuration of a node; `ValueError` if a parameter is not a
+    variant.
+    """
     name, version, _, platform, os, target, parameters, *_ = node
     variants = printed_variants(parameters)
     return Configuration(name, version, compiler, os, platform, target, variants)

@@ -1,7 +1,8 @@
 """Reads variants and compilers as Spack prints them, and returns their normal forms.
 
-`+cuda`, `libs:=shared,static` and `gcc@=13.2.0` are forms of Spack 0.13 to 1.1 (`variant.py`,
-`spec_parser.py`). Compilers are packages since Spack 1.0, and had other names before.
+`+cuda`, `libs:=shared,static` and `gcc@=13.2.0` are forms of Spack 0.13 to 1.1
+(`variant.py`, `spec_parser.py`). Compilers are packages since Spack 1.0, and had other
+names before.
 """
 
 import json
@@ -17,11 +18,15 @@ from spack_cache_db.spack.facts import FLAG_NAMES, UNSPLIT_NAMES
 VariantKind = Literal["bool", "single", "multi"]
 
 PATCH_PRINTED = 7
-"""Characters that Spack prints of a patch's sha256 since 0.18; before, it printed all 64."""
+"""Characters that Spack prints of a patch's sha256 since 0.18; before, it printed all
+64.
+"""
 
 _NAME = r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]*"
 _BOOL = re.compile(rf"(?P<sigil>\+\+?|~~?|--?)(?P<name>{_NAME})")
-_PAIR = re.compile(rf"(?P<name>{_NAME})(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
+_PAIR = re.compile(
+    rf"(?P<name>{_NAME})(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL
+)
 _BARE_VALUE = re.compile(r"[a-zA-Z0-9,/_.\-\[\]]+")
 
 
@@ -30,8 +35,8 @@ class Variant:
     """A variant of a concrete spec.
 
     Attributes:
-        values: `('true',)` or `('false',)` for a bool, one value for a single, any number for a
-            multi, sorted.
+        values: `('true',)` or `('false',)` for a bool, one value for a single, any
+            number for a multi, sorted.
         kind: the kind by its text: `k=a,b` and `k:=a` are multi, `k=a` is single.
         propagate: printed with a doubled sign, `++x` or `k==v`.
     """
@@ -74,7 +79,8 @@ def _unquoted(raw: str) -> str:
     """Return a printed value without its quotes and escapes."""
     quote = _quote_of(raw)
     if quote == '"':
-        # Spack 0.22 and later escapes as JSON does; hand-written text may not be valid JSON.
+        # Spack 0.22 and later escapes as JSON does; hand-written text may not be valid
+        # JSON.
         with suppress(ValueError):
             return str(json.loads(raw))
     return raw[1:-1].replace("\\" + quote, quote) if quote else raw
@@ -84,7 +90,9 @@ def _match_pair(text: str) -> re.Match[str]:
     """Split `k=v`; `ValueError` if the text is not a variant."""
     match = _PAIR.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a variant: expected +name, ~name or name=value")
+        raise ValueError(
+            f"{text!r} is not a variant: expected +name, ~name or name=value"
+        )
     return match
 
 
@@ -92,12 +100,14 @@ def _match_pair(text: str) -> re.Match[str]:
 def parse_variant(text: str) -> Variant:
     """Read one variant in any printed form; `ValueError` if the text is not a variant.
 
-    The forms are `+x ~x -x ++x ~~x --x` and `k=v k:=v k==v k:==v`, the value bare or in quotes.
-    `k='*'` is a multi-valued variant without values; `k=True` is `+k`.
+    The forms are `+x ~x -x ++x ~~x --x` and `k=v k:=v k==v k:==v`, the value bare or in
+    quotes. `k='*'` is a multi-valued variant without values; `k=True` is `+k`.
     """
     if flag := _BOOL.fullmatch(text):
         sigil, name = flag.groups()
-        return Variant(name, ("true" if sigil[0] == "+" else "false",), "bool", len(sigil) == 2)
+        return Variant(
+            name, ("true" if sigil[0] == "+" else "false",), "bool", len(sigil) == 2
+        )
     pair = _match_pair(text)
     name, value = pair["name"], _unquoted(pair["value"])
     propagate = pair["equals"] == "=="
@@ -116,9 +126,9 @@ def parse_variant(text: str) -> Variant:
 def normal_variant(text: str) -> str:
     """Return the normal form of a printed variant.
 
-    `libs:=static,shared` becomes `libs=shared,static`: without colon, with sorted values.
-    Everything else stays, quotes included, and the function is idempotent. Raises `ValueError` if
-    the text is not a variant.
+    `libs:=static,shared` becomes `libs=shared,static`: without colon, with sorted
+    values. Everything else stays, quotes included, and the function is idempotent.
+    Raises `ValueError` if the text is not a variant.
     """
     if _BOOL.fullmatch(text):
         return text
@@ -133,7 +143,9 @@ def normal_variant(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def readable_variant(text: str) -> Variant | None:
-    """Return a printed variant, None if the text is not a variant (see `parse_variant`)."""
+    """Return a printed variant, None if the text is not a variant (see
+    `parse_variant`).
+    """
     try:
         return parse_variant(text)
     except ValueError:
@@ -141,14 +153,17 @@ def readable_variant(text: str) -> Variant | None:
 
 
 VariantValue = bool | str | tuple[str, ...]
-"""A variant's value in a record; a tuple is a multi-valued variant, or flags of a compiler."""
+"""A variant's value in a record; a tuple is a multi-valued variant, or flags of a
+compiler.
+"""
 
 
 def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
     """Return the variants of a concrete spec's `parameters` as caches print them.
 
-    Bools are `+x` and `~x`, lists `k=a,b`, patches seven characters each (`generate_cache.py` of
-    the public cache's site). In normal form, sorted, without compiler flags.
+    Bools are `+x` and `~x`, lists `k=a,b`, patches seven characters each
+    (`generate_cache.py` of the public cache's site). In normal form, sorted, without
+    compiler flags.
     """
     items = (item for item in parameters.items() if item[0] not in FLAG_NAMES)
     return tuple(sorted(_printed(*item) for item in items))
@@ -173,8 +188,8 @@ def variant_of(name: str, value: VariantValue) -> Variant:
 def normal_compiler(text: str) -> str:
     """Return the normal form of a printed compiler; `ValueError` if it has no name.
 
-    `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack 1.0 and
-    later prints; `none` stays.
+    `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack
+    1.0 and later prints; `none` stays.
     """
     name, at, version = text.partition("@")
     if at:
@@ -187,6 +202,8 @@ def normal_compiler(text: str) -> str:
 
 
 def split_compiler(name: str) -> tuple[str, str | None]:
-    """Split `gcc@13.2.0` into name and version, which may be None; `ValueError` without a name."""
+    """Split `gcc@13.2.0` into name and version, which may be None; `ValueError` without
+    a name.
+    """
     compiler, at, version = normal_compiler(name).partition("@")
     return compiler, version if at else None

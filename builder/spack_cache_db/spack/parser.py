@@ -1,12 +1,13 @@
 """Reads Spack's spec syntax into frozen records.
 
-`lexer` splits a spec into words, `NodeReader` collects the constraints on one package, and
-`parse_query` reads packages and their dependencies, without recursion. The rules are those of
-Spack 1.2's `spec_parser.py`, `Spec._add_flag` and `variant.py`.
+`lexer` splits a spec into words, `NodeReader` collects the constraints on one package,
+and `parse_query` reads packages and their dependencies, without recursion. The rules
+are those of Spack 1.2's `spec_parser.py`, `Spec._add_flag` and `variant.py`.
 
-`parse_legacy_query` reads specs as Spack before 1.0 does: constraints behind a compiler apply to
-the package. In `fftw %gcc@12 ~mpi`, `~mpi` applies to FFTW in Spack 0.23, and to gcc in Spack 1.0
-("Spec syntax" in its release notes). Spack's own remedy is `spack style --spec-strings`.
+`parse_legacy_query` reads specs as Spack before 1.0 does: constraints behind a compiler
+apply to the package. In `fftw %gcc@12 ~mpi`, `~mpi` applies to FFTW in Spack 0.23, and
+to gcc in Spack 1.0 ("Spec syntax" in its release notes). Spack's own remedy is
+`spack style --spec-strings`.
 """
 
 import re
@@ -14,7 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from spack_cache_db.spack.facts import DEPTYPES, FLAG_NAMES, LEGACY_COMPILERS, UNSPLIT_NAMES
+from spack_cache_db.spack.facts import (
+    DEPTYPES,
+    FLAG_NAMES,
+    LEGACY_COMPILERS,
+    UNSPLIT_NAMES,
+)
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, merged_edges
 from spack_cache_db.spack.lexer import A_CONSTRAINT, QuerySyntaxError, Token, tokens
 from spack_cache_db.spack.normal_forms import VariantKind
@@ -24,12 +30,20 @@ from spack_cache_db.spack.versions import VersionRanges
 
 _EDGE_KEYS = ("deptypes", "virtuals", "when")
 _SIGILS = ("edge_start", "dependency")
-_ARCH_KEYS = {"os": "os", "operating_system": "os", "platform": "platform", "target": "target"}
+_ARCH_KEYS = {
+    "os": "os",
+    "operating_system": "os",
+    "platform": "platform",
+    "target": "target",
+}
 _WHOLE_ARCH = frozenset({"arch", "architecture"})
 _NO_VARIANTS = _WHOLE_ARCH | _ARCH_KEYS.keys() | {"namespace"}
-# Spack 1.2 `variant.py`, RESERVED_NAMES: names that cannot be propagated to dependencies.
+# Spack 1.2 `variant.py`, RESERVED_NAMES: names that cannot be propagated to
+# dependencies.
 _RESERVED = _NO_VARIANTS | {"patches"} | (UNSPLIT_NAMES - FLAG_NAMES)
-_PAIR = re.compile(r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
+_PAIR = re.compile(
+    r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL
+)
 _SIGIL = re.compile(r"(?P<sigil>[+~\-]{1,2})\s*(?P<name>.+)", re.DOTALL)
 
 Parser = Callable[[str], SpecQuery]
@@ -61,7 +75,9 @@ def read_pair(word: Token) -> Pair:
 
 
 def _constraint(pair: Pair, column: int) -> VariantConstraint:
-    """Read the value of a variant as Spack's `VariantValue.from_string_or_bool` does."""
+    """Read the value of a variant as Spack's `VariantValue.from_string_or_bool`
+    does.
+    """
     values: tuple[str, ...] = (pair.value,)
     kind: VariantKind = "multi"
     exact = pair.exact
@@ -114,23 +130,31 @@ class NodeReader:
 
     def _version(self, word: Token) -> None:
         if self.versions is not None:
-            raise self._error(word, "a second version", "one version list (@a,b for several)")
+            raise self._error(
+                word, "a second version", "one version list (@a,b for several)"
+            )
         try:
             self.versions = VersionRanges.parse(word.text)
         except ValueError as error:
-            raise self._error(word, str(error), "a version list like @1.2:1.4") from None
+            raise self._error(
+                word, str(error), "a version list like @1.2:1.4"
+            ) from None
 
     def _option(self, pair: Pair, word: Token) -> None:
         """Read an option: an architecture, a namespace, a flag or a variant."""
         if word.kind == "flag" and pair.name in _NO_VARIANTS:
-            raise self._error(word, f"{pair.name!r} is not a variant", f"{pair.name}= and a value")
+            raise self._error(
+                word, f"{pair.name!r} is not a variant", f"{pair.name}= and a value"
+            )
         if pair.propagate and pair.name in _RESERVED:
             problem = f"{pair.name!r} cannot apply to all dependencies"
             raise self._error(word, problem, f"one '=' after {pair.name}")
         if pair.name in _WHOLE_ARCH:
             if self.arch:
                 expected = "arch= alone, or before the parts that it leaves out"
-                raise self._error(word, f"{pair.name}= after {next(iter(self.arch))}=", expected)
+                raise self._error(
+                    word, f"{pair.name}= after {next(iter(self.arch))}=", expected
+                )
             # In Spack, `platform-os-target` and a target alone set all three parts.
             parts = pair.value.split("-")
             platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
@@ -144,19 +168,25 @@ class NodeReader:
         elif pair.name in self.variants:
             raise self._error(word, f"a second {pair.name!r}", "each variant once")
         elif pair.value != "*" and "*" in pair.value.split(","):
-            raise self._error(word, "'*' among other values", "'*' alone, or values without it")
+            raise self._error(
+                word, "'*' among other values", "'*' alone, or values without it"
+            )
         else:
             self.variants[pair.name] = _constraint(pair, word.column)
 
     def _arch(self, word: Token, parts: dict[str, str]) -> None:
         if not any(parts.values()):
-            raise self._error(word, "an empty value", f"a value for {word.text.partition('=')[0]}")
+            raise self._error(
+                word, "an empty value", f"a value for {word.text.partition('=')[0]}"
+            )
         for key, part in parts.items():
             # Spack prints a part that is not set as the word None.
             if not part or part == "None":
                 continue
             if key in self.arch:
-                raise self._error(word, f"a second {key}", f"one {key} (target=a,b for several)")
+                raise self._error(
+                    word, f"a second {key}", f"one {key} (target=a,b for several)"
+                )
             if not all(part.split(",")):
                 raise self._error(word, "an empty value", f"a value for {key}")
             self.arch[key] = part
@@ -191,10 +221,14 @@ class _Cursor:
 
     def word(self) -> Token | None:
         """Return the next word, None at the end."""
-        return self._words[self._position] if self._position < len(self._words) else None
+        return (
+            self._words[self._position] if self._position < len(self._words) else None
+        )
 
     def take(self, *kinds: str) -> Token | None:
-        """Return the next word and advance if it is of one of these kinds, else None."""
+        """Return the next word and advance if it is of one of these kinds, else
+        None.
+        """
         word = self.word()
         if word is None or word.kind not in kinds:
             return None
@@ -251,7 +285,9 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
 
 
 def _dependency(cursor: _Cursor) -> Dependency | None:
-    """Read a sigil, its attributes and the package after it; None if no sigil follows."""
+    """Read a sigil, its attributes and the package after it; None if no sigil
+    follows.
+    """
     sigil = cursor.take(*_SIGILS)
     if sigil is None:
         return None
@@ -262,8 +298,14 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
         cursor.require_name(sigil)
         attributes["virtuals"] = assigned
     direct = sigil.text.startswith("%")
-    if direct and not attributes and ((word := cursor.word()) is None or word.kind in _SIGILS):
-        raise cursor.error(f"the name of a package, or a constraint, after {sigil.text[:40]!r}")
+    if (
+        direct
+        and not attributes
+        and ((word := cursor.word()) is None or word.kind in _SIGILS)
+    ):
+        raise cursor.error(
+            f"the name of a package, or a constraint, after {sigil.text[:40]!r}"
+        )
     node = _node(cursor)
     if direct and node.name is not None:
         node.name = LEGACY_COMPILERS.get(node.name, node.name)
@@ -296,11 +338,14 @@ def _dependencies(cursor: _Cursor) -> tuple[Dependency, ...]:
             for edge, below in groups
         )
     except UnsatisfiableSpec as error:
-        raise QuerySyntaxError(cursor.text, 0, "each dependency once", str(error)) from None
+        raise QuerySyntaxError(
+            cursor.text, 0, "each dependency once", str(error)
+        ) from None
 
 
 def parse_query(text: str) -> SpecQuery:
-    """Read one spec, such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; names are not checked.
+    """Read one spec, such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; names are not
+    checked.
 
     Raises:
         QuerySyntaxError: the text is not a spec, or is two, or too long.
@@ -312,9 +357,13 @@ def query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
     """Read the words of one spec, in the order in which Spack 1.2 reads them."""
     cursor = _Cursor(text, words)
     if cursor.word() is None:
-        raise cursor.error("a package name or a constraint such as +mpi (* is any package)")
+        raise cursor.error(
+            "a package name or a constraint such as +mpi (* is any package)"
+        )
     root = _node(cursor)
     dependencies = _dependencies(cursor)
     if (word := cursor.word()) is not None:
-        raise cursor.error(f"one spec: {A_CONSTRAINT}, or the end", f"extra {word.text[:40]!r}")
+        raise cursor.error(
+            f"one spec: {A_CONSTRAINT}, or the end", f"extra {word.text[:40]!r}"
+        )
     return root.record(dependencies)

@@ -15,15 +15,17 @@ _PROVIDED = re.compile(rf"{WORD}=[a-zA-Z0-9_]")
 def spec_text(query: SpecQuery) -> str:
     """Return a query as you would type it; `*` for one without constraints.
 
-    Constraints on the package come first, then each `%`, then each `^`, because a constraint
-    behind a sigil belongs to the dependency.
+    Constraints on the package come first, then each `%`, then each `^`, because a
+    constraint behind a sigil belongs to the dependency.
     """
     edges = sorted(query.dependencies, key=lambda edge: not edge.direct)
     return " ".join((*constraint_texts(query), *map(dependency_text, edges))) or "*"
 
 
 def constraint_texts(query: SpecQuery) -> Iterator[str]:
-    """Yield the constraints on the package itself, one by one; name and version are one."""
+    """Yield the constraints on the package itself, one by one; name and version are
+    one.
+    """
     qualified = f"{query.namespace}.{query.name}"
     is_qualified = bool(query.name and query.namespace) and is_package(qualified)
     name = qualified if is_qualified else query.name or ""
@@ -42,7 +44,9 @@ def constraint_texts(query: SpecQuery) -> Iterator[str]:
 
 
 def variant_text(variant: VariantConstraint) -> str:
-    """Return `+x`, `~x`, `k=a,b`, `k:=a,b` or `k=*`; with a doubled sign if it is propagated."""
+    """Return `+x`, `~x`, `k=a,b`, `k:=a,b` or `k=*`; with a doubled sign if it is
+    propagated.
+    """
     if variant.kind == "bool":
         sign = "+" if variant.values == ("true",) else "~"
         return f"{sign * (1 + variant.propagate)}{variant.name}"
@@ -53,7 +57,9 @@ def variant_text(variant: VariantConstraint) -> str:
 
 
 def dependency_text(edge: Dependency) -> str:
-    """Return `%gcc@13`, `^mpi=openmpi` or `%[deptypes=build] cmake` with its constraints."""
+    """Return `%gcc@13`, `^mpi=openmpi` or `%[deptypes=build] cmake` with its
+    constraints.
+    """
     sign = "%" * (1 + edge.propagate) if edge.direct else "^"
     node = spec_text(edge.node)
     # `^k=v` is the package v as provider of k; `^* k=v` is any package with k=v.
@@ -63,9 +69,15 @@ def dependency_text(edge: Dependency) -> str:
     if not edge.deptypes and edge.when is None and (is_short or not edge.virtuals):
         assigned = f"{','.join(edge.virtuals)}=" if edge.virtuals else ""
         return f"{sign}{assigned}{node}"
-    attributes = [f"deptypes={_value(','.join(edge.deptypes))}"] if edge.deptypes else []
-    attributes += [f"virtuals={_value(','.join(edge.virtuals))}"] if edge.virtuals else []
-    attributes += [f"when={_value(spec_text(edge.when))}"] if edge.when is not None else []
+    attributes = (
+        [f"deptypes={_value(','.join(edge.deptypes))}"] if edge.deptypes else []
+    )
+    attributes += (
+        [f"virtuals={_value(','.join(edge.virtuals))}"] if edge.virtuals else []
+    )
+    attributes += (
+        [f"when={_value(spec_text(edge.when))}"] if edge.when is not None else []
+    )
     return f"{sign}[{' '.join(attributes)}] {node}"
 
 

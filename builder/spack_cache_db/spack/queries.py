@@ -1,7 +1,7 @@
 """Spec queries as frozen records, their text, and the test of each constraint.
 
-`parser` makes the records, and `intersection` combines them. The tests follow Spack 1.2's
-`Spec._satisfies_node`, `VariantValue.satisfies` and `FlagMap.satisfies`;
+`parser` makes the records, and `intersection` combines them. The tests follow Spack
+1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and `FlagMap.satisfies`;
 docs/spack-semantics.md lists the differences.
 """
 
@@ -16,8 +16,10 @@ class VariantConstraint:
     """A constraint on one variant.
 
     Attributes:
-        values: the values, sorted; `('true',)` or `('false',)` for a bool, empty for `k=*`.
-        kind: bool for `+x`, `~x`, `x=True`; multi otherwise, because the syntax cannot tell.
+        values: the values, sorted; `('true',)` or `('false',)` for a bool, empty for
+            `k=*`.
+        kind: bool for `+x`, `~x`, `x=True`; multi otherwise, because the syntax cannot
+            tell.
         exact: written `k:=a,b`, these values and no others; bools are always exact.
         propagate: written `++x` or `k==v`, a constraint on all dependencies as well.
     """
@@ -32,7 +34,9 @@ class VariantConstraint:
 
 @dataclass(frozen=True, slots=True)
 class CompilerConstraint:
-    """`%gcc@13`, a constraint on the compiler that Spack prints for a spec; None is any."""
+    """`%gcc@13`, a constraint on the compiler that Spack prints for a spec; None is
+    any.
+    """
 
     name: str | None
     versions: VersionRanges | None = None
@@ -40,7 +44,9 @@ class CompilerConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A compiler flag option, such as `cflags=-g`; the value is as written, without quotes."""
+    """A compiler flag option, such as `cflags=-g`; the value is as written, without
+    quotes.
+    """
 
     name: str
     value: str
@@ -50,7 +56,9 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class SpecQuery:
-    """The constraints on one package; a part that is None or empty is not constrained."""
+    """The constraints on one package; a part that is None or empty is not
+    constrained.
+    """
 
     name: str | None = None
     namespace: str | None = None

@@ -1,7 +1,9 @@
-"""CPU targets of the archspec package, and the target and operating system of this machine.
+"""CPU targets of the archspec package, and the target and operating system of this
+machine.
 
-A target that archspec does not know is its own family and is compatible with itself only, as in
-Spack. The names of systems are those of Spack 1.1's `operating_systems/` and `platforms/`.
+A target that archspec does not know is its own family and is compatible with itself
+only, as in Spack. The names of systems are those of Spack 1.1's `operating_systems/`
+and `platforms/`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,12 @@ from functools import cache
 
 import archspec.cpu
 
-_MAKERS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel", "ARM": "Arm", "Nvidia": "NVIDIA"}
+_MAKERS = {
+    "AuthenticAMD": "AMD",
+    "GenuineIntel": "Intel",
+    "ARM": "Arm",
+    "Nvidia": "NVIDIA",
+}
 """Common names of makers, by archspec's names."""
 
 
@@ -22,14 +29,20 @@ def known_targets() -> tuple[str, ...]:
 
 @cache
 def ancestors(name: str) -> tuple[str, ...]:
-    """Return the targets whose binaries also run on `name`, nearest first, without itself."""
+    """Return the targets whose binaries also run on `name`, nearest first, without
+    itself.
+    """
     target = archspec.cpu.TARGETS.get(name)
-    return () if target is None else tuple(ancestor.name for ancestor in target.ancestors)
+    return (
+        () if target is None else tuple(ancestor.name for ancestor in target.ancestors)
+    )
 
 
 @cache
 def _maker(name: str) -> str:
-    """Return the common name of a processor's maker; `Any x86_64` for a level of a family."""
+    """Return the common name of a processor's maker; `Any x86_64` for a level of a
+    family.
+    """
     target = archspec.cpu.TARGETS.get(name)
     if target is None or target.vendor == "generic":
         return f"Any {family(name)}"
@@ -37,7 +50,8 @@ def _maker(name: str) -> str:
 
 
 def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the CPU targets that can run binaries for at least one of `targets`, by maker.
+    """Return the CPU targets that can run binaries for at least one of `targets`, by
+    maker.
 
     The newest processors come first.
     """
@@ -50,7 +64,11 @@ def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
             hosts[_maker(host)] = (*hosts.get(_maker(host), ()), host)
 
     def order(name: str) -> tuple[bool, bool, str]:
-        return name.startswith("Any "), name not in ("AMD", "Intel", "Arm", "Apple"), name
+        return (
+            name.startswith("Any "),
+            name not in ("AMD", "Intel", "Arm", "Apple"),
+            name,
+        )
 
     return {name: hosts[name] for name in sorted(hosts, key=order)}
 
@@ -61,7 +79,8 @@ def is_known(name: str) -> bool:
 
 
 def is_generic(name: str) -> bool:
-    """Return whether a target is a family or a level of one, such as `x86_64_v3`, not a processor.
+    """Return whether a target is a family or a level of one, such as `x86_64_v3`, not a
+    processor.
 
     Returns False for a target that archspec does not know.
     """
@@ -71,7 +90,9 @@ def is_generic(name: str) -> bool:
 
 @cache
 def family(name: str) -> str:
-    """Return the family of a target: `x86_64` for `zen3`; an unknown target is its own."""
+    """Return the family of a target: `x86_64` for `zen3`; an unknown target is its
+    own.
+    """
     target = archspec.cpu.TARGETS.get(name)
     return name if target is None else str(target.family.name)
 
@@ -80,8 +101,8 @@ def family(name: str) -> str:
 def runs_on(target: str, host: str) -> bool:
     """Return whether a binary built for `target` runs on a machine of type `host`.
 
-    It does if the target is the host or one of its ancestors; neither of zen3 and haswell is an
-    ancestor of the other.
+    It does if the target is the host or one of its ancestors; neither of zen3 and
+    haswell is an ancestor of the other.
     """
     return target == host or target in ancestors(host)
 
@@ -94,7 +115,9 @@ def _part_matches(part: str, target: str) -> bool:
 
 
 def unknown_bounds(constraint: str) -> tuple[str, ...]:
-    """Return the bounds of ranges in a target constraint that archspec does not know."""
+    """Return the bounds of ranges in a target constraint that archspec does not
+    know.
+    """
     ranges = [part for part in constraint.split(",") if ":" in part]
     bounds = [bound for part in ranges for bound in part.split(":")]
     return tuple(bound for bound in bounds if bound and not is_known(bound))
@@ -104,9 +127,9 @@ def target_matches(constraint: str | None, target: str) -> bool:
     """Return whether the target of a binary satisfies a `target=`, as in Spack 1.1.
 
     Args:
-        constraint: a name, a range `low:`, `:high` or `low:high` in archspec's partial order, or
-            a comma list of these; None is any. A range with an unknown bound, which Spack refuses,
-            contains its bound only (see `unknown_bounds`).
+        constraint: a name, a range `low:`, `:high` or `low:high` in archspec's partial
+            order, or a comma list of these; None is any. A range with an unknown bound,
+            which Spack refuses, contains its bound only (see `unknown_bounds`).
         target: the target of a binary.
     """
     if constraint is None:

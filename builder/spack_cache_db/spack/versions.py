@@ -1,7 +1,7 @@
 """Sort keys of versions, and the ranges `@1.2`, `@=1.2`, `@1.2:1.4` and their lists.
 
-The rules are those of Spack 1.1's `version/version_types.py` and `version/common.py`, implemented
-independently.
+The rules are those of Spack 1.1's `version/version_types.py` and `version/common.py`,
+implemented independently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-# A segment is (kind, text or number), and kinds never mix: text < number < infinity word.
+# A segment is (kind, text or number), and kinds never mix: text < number < infinity
+# word.
 Segment = tuple[int, str | int]
 Standard = tuple[tuple[Segment, ...], tuple[int, ...]]
 EqualityKey = tuple[tuple[Segment, ...], tuple[int, ...], int, str]
@@ -34,7 +35,8 @@ _VALID = re.compile(r"[A-Za-z0-9_.\-][A-Za-z0-9_.\-]*")
 # A git reference may also contain a slash, as in names of branches.
 _VALID_GIT = re.compile(r"[A-Za-z0-9_.\-/]+(=[A-Za-z0-9_.\-]+)?")
 
-# Python refuses to convert longer digit strings; real versions have a dozen digits at most.
+# Python refuses to convert longer digit strings; real versions have a dozen digits at
+# most.
 _MAX_DIGITS = 4000
 
 _LOWEST: Standard = ((), (0,))
@@ -42,7 +44,9 @@ _HIGHEST: Standard = (((_INFINITY, len(_INFINITY_WORDS)),), (_FINAL,))
 
 
 def _number(digits: str) -> int:
-    """Return the value of `digits`; a number of the same order if they are too many for `int`."""
+    """Return the value of `digits`; a number of the same order if they are too many for
+    `int`.
+    """
     significant = digits.lstrip("0")
     if len(significant) <= _MAX_DIGITS:
         return int(significant or "0")
@@ -72,17 +76,23 @@ def _standard(text: str) -> Standard:
 
 
 def is_git_version(text: str) -> bool:
-    """Return whether Spack reads `text` as a git version: `git.ref`, a commit, or `ref=version`."""
-    return text.startswith("git.") or "=" in text[1:] or _COMMIT.fullmatch(text) is not None
+    """Return whether Spack reads `text` as a git version: `git.ref`, a commit, or
+    `ref=version`.
+    """
+    return (
+        text.startswith("git.")
+        or "=" in text[1:]
+        or _COMMIT.fullmatch(text) is not None
+    )
 
 
 @lru_cache(maxsize=65536)
 def version_key(text: str) -> VersionKey:
     """Return the key that sorts version strings in Spack's order.
 
-    The key is (segments, prerelease, is git, git reference, text). The text breaks the ties of
-    versions that are equal in Spack, such as `1.2-3` and `1.2.3`. A git version without
-    `=version` sorts as version 0, as in Spack for a repository without tags.
+    The key is (segments, prerelease, is git, git reference, text). The text breaks the
+    ties of versions that are equal in Spack, such as `1.2-3` and `1.2.3`. A git version
+    without `=version` sorts as version 0, as in Spack for a repository without tags.
     """
     if not is_git_version(text):
         segments, prerelease = _standard(text)
@@ -93,10 +103,11 @@ def version_key(text: str) -> VersionKey:
 
 
 def preference_key(text: str) -> tuple[bool, bool]:
-    """Return a key that is lowest for the versions that Spack prefers, whatever their order.
+    """Return a key that is lowest for the versions that Spack prefers, whatever their
+    order.
 
-    Releases come before prereleases, and both before branches such as `develop` and `main` (Spack
-    1.1 `solver/asp.py`, `concretization_version_order`).
+    Releases come before prereleases, and both before branches such as `develop` and
+    `main` (Spack 1.1 `solver/asp.py`, `concretization_version_order`).
     """
     segments, prerelease = version_key(text)[:2]
     is_branch = any(kind == _INFINITY for kind, _ in segments)
@@ -109,13 +120,17 @@ def equality_key(text: str) -> EqualityKey:
 
 
 def preference(text: str) -> tuple[bool, bool, VersionKey]:
-    """Return a key that is largest for the version that Spack prefers (see `preference_key`)."""
+    """Return a key that is largest for the version that Spack prefers (see
+    `preference_key`).
+    """
     is_branch, is_prerelease = preference_key(text)
     return not is_branch, not is_prerelease, version_key(text)
 
 
 def newest_version(versions: Iterable[str]) -> str | None:
-    """Return the version that Spack prefers: the newest number, or else the newest branch."""
+    """Return the version that Spack prefers: the newest number, or else the newest
+    branch.
+    """
     return max(versions, key=preference, default=None)
 
 
@@ -126,7 +141,9 @@ def count_newer(version: str, versions: Iterable[str]) -> int:
 
 
 def _next_text(text: str) -> str:
-    """Return the smallest string of letters of the same length, or one more, above `text`."""
+    """Return the smallest string of letters of the same length, or one more, above
+    `text`.
+    """
     if text.endswith("z"):
         return text + "A"
     if text.endswith("Z"):
@@ -140,7 +157,8 @@ def _next_segment(segment: Segment) -> Segment:
         return (kind, value + 1)
     following = _next_text(value)
     while following in _INFINITY_WORDS:
-        # An infinity word is not a text: the range ending at `masteq` extends to `mastes`.
+        # An infinity word is not a text: the range ending at `masteq` extends to
+        # `mastes`.
         following = _next_text(following)
     return (kind, following)
 
@@ -165,7 +183,9 @@ class Range:
     text: str = field(compare=False)
 
     def contains(self, key: VersionKey) -> bool:
-        """Return whether the version lies in the range; git versions count by their `=version`."""
+        """Return whether the version lies in the range; git versions count by their
+        `=version`.
+        """
         return self.low <= (key[0], key[1]) < self.high
 
 
@@ -177,12 +197,16 @@ class Exact:
     text: str = field(compare=False)
 
     def contains(self, key: VersionKey) -> bool:
-        """Return whether the version is equal; a git version never equals a standard one."""
+        """Return whether the version is equal; a git version never equals a standard
+        one.
+        """
         return key[:4] == self.key
 
 
 def _checked(text: str, version_list: str) -> str:
-    """Return `text`; `ValueError` if it is empty or has characters that no version has."""
+    """Return `text`; `ValueError` if it is empty or has characters that no version
+    has.
+    """
     pattern = _VALID_GIT if is_git_version(text) else _VALID
     if pattern.fullmatch(text) is None:
         problem = f"{text!r} is not a version" if text else "a version is missing"
@@ -196,7 +220,9 @@ def _parse_part(text: str, version_list: str) -> Range | Exact:
         low = _LOWEST if not start else _bound(start, version_list)
         high = _after(_HIGHEST if not stop else _bound(stop, version_list))
         if high < low:
-            raise ValueError(f"the version range {text!r} is empty: it ends before it begins")
+            raise ValueError(
+                f"the version range {text!r} is empty: it ends before it begins"
+            )
         return Range(low, high, text)
     if text.startswith("="):
         return Exact(equality_key(_checked(text[1:], version_list)), text)
@@ -216,14 +242,17 @@ def _bound(text: str, version_list: str) -> Standard:
 
 @dataclass(frozen=True, slots=True)
 class VersionRanges:
-    """The list after `@` in a spec: parts that neither overlap nor touch, smallest first."""
+    """The list after `@` in a spec: parts that neither overlap nor touch, smallest
+    first.
+    """
 
     text: str
     parts: tuple[Range | Exact, ...]
 
     @classmethod
     def parse(cls, text: str) -> VersionRanges:
-        """Read a comma list of `1.2`, `=1.2`, `1.2:`, `:1.4`, `1.2:1.4` and `git.main=1.4`.
+        """Read a comma list of `1.2`, `=1.2`, `1.2:`, `:1.4`, `1.2:1.4` and
+        `git.main=1.4`.
 
         Raises:
             ValueError: a part is not a version or range, or a range is empty.
@@ -233,7 +262,9 @@ class VersionRanges:
         return cls(bare, _disjoint(parts))
 
     def contains(self, version: str) -> bool:
-        """Return whether the version satisfies the ranges, as Spack's `satisfies` does."""
+        """Return whether the version satisfies the ranges, as Spack's `satisfies`
+        does.
+        """
         key = version_key(version)
         return any(part.contains(key) for part in self.parts)
 
@@ -255,7 +286,11 @@ class VersionRanges:
                 both.append(_overlap(first, second))
             (ranges if first.high <= second.high else other_ranges).pop(0)
         parts = _disjoint(both)
-        return VersionRanges(",".join(part.text for part in parts), parts) if parts else None
+        return (
+            VersionRanges(",".join(part.text for part in parts), parts)
+            if parts
+            else None
+        )
 
 
 def _by_kind(parts: Sequence[Range | Exact]) -> tuple[list[Range], dict[Exact, Exact]]:
@@ -268,7 +303,9 @@ def _by_kind(parts: Sequence[Range | Exact]) -> tuple[list[Range], dict[Exact, E
 def _overlap(first: Range, second: Range) -> Range:
     low = first if first.low >= second.low else second
     high = first if first.high <= second.high else second
-    return low if low is high else Range(low.low, high.high, _between(low.text, high.text))
+    return (
+        low if low is high else Range(low.low, high.high, _between(low.text, high.text))
+    )
 
 
 def _between(low: str, high: str) -> str:
@@ -277,7 +314,9 @@ def _between(low: str, high: str) -> str:
 
 
 def _disjoint(parts: Sequence[Range | Exact]) -> tuple[Range | Exact, ...]:
-    """Return the same versions as parts that neither overlap nor touch, smallest first."""
+    """Return the same versions as parts that neither overlap nor touch, smallest
+    first.
+    """
     ranges, exact = _by_kind(parts)
     merged: list[Range] = []
     for part in ranges:
@@ -292,9 +331,13 @@ def _disjoint(parts: Sequence[Range | Exact]) -> tuple[Range | Exact, ...]:
 
 
 def _is_among(version: Exact, ranges: list[Range], exact: Container[Exact]) -> bool:
-    """Return whether ranges that do not overlap, or exact versions, contain a version."""
+    """Return whether ranges that do not overlap, or exact versions, contain a
+    version.
+    """
     index = bisect_right(ranges, version.key[:2], key=lambda part: part.low)
-    return version in exact or (index > 0 and ranges[index - 1].contains((*version.key, "")))
+    return version in exact or (
+        index > 0 and ranges[index - 1].contains((*version.key, ""))
+    )
 
 
 def _first_version(part: Range | Exact) -> tuple[Standard, int, str]:

@@ -46,8 +46,16 @@ MEANT = "py-mpi4py@4.0.1 ~x arch=linux-ubuntu22.04-x86_64_v3 %gcc@11.4.0"
         ("spack buildcache list -alv hdf5", "hdf5", "buildcache list -alv"),
         ("spack load hdf5/2n5vkkl;", "hdf5/2n5vkkl", "load"),
         ("cd spack && bin/spack -k install hdf5", "hdf5", "-k install"),
-        ("spack install -v --test=root a@1.26 ^b c=d", "a@1.26 ^b c=d", "install -v --test=root"),
-        ("spack install -j 8 --only dependencies x", "x", "install -j 8 --only dependencies"),
+        (
+            "spack install -v --test=root a@1.26 ^b c=d",
+            "a@1.26 ^b c=d",
+            "install -v --test=root",
+        ),
+        (
+            "spack install -j 8 --only dependencies x",
+            "x",
+            "install -j 8 --only dependencies",
+        ),
         ("spack install \\\n  hdf5 +mpi", "hdf5 +mpi", "install"),
         ("Could you try `spack install hdf5+cxx`?", "hdf5+cxx", "install"),
         ("run “hdf5 +mpi” there", "hdf5 +mpi", ""),
@@ -93,7 +101,11 @@ def test_a_spec_alone_stays(text: str) -> None:
         (f"[+]  {PRINTED}", MEANT, False),
         (" -   6km3c52      ^cmake@3.27.7", "cmake@3.27.7 /6km3c52", True),
         ("[e]\t ^glibc@2.35%gcc", "glibc@2.35 %gcc", True),
-        ("[b]  a4wqsr7\t  ^x@1 +a %c,cxx=gcc@15", "x@1 +a /a4wqsr7 %c,cxx=gcc@15", True),
+        (
+            "[b]  a4wqsr7\t  ^x@1 +a %c,cxx=gcc@15",
+            "x@1 +a /a4wqsr7 %c,cxx=gcc@15",
+            True,
+        ),
         (f"[+] /opt/spack/linux-zen3/zlib-ng-2.2.1-{'2feova4' * 4}abcd", HASH, False),
         (f"==> Installing zlib-1.2-{'2feova4' * 4}abcd [3/5]", HASH, False),
         (f"/opt/x/hdf5-1.14.3-{'2feova4' * 4}abcd/lib/libhdf5.so", HASH, False),
@@ -104,14 +116,23 @@ def test_a_spec_alone_stays(text: str) -> None:
             "x@1 patches=7a351bc libs:=a,b /x2zs3nk",
             False,
         ),
-        ("[-]  x2zs3nk  x@1 patches:=" + "a" * 64, f"x@1 patches:={'a' * 64} /x2zs3nk", False),
+        (
+            "[-]  x2zs3nk  x@1 patches:=" + "a" * 64,
+            f"x@1 patches:={'a' * 64} /x2zs3nk",
+            False,
+        ),
     ],
 )
 def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
-    """The state is left out, the hash is asked, variants behind a compiler are the package's."""
+    """The state is left out, the hash is asked, variants behind a compiler are the
+    package's.
+    """
     found = pasted_spec(line)
     assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
-    assert (found.is_dependency, found.is_printed or found.is_certain) == (is_dependency, True)
+    assert (found.is_dependency, found.is_printed or found.is_certain) == (
+        is_dependency,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +177,9 @@ def test_examples_of_the_documentation_are_read() -> None:
 
 
 NAMES = st.builds("{}{}".format, st.sampled_from("axz"), st.text("az09", max_size=5))
-OPTIONS = st.lists(st.sampled_from(["+a", "~b", "@1.2:", "k=v", "os=rhel8", "%gcc@12", "^zlib+c"]))
+OPTIONS = st.lists(
+    st.sampled_from(["+a", "~b", "@1.2:", "k=v", "os=rhel8", "%gcc@12", "^zlib+c"])
+)
 
 
 SPECS = st.lists(st.tuples(NAMES, OPTIONS), min_size=1, max_size=4)
@@ -172,8 +195,31 @@ def test_several_specs_of_a_command(specs: list[tuple[str, list[str]]]) -> None:
 
 def test_long_texts_take_no_longer() -> None:
     """Quotes, prompts, escapes and blanks in any number are read in one pass."""
-    parts = ("'", '"', "`", "[] ", "$ ", "spack ", "\x1b[", " ", "\\\n", "a\"'", "“", "-a", "/a-1")
-    for part in (*parts, "[+] ", "aaaaaaa  ", "\x1b]", "(external ", "1-", "a@1 ", "module load "):
+    parts = (
+        "'",
+        '"',
+        "`",
+        "[] ",
+        "$ ",
+        "spack ",
+        "\x1b[",
+        " ",
+        "\\\n",
+        "a\"'",
+        "“",
+        "-a",
+        "/a-1",
+    )
+    for part in (
+        *parts,
+        "[+] ",
+        "aaaaaaa  ",
+        "\x1b]",
+        "(external ",
+        "1-",
+        "a@1 ",
+        "module load ",
+    ):
         text = part * (LONGEST // len(part))
         pasted_spec(text)
         pasted_line(text)
@@ -186,7 +232,10 @@ KNOWN = KnownNames({"hdf5", "zlib", "netcdf-c"}.__contains__, {"nekvq6z"}.__cont
     ("path", "spec"),
     [
         ("/opt/hdf5-1.14.5-nekvq6z", "/nekvq6z"),
-        ("/opt/linux-rocky8-zen3/gcc-12.2.0/hdf5-1.14.5-nekvq6z/bin/h5dump", "/nekvq6z"),
+        (
+            "/opt/linux-rocky8-zen3/gcc-12.2.0/hdf5-1.14.5-nekvq6z/bin/h5dump",
+            "/nekvq6z",
+        ),
         ("opt/spack/hdf5/1.14.5-nekvq6z", "/nekvq6z"),
         ("[+] /tank/netcdf-c-4.9.2-abcdef2", "netcdf-c@4.9.2"),
         ("~/spack/zlib/1.3.1/abcdef2ghi", "zlib@1.3.1"),
@@ -198,8 +247,12 @@ KNOWN = KnownNames({"hdf5", "zlib", "netcdf-c"}.__contains__, {"nekvq6z"}.__cont
         ("/scratch/project/archive", None),
     ],
 )
-def test_a_prefix_with_the_beginning_of_a_hash_is_read(path: str, spec: str | None) -> None:
-    """It is the binary with that hash, else the known package and version; words are no hashes."""
+def test_a_prefix_with_the_beginning_of_a_hash_is_read(
+    path: str, spec: str | None
+) -> None:
+    """It is the binary with that hash, else the known package and version; words are no
+    hashes.
+    """
     (found,) = pasted_line(path, KNOWN)
     assert (found.spec, found.is_certain) == (spec or path, bool(spec))
 

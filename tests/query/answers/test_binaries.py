@@ -1,4 +1,6 @@
-"""binaries, retention: all binaries of a file, and which of them some environments need."""
+"""binaries, retention: all binaries of a file, and which of them some environments
+need.
+"""
 
 import json
 from pathlib import Path
@@ -20,8 +22,12 @@ PLACES: list[dict[str, Any]] = [
 ]
 
 
-def test_every_binary_is_there_once(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The iterator has what `find` tells of all specs, however few are read at a time."""
+def test_every_binary_is_there_once(
+    samples_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The iterator has what `find` tells of all specs, however few are read at a
+    time.
+    """
     with spack_cache_db.Cache(samples_file) as cache:
         for at_once, place in ((1, PLACES[0]), *((7, each) for each in PLACES)):
             monkeypatch.setattr(binaries, "CONFIGURATIONS_AT_ONCE", at_once)
@@ -44,7 +50,9 @@ def test_every_binary_is_there_once(samples_file: Path, monkeypatch: pytest.Monk
 
 
 def test_questions_between_two_binaries(samples_file: Path) -> None:
-    """An iterator that is under way holds up no other question, and is made with its arguments."""
+    """An iterator that is under way holds up no other question, and is made with its
+    arguments.
+    """
     with spack_cache_db.Cache(samples_file) as cache:
         names = [
             cache.find(f"/{each.hash}")[0].package == each.configuration.package
@@ -60,7 +68,9 @@ def mirror(tmp_path: Path) -> Path:
     """A file of two stacks of one release: apps, and what each needs."""
     records = {"one": ["app", "lib", "tool", "other"], "two": ["app", "other"]}
     nodes: dict[str, dict[str, Any]] = {
-        "app": node("app", edge("lib", "link"), edge("tool", "build"), edge("libc", "link")),
+        "app": node(
+            "app", edge("lib", "link"), edge("tool", "build"), edge("libc", "link")
+        ),
         "lib": node("lib", edge("gone", "run")),
         "tool": node("tool"),
         "other": node("other", edge("lib", "link")),
@@ -69,7 +79,9 @@ def mirror(tmp_path: Path) -> Path:
     }
     for stack, pushed in records.items():
         (tmp_path / "in" / "develop" / stack).mkdir(parents=True)
-        data = index(*(record(each, is_binary=name in pushed) for name, each in nodes.items()))
+        data = index(
+            *(record(each, is_binary=name in pushed) for name, each in nodes.items())
+        )
         (tmp_path / "in" / "develop" / stack / "index.json").write_bytes(data)
     build([str(tmp_path / "in")], tmp_path / "out.db")
     return tmp_path / "out.db"
@@ -81,7 +93,9 @@ def hashes(*names: str) -> tuple[str, ...]:
 
 
 def test_what_environments_need(mirror: Path, tmp_path: Path) -> None:
-    """Nodes of lockfiles, answers to specs, and what these run with are kept; externals are not."""
+    """Nodes of lockfiles, answers to specs, and what these run with are kept; externals
+    are not.
+    """
     (tmp_path / "spack.lock").write_bytes(lock_of(node("app"), node("tool")))
     (tmp_path / "mine.txt").write_text("other\nnothing\n")
     (tmp_path / "spack.yaml").write_text("spack: {specs: [], include_concrete: [.]}")
@@ -99,23 +113,32 @@ def test_what_environments_need(mirror: Path, tmp_path: Path) -> None:
     both = asked(mirror, [tmp_path / "mine.txt", tmp_path / "spack.lock"])
     assert (both.prune, json.loads(json.dumps(both.as_dict()))["prune"]) == ((), [])
     with spack_cache_db.Cache(mirror) as cache:
-        assert cache.retention([tmp_path / "spack.lock"]).keep == hashes("app", "lib", "tool")
+        assert cache.retention([tmp_path / "spack.lock"]).keep == hashes(
+            "app", "lib", "tool"
+        )
 
 
 def test_a_keeplist_is_what_an_environment_needs(mirror: Path, tmp_path: Path) -> None:
-    """`cover --keeplist` prints what `retention` keeps, and its status says whether that is all."""
+    """`cover --keeplist` prints what `retention` keeps, and its status says whether
+    that is all.
+    """
     folder = tmp_path / "environments"
     folder.mkdir()
     (folder / "spack.lock").write_bytes(lock_of(node("app"), node("tool")))
     one = run("cover", folder / "spack.lock", mirror, "--keeplist")
-    assert (one.exit_code, tuple(one.stdout.split())) == (1, hashes("app", "lib", "tool"))
+    assert (one.exit_code, tuple(one.stdout.split())) == (
+        1,
+        hashes("app", "lib", "tool"),
+    )
     assert f"gone@1.0/{hash_of('gone')[:7]} is needed" in one.stderr
 
     (folder / "other").mkdir()
     (folder / "other" / "spack.yaml").write_text("spack: {specs: [other]}")
     every = run("cover", folder, mirror, "--keeplist")
     assert tuple(every.stdout.split()) == hashes("app", "lib", "tool", "other")
-    narrowed = run("cover", folder / "other" / "spack.yaml", mirror, "--keeplist", "--stack", "two")
+    narrowed = run(
+        "cover", folder / "other" / "spack.yaml", mirror, "--keeplist", "--stack", "two"
+    )
     assert tuple(narrowed.stdout.split()) == hashes("other")
 
     (folder / "other" / "spack.yaml").write_text("spack: [")
@@ -174,10 +197,14 @@ def test_a_spec_that_nothing_keeps_ends_the_keeplist(
 
 
 def test_a_lockfile_is_kept_node_by_node(mirror: Path, tmp_path: Path) -> None:
-    """Every node of a lockfile is kept by its own hash, not by others of its configuration."""
+    """Every node of a lockfile is kept by its own hash, not by others of its
+    configuration.
+    """
     other = node("app", hash=hash_of("another app"))
     path = tmp_path / "spack.lock"
-    path.write_bytes(lock_of(node("tool"), other, node("libc", external={"path": "/usr"})))
+    path.write_bytes(
+        lock_of(node("tool"), other, node("libc", external={"path": "/usr"}))
+    )
     found = spack_cache_db.retention(mirror, [path])
     assert (found.keep, found.unmet) == (hashes("tool"), (f"app@1.0/{other['hash']}",))
 
@@ -190,7 +217,9 @@ def test_a_lockfile_is_kept_node_by_node(mirror: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_unknown_keeps_nothing(samples_file: Path, tmp_path: Path) -> None:
-    """A binary that may break a requirement is not kept in place of one that satisfies it."""
+    """A binary that may break a requirement is not kept in place of one that satisfies
+    it.
+    """
     path = tmp_path / "spack.yaml"
     path.write_text("spack: {specs: [py-mpi4py], packages: {mpi: {require: mpich}}}")
     assert spack_cache_db.retention(samples_file, [path]).unmet == ("py-mpi4py",)

@@ -24,11 +24,15 @@ from tests.contradictions import EXAMPLE, STACKS, Listing, listings, opened
 from tests.indexes import edge, hash_of, index, node, record
 from tests.oracle import Oracle
 
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def expected(sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str]) -> Any:
-    """Return the answer of `diff --json`, without causes, from what the sources say one by one."""
+    """Return the answer of `diff --json`, without causes, from what the sources say one
+    by one.
+    """
     was, now = (_side(sources, name, narrowing) for name in sides)
 
     def both(key: Any) -> dict[str, list[Any]]:
@@ -43,20 +47,33 @@ def expected(sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str])
         Counter(each for _, each in some) for some in (before - after, after - before)
     )
     kept = Counter(each for _, each in before & after)
-    versions = both(lambda each: (each.configuration.package, each.configuration.version))
+    versions = both(
+        lambda each: (each.configuration.package, each.configuration.version)
+    )
     return {
         "packages": both(lambda each: each.configuration.package),
         "versions": {
-            side: [list(each) for each in sorted(some, key=lambda v: (v[0], version_key(v[1])))]
+            side: [
+                list(each)
+                for each in sorted(some, key=lambda v: (v[0], version_key(v[1])))
+            ]
             for side, some in versions.items()
         },
         "configurations": {
-            "added": _words({key: {"specs": added[key]} for key in shown[1] - shown[0]}),
-            "removed": _words({key: {"specs": removed[key]} for key in shown[0] - shown[1]}),
+            "added": _words(
+                {key: {"specs": added[key]} for key in shown[1] - shown[0]}
+            ),
+            "removed": _words(
+                {key: {"specs": removed[key]} for key in shown[0] - shown[1]}
+            ),
             **{
                 change: _words(
                     {
-                        key: {"kept": kept[key], "added": added[key], "removed": removed[key]}
+                        key: {
+                            "kept": kept[key],
+                            "added": added[key],
+                            "removed": removed[key],
+                        }
                         for key in shown[0] & shown[1]
                         if (bool(added[key]), bool(removed[key])) == changed
                     }
@@ -89,7 +106,10 @@ def _side(sources: Oracle, name: str, narrowing: dict[str, str]) -> dict[str, Li
         if (not stack or stack in each.stacks)
         and narrowing.get("package") in (None, each.configuration.package)
         and narrowing.get("target") in (None, each.configuration.target)
-        and ("host" not in narrowing or runs_on(each.configuration.target, narrowing["host"]))
+        and (
+            "host" not in narrowing
+            or runs_on(each.configuration.target, narrowing["host"])
+        )
     }
 
 
@@ -99,7 +119,8 @@ def _stacks(side: dict[str, Listing]) -> set[str]:
 
 def _words(counts: dict[Any, dict[str, int]]) -> list[dict[str, Any]]:
     return _sorted(
-        {**key._asdict(), "variants": list(key.variants), **more} for key, more in counts.items()
+        {**key._asdict(), "variants": list(key.variants), **more}
+        for key, more in counts.items()
     )
 
 
@@ -110,10 +131,14 @@ def _sorted(rows: Any) -> list[Any]:
 @pytest.mark.slow
 @QUICK
 @given(drawn=listings(), data=st.data())
-def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataObject) -> None:
+def test_difference_is_what_the_sources_say(
+    drawn: list[Listing], data: st.DataObject
+) -> None:
     """All that `diff` compares is as each release shows it."""
     sources = Oracle(drawn)
-    stacks = sorted({name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS})
+    stacks = sorted(
+        {name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS}
+    )
     places = [*sources.releases]
     places += [f"{release}:{stack}" for release in sources.releases for stack in stacks]
     sides = data.draw(st.tuples(st.sampled_from(places), st.sampled_from(places)))
@@ -131,7 +156,10 @@ def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataO
 
 
 def difference_follows_the_rule(
-    conn: sqlite3.Connection, sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str]
+    conn: sqlite3.Connection,
+    sources: Oracle,
+    sides: tuple[str, str],
+    narrowing: dict[str, str],
 ) -> None:
     """Compare a difference with the sources."""
     found = json.loads(json.dumps(diff(conn, *sides, **narrowing).as_dict()))
@@ -149,10 +177,19 @@ def test_differences_of_an_example() -> None:
     """The same of all releases of one file, in the fast loop."""
     sources = Oracle(EXAMPLE)
     with opened(EXAMPLE) as conn:
-        for sides in [(old, new) for old in sources.releases for new in sources.releases]:
-            for narrowing in ({}, {"stack": "e4s"}, {"package": "aa"}, {"target": "zen2"}):
+        for sides in [
+            (old, new) for old in sources.releases for new in sources.releases
+        ]:
+            for narrowing in (
+                {},
+                {"stack": "e4s"},
+                {"package": "aa"},
+                {"target": "zen2"},
+            ):
                 difference_follows_the_rule(conn, sources, sides, narrowing)
-        difference_follows_the_rule(conn, sources, ("develop:ml", "v1.10:ml"), {"host": "zen3"})
+        difference_follows_the_rule(
+            conn, sources, ("develop:ml", "v1.10:ml"), {"host": "zen3"}
+        )
 
 
 REFUSED: list[tuple[tuple[str, str], dict[str, str]]] = [
@@ -169,7 +206,9 @@ REFUSED: list[tuple[tuple[str, str], dict[str, str]]] = [
 def test_name_that_the_file_lacks_is_refused(
     samples: sqlite3.Connection, sides: tuple[str, str], narrowing: dict[str, str]
 ) -> None:
-    """A release, stack, package or target that is not known is an error and no empty answer."""
+    """A release, stack, package or target that is not known is an error and no empty
+    answer.
+    """
     with pytest.raises(UnknownNameError):
         diff(samples, *sides, **narrowing)
 
@@ -178,13 +217,19 @@ Spec = dict[str, Any]
 
 
 def spec(name: str, tag: str, *needs: tuple[str, str], **more: Any) -> Spec:
-    """Return a record; `tag` tells its hash from others of the name, also in what needs it."""
-    edges = [edge(each, "build", "link") | {"hash": hash_of(each + key)} for each, key in needs]
+    """Return a record; `tag` tells its hash from others of the name, also in what needs
+    it.
+    """
+    edges = [
+        edge(each, "build", "link") | {"hash": hash_of(each + key)}
+        for each, key in needs
+    ]
     return record(node(name, *edges, **more, hash=hash_of(name + tag)))
 
 
 def causes(folder: Path, old: list[Spec], new: list[Spec]) -> list[tuple[str, int]]:
-    """Return the causes of what was rebuilt from one release to the next, as lines with counts.
+    """Return the causes of what was rebuilt from one release to the next, as lines with
+    counts.
 
     All of the difference is the same for two databases.
     """
@@ -239,7 +284,10 @@ def rebuilt(*dependencies: Spec) -> list[Spec]:
             [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), package_hash="other")],
             [("hdf5: its recipe", 1)],
         ),
-        ([*OLD[:3], spec("hdf5", "b", ("zlib", "a"), ("png", "a"))], [("png: now needed", 1)]),
+        (
+            [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), ("png", "a"))],
+            [("png: now needed", 1)],
+        ),
         ([*OLD[:3], spec("hdf5", "b")], [("zlib: no longer needed", 1)]),
         (OLD, []),
     ],
@@ -248,13 +296,20 @@ def rebuilt(*dependencies: Spec) -> list[Spec]:
 def test_nearest_dependency_that_changed_is_the_cause(
     tmp_path: Path, new: list[Spec], expected: list[tuple[str, int]]
 ) -> None:
-    """A change is found through dependencies that differ by hash alone, and counted once each."""
+    """A change is found through dependencies that differ by hash alone, and counted
+    once each.
+    """
     assert causes(tmp_path, OLD, new) == expected
 
 
 def test_hashes_are_compared_with_those_most_like_them(tmp_path: Path) -> None:
     """Of two look-alikes each is compared with the one of the same dependencies."""
-    old = [zlib("a"), spec("mpi", "a"), spec("h", "1", ("zlib", "a")), spec("h", "2", ("mpi", "a"))]
+    old = [
+        zlib("a"),
+        spec("mpi", "a"),
+        spec("h", "1", ("zlib", "a")),
+        spec("h", "2", ("mpi", "a")),
+    ]
     new = [
         zlib("b", "1.1"),
         spec("mpi", "a"),
@@ -266,7 +321,9 @@ def test_hashes_are_compared_with_those_most_like_them(tmp_path: Path) -> None:
 
 
 def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
-    """Where more was rebuilt than may be looked at there is no answer, rather than a part of it."""
+    """Where more was rebuilt than may be looked at there is no answer, rather than a
+    part of it.
+    """
     causes(tmp_path, OLD, new := rebuilt(zlib("b", "1.1")))
     with connected(tmp_path / "out.db") as conn:
         lookups = read_lookups(conn)

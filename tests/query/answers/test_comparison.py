@@ -26,7 +26,9 @@ def named(key: str, package: str, *edges: Dependency, **more: Any) -> Dependency
     return {**node(package, *edges, **more), "hash": hash_of(key)}
 
 
-def to(key: str, package: str, *types: str, virtuals: tuple[str, ...] = ()) -> Dependency:
+def to(
+    key: str, package: str, *types: str, virtuals: tuple[str, ...] = ()
+) -> Dependency:
     """Return an edge to the node that stands for `key`."""
     return {**edge(package, *types, virtuals=virtuals), "hash": hash_of(key)}
 
@@ -77,7 +79,9 @@ def compared(
     tmp_path: Path, tops: dict[str, Dependency], most: int = 1_000
 ) -> dict[str, Differences]:
     """Return in what specs differ from the one called `this`."""
-    nodes = [record(each, is_binary="external" not in each) for each in (*SYSTEM, *NODES)]
+    nodes = [
+        record(each, is_binary="external" not in each) for each in (*SYSTEM, *NODES)
+    ]
     tmp_path.mkdir(exist_ok=True)
     (tmp_path / "index.json").write_bytes(index(*nodes, *map(record, tops.values())))
     build(tmp_path / "index.json", tmp_path / "x.db")
@@ -92,7 +96,9 @@ def compared(
 
 
 def test_what_they_need_is_compared(tmp_path: Path) -> None:
-    """The package that differs is named, wherever it is, and not what differs because of it."""
+    """The package that differs is named, wherever it is, and not what differs because
+    of it.
+    """
     tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
     found = compared(tmp_path, tops)
 
@@ -109,7 +115,10 @@ def test_what_they_need_is_compared(tmp_path: Path) -> None:
         "built": ("cmake 3.27.9 → 3.31.0",),
         "deeper": (),
     }
-    assert {name for name, each in found.items() if each.is_build_only} == {"built", "deeper"}
+    assert {name for name, each in found.items() if each.is_build_only} == {
+        "built",
+        "deeper",
+    }
 
 
 def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
@@ -117,7 +126,9 @@ def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
     this = named("this", "top", *BASE)
     tops = {
         "this": this,
-        "flags": named("flags", "top", *BASE, parameters=PARAMETERS | {"ldflags": ["-s", "-l"]}),
+        "flags": named(
+            "flags", "top", *BASE, parameters=PARAMETERS | {"ldflags": ["-s", "-l"]}
+        ),
         "recipe": named("recipe", "top", *BASE, package_hash="another-one"),
         "space": named("space", "top", *BASE, namespace="mine"),
     }
@@ -141,11 +152,17 @@ def groups_of(conn: sqlite3.Connection) -> dict[int, list[int]]:
 
 
 def test_mpi_is_told_first(tmp_path: Path) -> None:
-    """Each look-alike has what others lack: MPI before all else, then what the fewest have."""
-    edges = {name: TOPS[name] for name in ("this", "version", "provider", "built", "less")}
+    """Each look-alike has what others lack: MPI before all else, then what the fewest
+    have.
+    """
+    edges = {
+        name: TOPS[name] for name in ("this", "version", "provider", "built", "less")
+    }
     both = to("hwloc", "hwloc", "run")
     tops = [named(name, "top", *each, both, *BASE) for name, each in edges.items()]
-    nodes = [record(each, is_binary="external" not in each) for each in (*SYSTEM, *NODES)]
+    nodes = [
+        record(each, is_binary="external" not in each) for each in (*SYSTEM, *NODES)
+    ]
     (tmp_path / "index.json").write_bytes(index(*nodes, *map(record, tops)))
     build(tmp_path / "index.json", tmp_path / "x.db")
 

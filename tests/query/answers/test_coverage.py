@@ -53,7 +53,9 @@ def test_each_status(
 
 
 def test_a_correction_has_what_is_required(samples: sqlite3.Connection) -> None:
-    """A corrected spec counts if it finds something that `packages:` allows, and says so."""
+    """A corrected spec counts if it finds something that `packages:` allows, and says
+    so.
+    """
     options = ["%nvhpc@24.9", "%gcc@13", "%gcc@11"]
     found = []
     for require in ([{"one_of": options}, "os=ubuntu24.04"], [{"one_of": options[:1]}]):
@@ -68,11 +70,21 @@ def test_a_correction_has_what_is_required(samples: sqlite3.Connection) -> None:
 
 
 def test_specs_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
-    """One note counts those that Spack 1.0 reads otherwise; as Spack 0.23 all are answered."""
-    specs = ["py-mpi4py %gcc@13 target=:zen3", "py-mpi4py %gcc target=aarch64", "py-mpi4py %gcc"]
+    """One note counts those that Spack 1.0 reads otherwise; as Spack 0.23 all are
+    answered.
+    """
+    specs = [
+        "py-mpi4py %gcc@13 target=:zen3",
+        "py-mpi4py %gcc target=aarch64",
+        "py-mpi4py %gcc",
+    ]
     today, before = (cover(samples, specs, spack=each) for each in (None, "0.23"))
 
-    assert [each.status for each in today.specs] == ["unanswerable", "unanswerable", "binary"]
+    assert [each.status for each in today.specs] == [
+        "unanswerable",
+        "unanswerable",
+        "binary",
+    ]
     assert [note.partition(" constrain ")[0] for note in today.notes] == ["2 specs"]
     assert "spack style --spec-strings --fix" in today.notes[0]
     assert [each.status for each in before.specs] == ["binary"] * 3
@@ -84,18 +96,25 @@ def test_specs_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
 
 
 def test_requirements_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
-    """Matrices, exclusions and requirements are read alike, whichever part names the compiler."""
+    """Matrices, exclusions and requirements are read alike, whichever part names the
+    compiler.
+    """
     environment = {
         "specs": [
             {
-                "matrix": [["py-mpi4py"], ["%gcc@13 target=:zen3", "%gcc@11 target=:zen3"]],
+                "matrix": [
+                    ["py-mpi4py"],
+                    ["%gcc@13 target=:zen3", "%gcc@11 target=:zen3"],
+                ],
                 "exclude": ["%gcc@11 target=:zen3"],
             }
         ],
         "packages": {"all": {"require": "%gcc os=ubuntu24.04"}},
     }
     text = json.dumps({"spack": environment}).encode()
-    read = read_environment(text, "-", surroundings=Surroundings(parse=parser_of("0.23")))
+    read = read_environment(
+        text, "-", surroundings=Surroundings(parse=parser_of("0.23"))
+    )
     (answer,) = cover_environment(read_lookups(samples), read).specs
 
     assert (answer.query, answer.status) == (
@@ -105,12 +124,18 @@ def test_requirements_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
 
 
 def test_records_of_before_spack_1_0_name_one_compiler(tmp_path: Path) -> None:
-    """With Spack 0.23's rules a compiler is the one that such a record names, bare or not."""
+    """With Spack 0.23's rules a compiler is the one that such a record names, bare or
+    not.
+    """
     nodes = [record(old_node(name, "7")) for name in ("hdf5", "zlib")]
     (tmp_path / "index.json").write_bytes(index(*nodes, version="7"))
     build([str(tmp_path / "index.json")], tmp_path / "old.db", release="develop")
 
-    for text in ("hdf5 %gcc", "hdf5 %gcc@12 build_system=generic", "%gcc target=x86_64_v3"):
+    for text in (
+        "hdf5 %gcc",
+        "hdf5 %gcc@12 build_system=generic",
+        "%gcc target=x86_64_v3",
+    ):
         found = find(tmp_path / "old.db", text, spack="0.23")
         assert found and all(each.compiler == "gcc@12.2.0" for each in found), text
     assert not find(tmp_path / "old.db", "hdf5 %gcc@13", spack="0.23")
@@ -128,17 +153,24 @@ def test_in_python(samples_file: Path, tmp_path: Path) -> None:
     assert [each.status for each in by_path.specs] == ["binary", "near"]
     assert [each.status for each in by_specs.specs] == ["binary", "near"]
     assert (by_path.binary, by_path.total) == (1, 2)
-    assert cover(samples_file, []) == Cover((), False, ("the environment has no specs",))
-    with pytest.raises(UnreadableEnvironment, match="none: cannot be read: No such file"):
+    assert cover(samples_file, []) == Cover(
+        (), False, ("the environment has no specs",)
+    )
+    with pytest.raises(
+        UnreadableEnvironment, match="none: cannot be read: No such file"
+    ):
         cover(samples_file, tmp_path / "none")
     with pytest.raises(UnknownNameError):
         cover(samples_file, listed, release="none")
 
 
 def test_the_nearest_may_be_elsewhere(built: Build) -> None:
-    """Where not even two conditions suffice that are left out, the nearest misses the place too."""
+    """Where not even two conditions suffice that are left out, the nearest misses the
+    place too.
+    """
     conn = built(
-        a=page("bar", "develop", [spec(1)]), b=page("baz", "v1.0", [spec(2, stacks=["ml"])])
+        a=page("bar", "develop", [spec(1)]),
+        b=page("baz", "v1.0", [spec(2, stacks=["ml"])]),
     )
     (answer,) = cover(conn, [f"bar/{spec_hash(2)}"], release="v1.0", stack="ml").specs
 
@@ -150,7 +182,9 @@ def test_the_nearest_may_be_elsewhere(built: Build) -> None:
 
 
 def test_many_unknown_names_are_answered(samples: sqlite3.Connection) -> None:
-    """Close names are looked for for the first of them only: to compare all would take long."""
+    """Close names are looked for for the first of them only: to compare all would take
+    long.
+    """
     answers = covered(samples, "\n".join(f"py-mpi4p{number}" for number in range(30)))
 
     assert all("no package has this name" in each.reasons[0] for each in answers)

@@ -69,7 +69,9 @@ def nodes_of(found: Cover) -> list[CoveredSpec]:
 
 
 def test_each_node_has_its_answer(conn: sqlite3.Connection) -> None:
-    """By its hash a node has a binary; by its configuration others; or nothing is there."""
+    """By its hash a node has a binary; by its configuration others; or nothing is
+    there.
+    """
     found = covered(conn)
     hdf5, gcc, zlib = (each for each in found.specs if each.is_root is not None)
 
@@ -77,7 +79,11 @@ def test_each_node_has_its_answer(conn: sqlite3.Connection) -> None:
     assert hdf5.missing == (f"zlib@1.0/{hash_of('zlib')}",)
     assert hdf5.reasons == ("no binary of zlib@1.0, which Spack would build first",)
     assert (gcc.spec, gcc.status, gcc.hash) == ("gcc@13.2.0", "missing", hash_of("gcc"))
-    assert (zlib.status, zlib.others, zlib.other_count) == ("rebuilt", (spec_hash(20),), 1)
+    assert (zlib.status, zlib.others, zlib.other_count) == (
+        "rebuilt",
+        (spec_hash(20),),
+        1,
+    )
     assert (found.binary, found.total, found.is_lock) == (0, 3, True)
     assert found.notes == ("one external needs no binary; left out",)
 
@@ -99,7 +105,11 @@ def test_a_release_and_a_stack_must_have_it(
     """Binaries count where they are asked for, and so do the others."""
     hdf5 = covered(conn, lock(), **names).specs[0]
 
-    assert (hdf5.status, hdf5.other_count, len(hdf5.others)) == (status, others, min(others, 5))
+    assert (hdf5.status, hdf5.other_count, len(hdf5.others)) == (
+        status,
+        others,
+        min(others, 5),
+    )
 
 
 def test_a_machine_is_not_looked_at(conn: sqlite3.Connection) -> None:
@@ -112,16 +122,24 @@ def test_a_machine_is_not_looked_at(conn: sqlite3.Connection) -> None:
 
 
 def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:
-    """The share that has a binary is told, what a rebuild would replace, and by what."""
+    """The share that has a binary is told, what a rebuild would replace, and by
+    what.
+    """
     lines = [*cover_table(covered(conn))]
 
     assert lines[:2] == [
         "0 of 3 specs have a binary; 1 more binary lacks dependencies (0%)",
         "missing 1, rebuilt 1, incomplete 1",
     ]
-    assert [line.split()[0] for line in lines[3:]] == ["missing", "rebuilt", "incomplete"]
+    assert [line.split()[0] for line in lines[3:]] == [
+        "missing",
+        "rebuilt",
+        "incomplete",
+    ]
     assert " would be replaced by /" in lines[4]
-    assert lines[5].endswith("(root); no binary of zlib@1.0, which Spack would build first")
+    assert lines[5].endswith(
+        "(root); no binary of zlib@1.0, which Spack would build first"
+    )
 
 
 def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
@@ -139,7 +157,9 @@ def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
 
 @pytest.mark.parametrize("lacking", range(5))
 def test_a_binary_needs_the_binaries_below_it(built: Build, lacking: int) -> None:
-    """A node is incomplete exactly if a node that it links or runs, at any depth, has none."""
+    """A node is incomplete exactly if a node that it links or runs, at any depth, has
+    none.
+    """
     chain = [
         node("a", edge("b", "link")),
         node("b", edge("c", "run"), edge("tool", "build")),
@@ -149,7 +169,8 @@ def test_a_binary_needs_the_binaries_below_it(built: Build, lacking: int) -> Non
     ]
     records = [record(each, is_binary=at != lacking) for at, each in enumerate(chain)]
     answers = {
-        each.spec[0]: each for each in nodes_of(covered(built(a=index(*records)), lock_of(*chain)))
+        each.spec[0]: each
+        for each in nodes_of(covered(built(a=index(*records)), lock_of(*chain)))
     }
 
     # What needs each node: build dependencies do not count.
@@ -161,7 +182,9 @@ def test_a_binary_needs_the_binaries_below_it(built: Build, lacking: int) -> Non
 
 
 def needs(dag_hash: str) -> set[tuple[str, str]]:
-    """Return the names and versions of all that a spec of the real index needs to run."""
+    """Return the names and versions of all that a spec of the real index needs to
+    run.
+    """
     nodes = (installs()[each]["spec"] for each in run_time(dag_hash))
     return {(each["name"], each["version"]) for each in nodes}
 
@@ -186,7 +209,9 @@ def everything_below(dag_hash: str) -> list[str]:
 
 
 def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None:
-    """Others of a node's configuration replace it only if they need the same names and versions."""
+    """Others of a node's configuration replace it only if they need the same names and
+    versions.
+    """
     chance, statuses = Random(26), Counter[str]()
     for some in shared_configurations(real_index)[::2]:
         root, *others = chance.sample(some, len(some))
@@ -198,7 +223,9 @@ def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None
             more = {other, *everything_below(other)} - below.keys()
             below |= {each: installs()[each]["spec"] for each in more}
         nodes = [with_other_hash(installs()[root]["spec"]), *below.values()]
-        needed = {(each["name"], each["version"]) for each in (nodes[0], *map(below.get, run))}
+        needed = {
+            (each["name"], each["version"]) for each in (nodes[0], *map(below.get, run))
+        }
         same = {each for each in some if needs(each) == needed} - below.keys()
 
         answer = nodes_of(covered(real_index, lock_of(*nodes)))[0]
@@ -212,12 +239,18 @@ def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None
 
 
 def test_what_differs_is_named(built: Build) -> None:
-    """Of a node that is alike, the packages and versions are told that only one of both needs."""
+    """Of a node that is alike, the packages and versions are told that only one of both
+    needs.
+    """
     zlib, mpi = node("zlib", version="1.3"), node("openmpi", version="5.0")
-    hdf5 = node("hdf5", edge("zlib", "link"), edge("openmpi", "run"), edge("cmake", "build"))
+    hdf5 = node(
+        "hdf5", edge("zlib", "link"), edge("openmpi", "run"), edge("cmake", "build")
+    )
     conn = built(a=index(*map(record, (hdf5, zlib, mpi, node("cmake")))))
     old = node("zlib", version="1.2", hash=hash_of("old"))
-    other = node("hdf5", edge("zlib", "link") | {"hash": old["hash"]}, edge("glibc", "link"))
+    other = node(
+        "hdf5", edge("zlib", "link") | {"hash": old["hash"]}, edge("glibc", "link")
+    )
     glibc = node("glibc", version="2.36", external={"path": "/usr"})
 
     (answer, _) = nodes_of(covered(conn, lock_of(with_other_hash(other), old, glibc)))
@@ -228,12 +261,17 @@ def test_what_differs_is_named(built: Build) -> None:
         "openmpi 5.0 only there",
         "zlib 1.2 → 1.3",
     )
-    assert "openmpi 5.0 only there" in "\n".join(cover_table(Cover((answer,), is_lock=True)))
+    assert "openmpi 5.0 only there" in "\n".join(
+        cover_table(Cover((answer,), is_lock=True))
+    )
     # A sibling that needs the same is no replacement: the lockfile has it already.
-    twin = nodes_of(covered(conn, lock_of(with_other_hash(hdf5), hdf5, zlib, mpi, node("cmake"))))[
-        0
-    ]
-    assert (twin.status, twin.differences) == ("alike", ("it is another node of this lockfile",))
+    twin = nodes_of(
+        covered(conn, lock_of(with_other_hash(hdf5), hdf5, zlib, mpi, node("cmake")))
+    )[0]
+    assert (twin.status, twin.differences) == (
+        "alike",
+        ("it is another node of this lockfile",),
+    )
 
 
 def test_a_table_fits_the_terminal(

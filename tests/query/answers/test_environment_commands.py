@@ -1,4 +1,6 @@
-"""query.environment_commands: the mirrors and commands for all binaries of an environment."""
+"""query.environment_commands: the mirrors and commands for all binaries of an
+environment.
+"""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +35,9 @@ def made(folder: Path, mirrors: Mapping[str, list[str]], **more: Any) -> Path:
         source.mkdir(parents=True)
         records = [record(NODES[spec], is_binary=spec in having) for spec in NODES]
         (source / "index.json").write_bytes(index(*records))
-        (source / "mirror.json").write_text(json.dumps({"url": f"https://{name}.example"}))
+        (source / "mirror.json").write_text(
+            json.dumps({"url": f"https://{name}.example"})
+        )
         build(source, folder / f"{name}.db", release=name)
         sources.append(folder / f"{name}.db")
     build(sources, folder / "x.db", **more)
@@ -53,12 +57,16 @@ def added(lines: list[str]) -> list[str]:
 
 
 def test_the_fewest_mirrors_of_all_binaries(tmp_path: Path) -> None:
-    """One mirror is enough if it has everything; others are added if they are needed."""
+    """One mirror is enough if it has everything; others are added if they are
+    needed.
+    """
     mirrors = {"a": ["app", "lib"], "b": ["app", "lib", "other", "base"], "c": ["base"]}
     with opened(made(tmp_path / "one", mirrors)) as lookups:
         assert added(commands(lookups, "app", "other")) == ["b"]
         assert added(commands(lookups, "app")) == ["a"]
-    with opened(made(tmp_path / "two", {"a": ["app", "base"], "b": ["lib", "other"]})) as lookups:
+    with opened(
+        made(tmp_path / "two", {"a": ["app", "base"], "b": ["lib", "other"]})
+    ) as lookups:
         lines = commands(lookups, "app", "other")
     assert added(lines) == ["a", "b"]
     short = [f"{name}/{hash_of(name)[:7]}" for name in ("app", "other")]
@@ -69,7 +77,9 @@ def test_what_is_incomplete_is_left_out(tmp_path: Path) -> None:
     """The commands install only what counts as available."""
     with opened(made(tmp_path, {"a": ["app", "other", "base"]})) as lookups:
         assert commands(lookups, "app") == []
-        assert commands(lookups, "app", "other")[-1].endswith(f" other/{hash_of('other')[:7]}")
+        assert commands(lookups, "app", "other")[-1].endswith(
+            f" other/{hash_of('other')[:7]}"
+        )
 
 
 def test_the_roots_of_a_lockfile(tmp_path: Path) -> None:
@@ -109,7 +119,9 @@ def test_nothing_to_install(tmp_path: Path) -> None:
 def test_the_mirrors_have_all_that_counts(
     tmp_path_factory: pytest.TempPathFactory, mirrors: dict[str, list[str]]
 ) -> None:
-    """A spec is a binary exactly if its closure is in the mirrors; the commands add these."""
+    """A spec is a binary exactly if its closure is in the mirrors; the commands add
+    these.
+    """
     folder = tmp_path_factory.mktemp("mirrors")
     needs = {"app": {"app", "lib"}, "other": {"other", "base"}}
     everywhere = {name for having in mirrors.values() for name in having}

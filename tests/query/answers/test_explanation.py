@@ -28,7 +28,9 @@ from tests import contradictions, small_sources
 from tests.pagetexts import spec_hash
 
 
-def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> Conditions:
+def conditions_by(
+    cache: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> Conditions:
     """Return what a spec asks, and what names narrow."""
     lookups = read_lookups(cache)
     scope = scope_of(lookups, **names)
@@ -36,7 +38,9 @@ def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -
 
 
 def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
-    """Return a query with what stands behind a compiler moved before it, as it is proposed."""
+    """Return a query with what stands behind a compiler moved before it, as it is
+    proposed.
+    """
     why = why_corrected(candidates, query, ())
     return (why.corrected or why.read_as) if why else None
 
@@ -51,8 +55,12 @@ def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNo
 def misses_by_hash(
     conn: sqlite3.Connection, text: str, names: dict[str, Any]
 ) -> dict[str, tuple[Configuration, set[str]]]:
-    """Return of each binary in a place its configuration and which conditions it misses."""
-    place = {name: value for name, value in names.items() if name in ("release", "stack")}
+    """Return of each binary in a place its configuration and which conditions it
+    misses.
+    """
+    place = {
+        name: value for name, value in names.items() if name in ("release", "stack")
+    }
     own = conditions_by(conn, text, {})
     package = next((each.text for each in own if each.kind == "package"), "*")
     missed: dict[str, tuple[Configuration, set[str]]] = {
@@ -61,20 +69,32 @@ def misses_by_hash(
         for dag_hash in each.hashes or ()
     }
     asked: list[tuple[str, dict[str, Any], str]]
-    asked = [(f"{package} {each.text}", {}, each.text) for each in own if each.kind != "package"]
+    asked = [
+        (f"{package} {each.text}", {}, each.text)
+        for each in own
+        if each.kind != "package"
+    ]
     for name in ("host", "os"):
         if value := names.get(name):
             asked.append(
-                (package, {name: value}, f"{name} {value}" if name == "host" else f"os={value}")
+                (
+                    package,
+                    {name: value},
+                    f"{name} {value}" if name == "host" else f"os={value}",
+                )
             )
     for spec_asked, more, label in asked:
         having = find(conn, spec_asked, **place, **more, with_hashes=True)
-        for dag_hash in missed.keys() - {one for each in having for one in each.hashes or ()}:
+        for dag_hash in missed.keys() - {
+            one for each in having for one in each.hashes or ()
+        }:
             missed[dag_hash][1].add(label)
     return missed
 
 
-def nearest_misses_least(conn: sqlite3.Connection, text: str, names: dict[str, Any]) -> bool:
+def nearest_misses_least(
+    conn: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> bool:
     """Compare what is nearest with all binaries; return whether something was."""
     why = explained(conn, text, **names)
     if why.nearest is None:
@@ -87,7 +107,9 @@ def nearest_misses_least(conn: sqlite3.Connection, text: str, names: dict[str, A
             (each, missed | {f"{name} {places[name]}" for name in out})
             for out in combinations(places, size)
             for each, missed in misses_by_hash(
-                conn, text, {name: value for name, value in names.items() if name not in out}
+                conn,
+                text,
+                {name: value for name, value in names.items() if name not in out},
             ).values()
         ]
         if every:
@@ -98,7 +120,9 @@ def nearest_misses_least(conn: sqlite3.Connection, text: str, names: dict[str, A
 
 
 def test_what_is_needed_instead(real_index: sqlite3.Connection) -> None:
-    """Without a dependency it is said which versions of it there are, or what provides it."""
+    """Without a dependency it is said which versions of it there are, or what provides
+    it.
+    """
     for text, instead in {
         "adios2 ^libxml2@:2.9": "there is 2.15.3",
         "hdf5 ^openmpi@3": "there are 5.0.10 and 4.1.6",
@@ -132,12 +156,18 @@ def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) 
         assert found_texts(cache, why.corrected, names) == asked
     for spec_named, count in why.named:
         assert len(find(cache, spec_named, **names)) == count
-        assert found_texts(cache, spec_named, names) - asked == {parse_query(spec_named).name}
+        assert found_texts(cache, spec_named, names) - asked == {
+            parse_query(spec_named).name
+        }
         assert asked - found_texts(cache, spec_named, names) == {query.name}
     for each in why.without:
         left_out = {condition.text for condition in each.left_out}
         kept = {name: value for name, value in names.items() if name not in each.places}
-        kept = {name: value for name, value in kept.items() if f"{name}={value}" not in left_out}
+        kept = {
+            name: value
+            for name, value in kept.items()
+            if f"{name}={value}" not in left_out
+        }
         assert len(find(cache, each.spec, **kept)) == each.configurations
         replaced = {f"target={each.target}"} if each.target else set()
         read = asked if why.read_as else {one.text for one in own}
@@ -150,7 +180,9 @@ def names_in(conn: sqlite3.Connection) -> st.SearchStrategy[dict[str, Any]]:
     stacks = [each.name for each in lookups.stacks.values()]
     return st.fixed_dictionaries(
         {
-            "release": st.sampled_from([None, *(each.name for each in lookups.releases.values())]),
+            "release": st.sampled_from(
+                [None, *(each.name for each in lookups.releases.values())]
+            ),
             "stack": st.sampled_from([None, *stacks]),
             "host": st.sampled_from([None, None, "zen3"]),
             "os": st.sampled_from([None, None, "rhel8"]),
@@ -158,9 +190,15 @@ def names_in(conn: sqlite3.Connection) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def single_conditions_are_named(conn: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
-    """Compare what is found without one condition with all binaries, asked for each alone."""
-    place = {name: value for name, value in names.items() if name in ("release", "stack")}
+def single_conditions_are_named(
+    conn: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> None:
+    """Compare what is found without one condition with all binaries, asked for each
+    alone.
+    """
+    place = {
+        name: value for name, value in names.items() if name in ("release", "stack")
+    }
     every = misses_by_hash(conn, text, place)
     if "/" in text or any(not missed for _, missed in every.values()):
         return
@@ -178,7 +216,10 @@ def single_conditions_are_named(conn: sqlite3.Connection, text: str, names: dict
         if len(each.left_out) == 1 and not each.places
     }
     if why.read_as is None:
-        assert told == {label: len(some) for label, some in expected.items()}, (text, place)
+        assert told == {label: len(some) for label, some in expected.items()}, (
+            text,
+            place,
+        )
 
 
 @pytest.mark.slow
@@ -186,14 +227,18 @@ def single_conditions_are_named(conn: sqlite3.Connection, text: str, names: dict
 @given(st.data())
 @pytest.mark.parametrize("kind", [contradictions, small_sources])
 def test_what_is_said_of_any_file_holds(kind: Any, data: st.DataObject) -> None:
-    """Proposals find what they say and keep the rest; what is nearest misses the least."""
+    """Proposals find what they say and keep the rest; what is nearest misses the
+    least.
+    """
     sources = kind.listings() if kind is contradictions else kind.sources()
     with kind.opened(data.draw(sources)) as conn:
         for text in data.draw(st.lists(kind.QUERIES, min_size=8, max_size=8)):
             all_that_is_said_holds(conn, text, data.draw(names_in(conn)))
 
 
-def all_that_is_said_holds(conn: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
+def all_that_is_said_holds(
+    conn: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> None:
     """Hold all parts of an explanation against what `find` finds."""
     with suppress(UnsupportedQuery, QuerySyntaxError):
         proposals_hold(conn, text, names)
@@ -212,13 +257,17 @@ aa@9 ~x k=c os=none
     "names", [{}, {"release": "v1.10", "host": "zen3"}, {"stack": "ml"}], ids=str
 )
 def test_what_is_said_of_an_example_holds(names: dict[str, Any]) -> None:
-    """The same of one file, in the fast loop; conditions may stand behind a compiler."""
+    """The same of one file, in the fast loop; conditions may stand behind a
+    compiler.
+    """
     with contradictions.opened(contradictions.EXAMPLE) as conn:
         for text in (*EXAMPLE_QUERIES, f"aa /{spec_hash(3)[:31]}"):
             all_that_is_said_holds(conn, text, names)
 
 
-def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:
+def found_texts(
+    cache: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> set[str]:
     """Return the conditions of a spec that finds something."""
     assert find(cache, text, **names)
     return {each.text for each in conditions_by(cache, text, {})}
@@ -227,12 +276,21 @@ def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
-        ("py-mpi4py target=zen4", ["with target=:zen4: 4 configurations; x86_64_v3 runs on zen4"]),
+        (
+            "py-mpi4py target=zen4",
+            ["with target=:zen4: 4 configurations; x86_64_v3 runs on zen4"],
+        ),
         (
             "py-mpi4py@99",
-            ["no version 99 of py-mpi4py: newest 4.0.1", "without @99: 7 configurations"],
+            [
+                "no version 99 of py-mpi4py: newest 4.0.1",
+                "without @99: 7 configurations",
+            ],
         ),
-        ("py-mpi4py@4 +cuda", ["without +cuda: 6 configurations; none has a variant cuda"]),
+        (
+            "py-mpi4py@4 +cuda",
+            ["without +cuda: 6 configurations; none has a variant cuda"],
+        ),
         (
             "py-mpi4py@3.1 os=sequoia",
             [
@@ -252,13 +310,17 @@ def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> 
         ("zzzz", ["zzzz: no package has this name"]),
     ],
 )
-def test_sentences(samples: sqlite3.Connection, text: str, sentences: list[str]) -> None:
+def test_sentences(
+    samples: sqlite3.Connection, text: str, sentences: list[str]
+) -> None:
     """The counts without a condition are told, and what there is in its place."""
     assert [*explained(samples, text).sentences()] == sentences
 
 
 def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:
-    """A spec of hundreds of conditions is told what is nearest, without trying all pairs."""
+    """A spec of hundreds of conditions is told what is nearest, without trying all
+    pairs.
+    """
     text = "py-mpi4py " + " ".join(f"+x{number}" for number in range(500))
     why = explained(samples, text)
 
@@ -270,9 +332,16 @@ DEVELOP = "develop"
 
 
 def said(conn: sqlite3.Connection, text: str, where: Narrowing) -> tuple[str, ...]:
-    """Return the notes on a query of which nothing is found, and what is known of its name."""
-    assert find(conn, text, release=where.release, stack=where.stack, host=where.host) == []
-    why = explained(conn, text, release=where.release, stack=where.stack, host=where.host)
+    """Return the notes on a query of which nothing is found, and what is known of its
+    name.
+    """
+    assert (
+        find(conn, text, release=where.release, stack=where.stack, host=where.host)
+        == []
+    )
+    why = explained(
+        conn, text, release=where.release, stack=where.stack, host=where.host
+    )
     return ((why.known.sentence,) if why.known else ()) + why.notes
 
 
@@ -296,7 +365,10 @@ def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> N
     ("typed", "meant"),
     [
         ("py-x %gcc@13 target=zen3", "py-x target=zen3 %gcc@13"),
-        ("py-x +a %gcc@13 target=zen3 os=rhel8 +b", "py-x +a +b os=rhel8 target=zen3 %gcc@13"),
+        (
+            "py-x +a %gcc@13 target=zen3 os=rhel8 +b",
+            "py-x +a +b os=rhel8 target=zen3 %gcc@13",
+        ),
         ("py-x %gcc /abc", "py-x /abc %gcc"),
         ("py-x target=zen3 %gcc@13", None),
         ("py-x %gcc@13", None),
@@ -305,7 +377,9 @@ def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> N
         ("py-x", None),
     ],
 )
-def test_what_was_meant(samples: sqlite3.Connection, typed: str, meant: str | None) -> None:
+def test_what_was_meant(
+    samples: sqlite3.Connection, typed: str, meant: str | None
+) -> None:
     """What pages cannot answer either, or contradicts the rest, is not offered."""
     candidates = Candidates(read_lookups(samples))
 
@@ -340,7 +414,9 @@ def test_a_proposed_spec_drops_only_what_it_names(
     query = parse_query(text)
     why = why_not(Candidates(lookups), query)
     read_as = parse_query(why.read_as) if why.read_as else query
-    every = [condition.text for condition in question_of(lookups, read_as, ()).conditions]
+    every = [
+        condition.text for condition in question_of(lookups, read_as, ()).conditions
+    ]
     assert why.without
     for answer in why.without:
         proposed = question_of(lookups, parse_query(answer.spec), ()).conditions

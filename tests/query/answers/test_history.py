@@ -16,7 +16,9 @@ from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, op
 from tests.oracle import Oracle
 from tests.pagetexts import spec_hash
 
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 HOSTS = ("zen3", "x86_64_v3", "aarch64")
 
 
@@ -26,9 +28,13 @@ HOSTS = ("zen3", "x86_64_v3", "aarch64")
 def test_history_is_what_find_answers_in_each_release(
     drawn: list[Listing], text: str, data: st.DataObject
 ) -> None:
-    """Each row counts the specs that satisfy the query there, and compares their hashes."""
+    """Each row counts the specs that satisfy the query there, and compares their
+    hashes.
+    """
     sources = Oracle(drawn)
-    stacks = sorted({name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS})
+    stacks = sorted(
+        {name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS}
+    )
     options = {"host": st.sampled_from(HOSTS)}
     if stacks:
         options["stack"] = st.sampled_from(stacks)
@@ -41,7 +47,14 @@ def test_histories_of_an_example() -> None:
     """The same of one file, in the fast loop."""
     sources = Oracle(EXAMPLE)
     with opened(EXAMPLE) as conn:
-        for text in ("*", "aa@1.10:", "k=a", f"/{spec_hash(3)}", "aa %gcc", "* target=aarch64"):
+        for text in (
+            "*",
+            "aa@1.10:",
+            "k=a",
+            f"/{spec_hash(3)}",
+            "aa %gcc",
+            "* target=aarch64",
+        ):
             for narrowing in ({}, {"stack": "e4s"}, {"host": "zen3"}):
                 history_follows_the_rule(conn, sources, text, narrowing)
 
@@ -50,9 +63,13 @@ def history_follows_the_rule(
     conn: sqlite3.Connection, sources: Oracle, text: str, narrowing: dict[str, str]
 ) -> None:
     """Compare a history with the sources."""
-    answers = {name: sources.answer(text, release=name, **narrowing) for name in sources.releases}
+    answers = {
+        name: sources.answer(text, release=name, **narrowing)
+        for name in sources.releases
+    }
     hashes = {
-        name: {each for some in found.values() for each in some} for name, found in answers.items()
+        name: {each for some in found.values() for each in some}
+        for name, found in answers.items()
     }
     before = releases_before(sources.releases)
     expected = [
@@ -70,7 +87,9 @@ def history_follows_the_rule(
     found = history(conn, text, **narrowing)
     assert found.rows.records == expected
     days = sorted(each["date"] for each in expected if each["specs"] and each["date"])
-    assert (found.first_seen, found.last_seen) == ((days[0], days[-1]) if days else (None, None))
+    assert (found.first_seen, found.last_seen) == (
+        (days[0], days[-1]) if days else (None, None)
+    )
 
 
 def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
@@ -92,7 +111,9 @@ def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
 @QUICK
 @given(drawn=listings())
 def test_views_say_what_the_difference_says(drawn: list[Listing]) -> None:
-    """`release_changes` has each configuration that `diff` names, with its hashes counted."""
+    """`release_changes` has each configuration that `diff` names, with its hashes
+    counted.
+    """
     views_follow_the_rule(drawn)
 
 
@@ -116,9 +137,13 @@ def views_follow_the_rule(drawn: list[Listing]) -> None:
             for change, some in found.by_change.items():
                 for each in some:
                     *names, variants = each.configuration
-                    expected.add((release, change, *names, " ".join(variants), *each.specs))
+                    expected.add(
+                        (release, change, *names, " ".join(variants), *each.specs)
+                    )
         previous = dict(conn.execute("SELECT release, previous FROM release_changes"))
-        counted = conn.execute(f"SELECT release, {words}, specs FROM release_counts").fetchall()
+        counted = conn.execute(
+            f"SELECT release, {words}, specs FROM release_counts"
+        ).fetchall()
     assert {*rows} == expected and len(rows) == len(expected)
     assert previous.items() <= before.items()
     assert Counter({row[:-1]: row[-1] for row in counted}) == Counter(

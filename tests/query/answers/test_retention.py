@@ -1,4 +1,6 @@
-"""What a mirror has to keep: no rule, whatever it keeps, prunes what a kept binary needs to run."""
+"""What a mirror has to keep: no rule, whatever it keeps, prunes what a kept binary
+needs to run.
+"""
 
 import csv
 import io
@@ -23,7 +25,14 @@ PACKAGES = ("aa", "bb", "cc")
 DAYS = ("2025-01-05", "2025-01-12")
 RUN = {"link", "run"}
 RULES: tuple[dict[str, Any], ...] = (
-    *({}, {}, {"newest": 1}, {"newest": 2}, {"newer_than": DAYS[1]}, {"keep_stacks": ["e4s"]}),
+    *(
+        {},
+        {},
+        {"newest": 1},
+        {"newest": 2},
+        {"newer_than": DAYS[1]},
+        {"keep_stacks": ["e4s"]},
+    ),
     *({"newer_than": 6}, {"keep_stacks": ["e4s", "ml"], "newest": 1, "newer_than": 7}),
 )
 MOSTLY = st.sampled_from([True, True, True, False])
@@ -32,25 +41,42 @@ COUNT = 8
 
 @st.composite
 def nodes(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Draw the nodes of an index: the versions of three packages, which need those behind them."""
-    types = st.sampled_from([("link",), ("run",), ("build", "link"), ("build",), ("test",)])
+    """Draw the nodes of an index: the versions of three packages, which need those
+    behind them.
+    """
+    types = st.sampled_from(
+        [("link",), ("run",), ("build", "link"), ("build",), ("test",)]
+    )
     found = []
     for number in range(COUNT):
         later = [*range(number + 1, COUNT)]
-        needs = draw(st.lists(st.sampled_from(later), max_size=3, unique=True)) if later else []
-        edges = [edge(f"s{to}", *draw(types)) | {"name": PACKAGES[to % 3]} for to in needs]
-        external = {} if draw(MOSTLY) or draw(MOSTLY) else {"external": {"path": "/usr"}}
+        needs = (
+            draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
+            if later
+            else []
+        )
+        edges = [
+            edge(f"s{to}", *draw(types)) | {"name": PACKAGES[to % 3]} for to in needs
+        ]
+        external = (
+            {} if draw(MOSTLY) or draw(MOSTLY) else {"external": {"path": "/usr"}}
+        )
         each = node(f"s{number}", *edges, version=str(number), **external)
         found.append(each | {"name": PACKAGES[number % 3]})
     return found
 
 
 def needed(records: dict[str, Any], hashes: set[str]) -> set[str]:
-    """Return the specs that some specs link or run, at any depth, as the records say it."""
+    """Return the specs that some specs link or run, at any depth, as the records say
+    it.
+    """
     found, ahead = set[str](), [*hashes]
     while ahead:
         for each in records[ahead.pop()].get("dependencies", ()):
-            if RUN.intersection(each["parameters"]["deptypes"]) and each["hash"] not in found:
+            if (
+                RUN.intersection(each["parameters"]["deptypes"])
+                and each["hash"] not in found
+            ):
                 found.add(each["hash"])
                 ahead.append(each["hash"])
     return found
@@ -60,20 +86,26 @@ def needed(records: dict[str, Any], hashes: set[str]) -> set[str]:
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None:
-    """For any graph and any rules, what is kept is closed, and holds what each rule keeps."""
+    """For any graph and any rules, what is kept is closed, and holds what each rule
+    keeps.
+    """
     every = data.draw(nodes())
     records = {each["hash"]: each for each in every}
     places = ["develop/e4s", "develop/ml", *(f"develop-{day}/e4s" for day in DAYS)]
     listed: dict[str, set[str]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        for place in data.draw(st.lists(st.sampled_from(places), min_size=1, unique=True)):
+        for place in data.draw(
+            st.lists(st.sampled_from(places), min_size=1, unique=True)
+        ):
             mask = data.draw(st.lists(MOSTLY, min_size=COUNT, max_size=COUNT))
             pushed = [
                 record(each, is_binary=is_own and "external" not in each)
                 for each, is_own in zip(every, mask, strict=True)
             ]
-            listed[place] = {each["spec"]["hash"] for each in pushed if each["in_buildcache"]}
+            listed[place] = {
+                each["spec"]["hash"] for each in pushed if each["in_buildcache"]
+            }
             (folder / "in" / place).mkdir(parents=True)
             (folder / "in" / place / "index.json").write_bytes(index(*pushed))
         build([folder / "in"], folder / "x.db")
@@ -82,7 +114,9 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
         (folder / "specs.txt").write_text("\n".join(specs))
         rules: dict[str, Any] = data.draw(st.sampled_from(RULES))
         stacks = {place.partition("/")[2] for place in listed}
-        rules = rules | {"keep_stacks": sorted(stacks.intersection(rules.get("keep_stacks", ())))}
+        rules = rules | {
+            "keep_stacks": sorted(stacks.intersection(rules.get("keep_stacks", ())))
+        }
         if not any("-" in place for place in listed):
             rules.pop("newer_than", None)
         paths = [folder / "specs.txt"] if specs else []
@@ -97,9 +131,13 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
     assert needed(records, keep).isdisjoint(found.prune)
     for place, hashes in listed.items():
         is_new = place.startswith(("develop/", f"develop-{DAYS[1]}"))
-        if place.partition("/")[2] in rules["keep_stacks"] or ("newer_than" in rules and is_new):
+        if place.partition("/")[2] in rules["keep_stacks"] or (
+            "newer_than" in rules and is_new
+        ):
             assert hashes <= keep
-    for package in {records[each]["name"] for each in binaries} if "newest" in rules else ():
+    for package in (
+        {records[each]["name"] for each in binaries} if "newest" in rules else ()
+    ):
         own = {each for each in binaries if records[each]["name"] == package}
         versions = sorted({records[each]["version"] for each in own}, key=preference)
         newest = versions[-rules["newest"] :]
@@ -122,7 +160,9 @@ def test_a_spliced_binary_needs_that_of_its_build_spec(tmp_path: Path) -> None:
 
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The database of pages with sizes, of a branch and two snapshots, in the current folder."""
+    """The database of pages with sizes, of a branch and two snapshots, in the current
+    folder.
+    """
     sizes = {"1.0": "100", "1.1": "2000", "2.0": "1.2 MB", "develop": "-"}
     specs = [
         spec(number, versions=[version], size=size)
@@ -156,15 +196,22 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_each_rule_keeps_what_it_names(
     mirror: Path, rules: str, keep: list[int], freed: int, unknown: int
 ) -> None:
-    """The forms of the answer agree; sizes that are not numbers are counted as unknown."""
+    """The forms of the answer agree; sizes that are not numbers are counted as
+    unknown.
+    """
     Path("specs.txt").write_text("foo@1.0\n")
     done = run("retention", mirror, *rules.split(), "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["keep"] == sorted(map(spec_hash, keep))
     assert (found["freed_bytes"], found["unknown_sizes"]) == (freed, unknown)
-    assert run("retention", mirror, *rules.split(), "--keeplist").stdout.split() == found["keep"]
-    rows = csv.DictReader(io.StringIO(run("retention", mirror, *rules.split(), "--csv").stdout))
+    assert (
+        run("retention", mirror, *rules.split(), "--keeplist").stdout.split()
+        == found["keep"]
+    )
+    rows = csv.DictReader(
+        io.StringIO(run("retention", mirror, *rules.split(), "--csv").stdout)
+    )
     assert sorted(row["hash"] for row in rows if not row["reason"]) == found["prune"]
     first = run("retention", mirror, *rules.split()).stdout.partition("\n")[0]
     assert first.startswith(f"keep {len(keep)} binar")
@@ -175,7 +222,11 @@ def test_each_rule_keeps_what_it_names(
     ("rules", "status", "message"),
     [
         ("", 2, "no rule keeps a binary: give one or more of --environment, --newest"),
-        ("--newer-than yesterday", 2, "newer_than is 'yesterday', expected a day such as"),
+        (
+            "--newer-than yesterday",
+            2,
+            "newer_than is 'yesterday', expected a day such as",
+        ),
         ("--newer-than 9999999", 2, "newer_than is 9999999"),
         ("--newest 0", 2, "0 is not in the range"),
         ("--stack nope --newest 1", 2, "no stack is called 'nope'"),
@@ -186,13 +237,21 @@ def test_each_rule_keeps_what_it_names(
         ("--json --csv --newest 1", 2, "exclude each other"),
     ],
 )
-def test_refusals_print_no_answer(mirror: Path, rules: str, status: int, message: str) -> None:
+def test_refusals_print_no_answer(
+    mirror: Path, rules: str, status: int, message: str
+) -> None:
     """Nothing is printed that somebody could prune with."""
     Path("specs.txt").write_text("foo@9\n")
     done = run("retention", mirror, *rules.split())
-    assert (done.exit_code, done.stdout, message in done.stderr) == (status, "", True), done.output
+    assert (done.exit_code, done.stdout, message in done.stderr) == (
+        status,
+        "",
+        True,
+    ), done.output
     if status == 1:
-        assert run("retention", mirror, *rules.split(), "--allow-missing").exit_code == 0
+        assert (
+            run("retention", mirror, *rules.split(), "--allow-missing").exit_code == 0
+        )
 
 
 def test_days_need_snapshots(tmp_path: Path) -> None:
@@ -210,14 +269,18 @@ def test_days_need_snapshots(tmp_path: Path) -> None:
         {"newer_than": -1}, {"newer_than": True}, {"newer_than": 1.5}, {"newer_than": "2"}, {},
     ],
 )  # fmt: skip
-def test_arguments_are_checked_in_python_as_in_the_command(mirror: Path, rule: Any) -> None:
+def test_arguments_are_checked_in_python_as_in_the_command(
+    mirror: Path, rule: Any
+) -> None:
     """A number that is none would keep everything, or prune what is needed."""
     with pytest.raises(ArgumentError, match=r"expected|no rule keeps a binary"):
         retention(mirror, **rule)
 
 
 def test_one_stack_is_a_rule_and_a_filter(tmp_path: Path) -> None:
-    """`keep_stacks` keeps a stack; `stack` limits the answer to one, as in other commands."""
+    """`keep_stacks` keeps a stack; `stack` limits the answer to one, as in other
+    commands.
+    """
     for stack, name in (("e4s", "a"), ("ml", "b")):
         folder = tmp_path / "mirrors" / "develop" / stack
         folder.mkdir(parents=True)
@@ -231,7 +294,9 @@ def test_one_stack_is_a_rule_and_a_filter(tmp_path: Path) -> None:
 
 
 def test_a_missing_hash_is_named_with_its_place(tmp_path: Path) -> None:
-    """A needed binary that only another release has, one of no release, and an unknown one."""
+    """A needed binary that only another release has, one of no release, and an unknown
+    one.
+    """
     needs = node("a", edge("b", "run"), edge("c", "run"))
     unbuilt = record(node("c"), is_binary=False)
     sources = {"develop": [record(needs), record(node("b"), is_binary=False), unbuilt]}
@@ -245,11 +310,16 @@ def test_a_missing_hash_is_named_with_its_place(tmp_path: Path) -> None:
     assert (
         f"b@1.0/{b} is needed, and the release develop does not have it: it is in v1.0\n"
     ) in done.stderr
-    assert f"c@1.0/{c} is needed, and no release of this database has its binary" in done.stderr
+    assert (
+        f"c@1.0/{c} is needed, and no release of this database has its binary"
+        in done.stderr
+    )
 
 
 def test_a_kept_binary_without_a_dependency_is_named(tmp_path: Path) -> None:
-    """The text has the binary and what it lacks; a complete binary is not in the list."""
+    """The text has the binary and what it lacks; a complete binary is not in the
+    list.
+    """
     top = record(node("top", edge("middle", "link")))
     middle = record(node("middle", edge("low", "run")))
     lost = record(node("low"), is_binary=False)

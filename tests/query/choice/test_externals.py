@@ -29,17 +29,27 @@ MPICH = {"path": "/opt/cray/mpich", "module": ["craype", "cray-mpich/8.1"]}
 
 
 def records() -> list[dict[str, Any]]:
-    """Return the records of a tree: two externals, what needs one, and one that is gone."""
+    """Return the records of a tree: two externals, what needs one, and one that is
+    gone.
+    """
     return [
-        installed(node("cray-mpich", version="8.1", external=MPICH), path="/opt/cray/mpich"),
+        installed(
+            node("cray-mpich", version="8.1", external=MPICH), path="/opt/cray/mpich"
+        ),
         installed(node("cmake", version="9.9", external={"path": "/usr"}), path="/usr"),
-        installed(node("gone", external={"path": "/old"}), installed=False, path="/old"),
-        installed(node("hdf5", edge("cray-mpich", "link", virtuals=("mpi",))), explicit=True),
+        installed(
+            node("gone", external={"path": "/old"}), installed=False, path="/old"
+        ),
+        installed(
+            node("hdf5", edge("cray-mpich", "link", virtuals=("mpi",))), explicit=True
+        ),
     ]
 
 
 def write_mirror(folder: Path, *specs: dict[str, Any]) -> Path:
-    """Write the index of a mirror `develop/e4s` with binaries of specs, and an external."""
+    """Write the index of a mirror `develop/e4s` with binaries of specs, and an
+    external.
+    """
     outside = record(node("cray-mpich", version="8.1", external=MPICH), is_binary=False)
     place = folder / "mirrors" / "develop" / "e4s"
     place.mkdir(parents=True)
@@ -49,7 +59,9 @@ def write_mirror(folder: Path, *specs: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A tree with externals, and a mirror with another cmake, its hash that of nothing else."""
+    """A tree with externals, and a mirror with another cmake, its hash that of nothing
+    else.
+    """
     folder = tmp_path_factory.mktemp("input")
     mirror = write_mirror(folder, node("cmake", version="3.0", hash=hash_of("cmake3")))
     return [write_tree(folder / "opt", records()), mirror]
@@ -64,14 +76,20 @@ def both(paths: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_external_satisfies_a_spec(both: Path) -> None:
-    """By name and behind `^` and `%`, with prefix and modules; what is gone is not found."""
+    """By name and behind `^` and `%`, with prefix and modules; what is gone is not
+    found.
+    """
     (found,) = find(both, "cray-mpich", with_hashes=True)
     place = (found.is_external, found.prefix, found.modules)
     assert place == (True, "/opt/cray/mpich", ("craype", "cray-mpich/8.1"))
     assert [each.hash for each in found.specs or ()] == [hash_of("cray-mpich")]
     for spec in ("hdf5 ^cray-mpich", "hdf5 %cray-mpich@8", "hdf5 ^mpi"):
         (user,) = find(both, spec)
-        assert (user.is_external, user.prefix, user.modules) == (False, "/opt/sw/hdf5", ())
+        assert (user.is_external, user.prefix, user.modules) == (
+            False,
+            "/opt/sw/hdf5",
+            (),
+        )
     assert find(both, "gone") == find(both, "cray-mpich", release="develop") == []
     (binary,) = find(both, "cmake", release="develop")
     assert (binary.version, binary.is_external, binary.prefix) == ("3.0", False, None)
@@ -81,23 +99,41 @@ def test_find_says_what_to_load(both: Path) -> None:
     """`--install` loads the modules that the index records, or what Spack can load."""
     done = run("find", "--install", "cray-mpich", both)
     assert "/opt/cray/mpich, module load craype cray-mpich/8.1" in done.stdout
-    last = ["# provided by the system in /opt/cray/mpich", "module load craype cray-mpich/8.1"]
+    last = [
+        "# provided by the system in /opt/cray/mpich",
+        "module load craype cray-mpich/8.1",
+    ]
     assert done.stdout.splitlines()[-4:-2] == last
     done = run("find", "--install", "cmake@9", both)
     assert done.stdout.splitlines()[-1] == f"spack load cmake/{hash_of('cmake')[:7]}"
     rows = json.loads(run("find", "--json", "--hashes", "cmake", both).stdout)
-    assert {each["version"]: each["prefix"] for each in rows} == {"9.9": "/usr", "3.0": None}
-    assert run("find", "--csv", "cray-mpich", both).stdout.endswith("craype cray-mpich/8.1,\n")
+    assert {each["version"]: each["prefix"] for each in rows} == {
+        "9.9": "/usr",
+        "3.0": None,
+    }
+    assert run("find", "--csv", "cray-mpich", both).stdout.endswith(
+        "craype cray-mpich/8.1,\n"
+    )
 
 
 def test_an_external_is_no_binary(both: Path, tmp_path: Path) -> None:
-    """Of a badge, an environment, a keep list and all binaries only real binaries are part."""
+    """Of a badge, an environment, a keep list and all binaries only real binaries are
+    part.
+    """
     with opened(both) as lookups:
         assert newest_binary(lookups.conn, "cmake") == "3.0 on x86_64"
         assert newest_binary(lookups.conn, "cray-mpich") is None
-    assert sorted(each.configuration.package for each in binaries(both)) == ["cmake", "hdf5"]
+    assert sorted(each.configuration.package for each in binaries(both)) == [
+        "cmake",
+        "hdf5",
+    ]
     found = cover(both, ["cray-mpich", "cmake", "cmake@9", "hdf5"])
-    assert [each.status for each in found.specs] == ["external", "binary", "external", "installed"]
+    assert [each.status for each in found.specs] == [
+        "external",
+        "binary",
+        "external",
+        "installed",
+    ]
     assert (found.available, found.total) == (2, 2)
     assert [getattr(each, "external", "") for each in found.specs] == [
         "/opt/cray/mpich",
@@ -107,13 +143,20 @@ def test_an_external_is_no_binary(both: Path, tmp_path: Path) -> None:
     ]
     (tmp_path / "specs.txt").write_text("cray-mpich\nhdf5\n")
     kept = retention(both, [tmp_path / "specs.txt"], release="installed")
-    assert (kept.keep, kept.prune, kept.missing, kept.unmet) == ((hash_of("hdf5"),), (), (), ())
+    assert (kept.keep, kept.prune, kept.missing, kept.unmet) == (
+        (hash_of("hdf5"),),
+        (),
+        (),
+        (),
+    )
 
 
 def test_a_database_with_externals_is_a_source(
     paths: list[Path], both: Path, tmp_path: Path
 ) -> None:
-    """It verifies, gives itself again, and databases of its parts give the same bytes."""
+    """It verifies, gives itself again, and databases of its parts give the same
+    bytes.
+    """
     assert verify(both, paths).differences == ()
     build(both, tmp_path / "again.db")
     for at, path in enumerate(paths):
@@ -124,7 +167,9 @@ def test_a_database_with_externals_is_a_source(
 
 
 def test_find_names_each_machine(tmp_path: Path) -> None:
-    """All installations that have a spec; the prefix is that of the machine that is asked."""
+    """All installations that have a spec; the prefix is that of the machine that is
+    asked.
+    """
     named = []
     for name in ("casper", "derecho"):
         specs = [installed(node("hdf5"), path=f"/{name}/hdf5")]
@@ -140,13 +185,18 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
         done = run("find", "hdf5", output, "--install", "--release", name)
         assert f"# on {name}: installed in /{name}/hdf5" in done.stdout.splitlines()
     both = run("find", "hdf5", output, "--install").stdout
-    assert both.index("# on casper: installed in /casper/hdf5") < both.index("# on derecho: ")
+    assert both.index("# on casper: installed in /casper/hdf5") < both.index(
+        "# on derecho: "
+    )
     assert both.count("spack load hdf5/") == 2
     assert find(output, "only", release="derecho") == []
     with opened(output) as lookups:
         page = load_package(lookups, "only", Filters())
         assert page is not None and page.installed is not None
-        assert [machine.name for machine in page.installed.machines] == ["casper", "derecho"]
+        assert [machine.name for machine in page.installed.machines] == [
+            "casper",
+            "derecho",
+        ]
         assert page.installed.versions[0].counts == (1, 0)
 
 
@@ -161,21 +211,31 @@ FROM releases WHERE kind <> 'installed'
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(["cmake", "cray-mpich", "hdf5", "zlib"]), unique=True))
 def test_no_external_changes_what_a_mirror_has(names: list[str]) -> None:
-    """Whatever the system provides: all counts of other releases stay, and `is_binary` says so."""
+    """Whatever the system provides: all counts of other releases stay, and `is_binary`
+    says so.
+    """
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         mirror = write_mirror(folder, node("cmake"), node("zlib", version="2"))
         outside = {"path": "/usr", "module": None}
         provided = [
-            installed(node(name, hash=hash_of(f"x{name}"), external=outside)) for name in names
+            installed(node(name, hash=hash_of(f"x{name}"), external=outside))
+            for name in names
         ]
         tree = write_tree(folder / "opt", [*provided, installed(node("own"))])
         build([mirror], folder / "a.db")
         build([mirror, tree], folder / "b.db")
         before, after = (sqlite3.connect(folder / name) for name in ("a.db", "b.db"))
         with closing(before), closing(after):
-            assert after.execute(RELEASE).fetchall() == before.execute(RELEASE).fetchall()
+            assert (
+                after.execute(RELEASE).fetchall() == before.execute(RELEASE).fetchall()
+            )
             count = "SELECT count(*) FROM specs WHERE is_binary"
-            assert after.execute(count).fetchone()[0] == before.execute(count).fetchone()[0] + 1
-            rows = after.execute("SELECT package FROM builds WHERE is_external ORDER BY package")
+            assert (
+                after.execute(count).fetchone()[0]
+                == before.execute(count).fetchone()[0] + 1
+            )
+            rows = after.execute(
+                "SELECT package FROM builds WHERE is_external ORDER BY package"
+            )
             assert [name for (name,) in rows] == sorted(names)

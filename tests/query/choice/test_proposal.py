@@ -33,7 +33,9 @@ class Builds:
         self.count = 0
 
     def page(self, package: str, release: str, *binaries: dict[str, Any]) -> bytes:
-        """Return a page of a package; a binary has the usual words unless it names others."""
+        """Return a page of a package; a binary has the usual words unless it names
+        others.
+        """
         specs = []
         for binary in binaries:
             self.count += 1
@@ -44,7 +46,9 @@ class Builds:
 def _pages(folder: Path) -> None:
     builds = Builds()
     pages: dict[str, list[dict[str, Any]]] = {
-        "versions": [{"versions": [text]} for text in ("1.9", "develop", "1.10", "1.10-rc1")],
+        "versions": [
+            {"versions": [text]} for text in ("1.9", "develop", "1.10", "1.10-rc1")
+        ],
         "preferred": [{"versions": [text]} for text in ("3.0", "2.0", "1.0")],
         "deprecated": [{"versions": [text]} for text in ("2.0", "1.0")],
         "defaults": [
@@ -66,7 +70,14 @@ def _pages(folder: Path) -> None:
         "systems": [{"os": "amzn2"}, {"os": "ubuntu22.04"}, {"os": "rhel8"}],
         "targets": [
             {"target": target}
-            for target in ("neoverse_v1", "aarch64", "zen3", "x86_64_v4", "x86_64_v3", "zen2")
+            for target in (
+                "neoverse_v1",
+                "aarch64",
+                "zen3",
+                "x86_64_v4",
+                "x86_64_v3",
+                "zen2",
+            )
         ],
         "graviton": [
             {"target": "neoverse_v1", "versions": ["2.0"]},
@@ -77,7 +88,12 @@ def _pages(folder: Path) -> None:
             {"versions": ["1.0"]},
         ],
         "mac": [
-            {"platform": "darwin", "os": "sonoma", "target": "aarch64", "versions": ["2.0"]},
+            {
+                "platform": "darwin",
+                "os": "sonoma",
+                "target": "aarch64",
+                "versions": ["2.0"],
+            },
             {"versions": ["1.0"]},
         ],
         "bundle": [{"compiler": "none"}],
@@ -86,11 +102,18 @@ def _pages(folder: Path) -> None:
         "largest": [{"variants": [f"k={number}"]} for number in range(9)],
     }
     for package, binaries in pages.items():
-        write(folder / "develop" / package, specs=builds.page(package, "develop", *binaries))
+        write(
+            folder / "develop" / package,
+            specs=builds.page(package, "develop", *binaries),
+        )
     old = builds.page("removed", "develop-2025-01-05", {"versions": ["2.0"]})
     write(folder / "snapshot", specs=old)
-    write(folder / "release", specs=builds.page("removed", "v0.9", {"versions": ["1.0"]}))
-    past = builds.page("past", "develop-2025-01-05", {"versions": ["2.0"]}, {"versions": ["1.0"]})
+    write(
+        folder / "release", specs=builds.page("removed", "v0.9", {"versions": ["1.0"]})
+    )
+    past = builds.page(
+        "past", "develop-2025-01-05", {"versions": ["2.0"]}, {"versions": ["1.0"]}
+    )
     write(folder / "past", specs=past)
 
 
@@ -141,10 +164,20 @@ ANY = "chosen for any x86_64 machine: "
         ("preferred@3:", None, "preferred@3.0, gcc", "the only build"),
         ("deprecated", None, "deprecated@1.0, gcc", "chosen: preferred version"),
         ("defaults", None, "defaults@1.0, gcc", "chosen: default options"),
-        ("defaults+x", None, "defaults@1.0 +x, gcc", "chosen: ubuntu22.04 is the commonest system"),
+        (
+            "defaults+x",
+            None,
+            "defaults@1.0 +x, gcc",
+            "chosen: ubuntu22.04 is the commonest system",
+        ),
         ("defaults+y", None, "defaults@1.0 +y, gcc", "the only build"),
         ("commonest", None, "commonest@1.0 ~x, gcc", f"{ANY}commonest options"),
-        ("compilers", None, "compilers@1.0, gcc 13.2.0, ubuntu22.04", "chosen: gcc 13.2.0"),
+        (
+            "compilers",
+            None,
+            "compilers@1.0, gcc 13.2.0, ubuntu22.04",
+            "chosen: gcc 13.2.0",
+        ),
         ("compilers%gcc@:12", None, "compilers@1.0, gcc 9.5.0", "the only build"),
         (
             "systems",
@@ -170,7 +203,12 @@ ANY = "chosen for any x86_64 machine: "
             "targets@1.0, gcc 13.2.0, ubuntu22.04, x86_64_v3",
             "the only build",
         ),
-        ("graviton", None, "graviton@1.0, gcc 13.2.0, ubuntu22.04, x86_64_v3", ANY[:-2]),
+        (
+            "graviton",
+            None,
+            "graviton@1.0, gcc 13.2.0, ubuntu22.04, x86_64_v3",
+            ANY[:-2],
+        ),
         ("graviton", "neoverse_v1", "graviton@2.0, gcc", "the only build"),
         ("cray", None, "cray@1.0, gcc 13.2.0", ANY[:-2]),
         ("cray%cce", None, "cray@2.0, cce 18.0.0, rhel8", "the only build"),
@@ -186,7 +224,9 @@ ANY = "chosen for any x86_64 machine: "
 def test_the_build_and_the_reason(
     public: sqlite3.Connection, text: str, host: str | None, built: str, reason: str
 ) -> None:
-    """Each step of the rule decides where the steps before it do not, and the reason names it."""
+    """Each step of the rule decides where the steps before it do not, and the reason
+    names it.
+    """
     proposal = proposal_for(public, text, host=host)
 
     assert proposal is not None
@@ -217,10 +257,14 @@ def test_many_options_are_counted(tmp_path: Path) -> None:
     assert proposal is not None
     assert proposal.build.startswith("many@1.0 +o1, gcc")
     assert first is not None
-    assert first.build.startswith("many@1.0 +o0 +o1 +o2 +o3 +o4 +o5 and 3 more options, gcc")
+    assert first.build.startswith(
+        "many@1.0 +o0 +o1 +o2 +o3 +o4 +o5 and 3 more options, gcc"
+    )
 
 
-def _write_mirror(folder: Path, *records: dict[str, Any], url: str | None = "https://m") -> None:
+def _write_mirror(
+    folder: Path, *records: dict[str, Any], url: str | None = "https://m"
+) -> None:
     folder.mkdir(parents=True)
     (folder / "index.json").write_bytes(index(*records))
     if url:
@@ -298,12 +342,18 @@ def test_a_mirror_of_the_question(mirrors: sqlite3.Connection) -> None:
 
 
 def test_a_gone_binary_is_not_proposed(tmp_path: Path) -> None:
-    """A binary that only a copy of a mirror lists is never proposed, even if it is the only one."""
+    """A binary that only a copy of a mirror lists is never proposed, even if it is the
+    only one.
+    """
     folder = tmp_path / "in" / "mine" / "root"
-    _write_mirror(folder, record(_versioned("a", "2.0")), record(_versioned("b", "1.0")))
+    _write_mirror(
+        folder, record(_versioned("a", "2.0")), record(_versioned("b", "1.0"))
+    )
     build([tmp_path / "in"], tmp_path / "x.db", snapshot="2026-01-02")
     (folder / "index.json").write_bytes(index(record(_versioned("a", "1.0"))))
-    build([tmp_path / "in", tmp_path / "x.db"], tmp_path / "y.db", snapshot="2026-01-03")
+    build(
+        [tmp_path / "in", tmp_path / "x.db"], tmp_path / "y.db", snapshot="2026-01-03"
+    )
 
     with closing(sqlite3.connect(tmp_path / "y.db")) as conn:
         proposal = proposal_for(conn, "a")

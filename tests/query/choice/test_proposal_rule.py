@@ -50,7 +50,9 @@ FACTS = st.builds(
     option_uses=st.dictionaries(st.integers(0, 4), st.integers(0, 3)).map(
         lambda uses: lambda version: uses
     ),
-    package_counts=st.dictionaries(st.sampled_from(WORDS["package"]), st.integers(0, 3)),
+    package_counts=st.dictionaries(
+        st.sampled_from(WORDS["package"]), st.integers(0, 3)
+    ),
     host=st.sampled_from([None, "zen4", "x86_64_v3"]),
     latest=st.sampled_from([None, "1.9"]),
     deprecated=st.frozensets(st.sampled_from(WORDS["version"]), max_size=1),
@@ -62,14 +64,20 @@ _KEYS = st.tuples(*(st.integers(0, len(WORDS[column]) - 1) for column in CONFIGU
 ROWS = st.lists(_KEYS, min_size=1, max_size=12, unique=True).map(
     lambda keys: [Candidate(number, key, 1) for number, key in enumerate(keys)]
 )
-STANDINGS = st.builds(Standing, *[st.sampled_from([True, True, False])] * len(Standing._fields))
+STANDINGS = st.builds(
+    Standing, *[st.sampled_from([True, True, False])] * len(Standing._fields)
+)
 SPECS_OF_EACH = 2
 
 
 def _specs_of(rows: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
-    """Return the specs of configurations; the third one has none, because it is gone."""
+    """Return the specs of configurations; the third one has none, because it is
+    gone.
+    """
     return {
-        row.id: [_spec(row.id * SPECS_OF_EACH + number) for number in range(SPECS_OF_EACH)]
+        row.id: [
+            _spec(row.id * SPECS_OF_EACH + number) for number in range(SPECS_OF_EACH)
+        ]
         for row in rows
         if row.id != 2
     }
@@ -80,7 +88,9 @@ def _spec(number: int) -> Spec:
 
 
 def _choice(
-    rows: Sequence[Candidate], criteria: Sequence[Criterion], standings: Sequence[Standing]
+    rows: Sequence[Candidate],
+    criteria: Sequence[Criterion],
+    standings: Sequence[Standing],
 ) -> Choice | None:
     def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
         return {spec.id: standings[spec.id % len(standings)] for spec in specs}
@@ -92,14 +102,18 @@ def _rank(row: Candidate, criteria: Sequence[Criterion]) -> list[Any]:
     return [criterion.rank(row) for criterion in criteria]
 
 
-QUESTIONS = given(rows=ROWS, facts=FACTS, standings=st.lists(STANDINGS, min_size=1, max_size=7))
+QUESTIONS = given(
+    rows=ROWS, facts=FACTS, standings=st.lists(STANDINGS, min_size=1, max_size=7)
+)
 
 
 @QUESTIONS
 def test_the_best_of_all_is_chosen(
     rows: list[Candidate], facts: Facts, standings: list[Standing]
 ) -> None:
-    """The choice is the best by installation, standing, the criteria in order, and the hash."""
+    """The choice is the best by installation, standing, the criteria in order, and the
+    hash.
+    """
     criteria = criteria_of(facts)
     options = [
         (standings[spec.id % len(standings)], _rank(row, criteria), -spec.id)
@@ -144,7 +158,9 @@ def test_a_worse_match_changes_nothing(
 
     for row in rows:
         if choice is not None and row != choice.option.row:
-            fewer = _choice([other for other in rows if other != row], criteria, standings)
+            fewer = _choice(
+                [other for other in rows if other != row], criteria, standings
+            )
             assert fewer is not None
             assert fewer.option.spec == choice.option.spec
 
@@ -153,7 +169,9 @@ def test_a_worse_match_changes_nothing(
 def test_a_reason_is_a_step_that_excluded_a_match(
     rows: list[Candidate], facts: Facts, standings: list[Standing]
 ) -> None:
-    """A step is a reason exactly if a match that was equal until then is worse in it."""
+    """A step is a reason exactly if a match that was equal until then is worse in
+    it.
+    """
     criteria = criteria_of(facts)
     choice = _choice(rows, criteria, standings)
     if choice is None:

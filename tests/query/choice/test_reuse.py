@@ -1,4 +1,6 @@
-"""What `cover` says of binaries that Spack's solver reuses, may reuse, or does not reuse."""
+"""What `cover` says of binaries that Spack's solver reuses, may reuse, or does not
+reuse.
+"""
 
 import json
 from collections.abc import Iterator
@@ -21,14 +23,18 @@ from tests.trees import installed, write_tree
 
 SITE = {"path": "/opt/site/zlib", "module": None}
 OLD = {"original_specfile_version": 4}
-GLIBC = record(node("glibc", version="2.36", external={"path": "/usr"}), is_binary=False)
+GLIBC = record(
+    node("glibc", version="2.36", external={"path": "/usr"}), is_binary=False
+)
 LINKED = (edge("zlib-ng", "link"), edge("gcc-runtime", "link"), edge("glibc", "link"))
 
 
 def hdf5(*edges: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a node of hdf5, built without its high-level interface."""
     parameters = node("hdf5")["parameters"] | {"hl": False}
-    return node("hdf5", *(edges or LINKED), parameters=parameters, version="1.14.6", **more)
+    return node(
+        "hdf5", *(edges or LINKED), parameters=parameters, version="1.14.6", **more
+    )
 
 
 def zlib(**more: Any) -> dict[str, Any]:
@@ -79,11 +85,15 @@ def answers(lookups: Lookups, *specs: str, **settings: Any) -> list[CoveredSpec]
     return [*covered(lookups, *specs, **settings).specs]
 
 
-WEAK = {"hdf5": {"variants": "+hl", "version": ["1.14.5"]}, "zlib-ng": {"variants": "~opt"}}
+WEAK = {
+    "hdf5": {"variants": "+hl", "version": ["1.14.5"]},
+    "zlib-ng": {"variants": "~opt"},
+}
 CACHES = {"type": "buildcache"}
 
 
-# What a live Spack 1.2 took, of the mirror above: `binary` where it took the binary, `unknown`
+# What a live Spack 1.2 took, of the mirror above: `binary` where it took the binary,
+# `unknown`
 # where it built, because a solution of its own may have the same hash.
 @pytest.mark.parametrize(
     ("settings", "of_hdf5", "of_zlib"),
@@ -112,12 +122,24 @@ CACHES = {"type": "buildcache"}
         ({"concretizer": {"reuse": {"exclude": ["^zlib-ng"]}}}, "unknown", "binary"),
         ({"concretizer": {"reuse": {"include": ["hdf5"]}}}, "unknown", "unknown"),
         (
-            {"concretizer": {"reuse": {"include": ["hdf5", "zlib-ng+opt", "gcc-runtime"]}}},
+            {
+                "concretizer": {
+                    "reuse": {"include": ["hdf5", "zlib-ng+opt", "gcc-runtime"]}
+                }
+            },
             "binary",
             "binary",
         ),
-        ({"concretizer": {"reuse": {"from": [{"type": "local"}]}}}, "unknown", "unknown"),
-        ({"concretizer": {"reuse": {"from": [{"type": "external"}]}}}, "unknown", "unknown"),
+        (
+            {"concretizer": {"reuse": {"from": [{"type": "local"}]}}},
+            "unknown",
+            "unknown",
+        ),
+        (
+            {"concretizer": {"reuse": {"from": [{"type": "external"}]}}},
+            "unknown",
+            "unknown",
+        ),
         (
             {"concretizer": {"reuse": {"from": [{"type": "local"}, CACHES]}}},
             "binary",
@@ -125,7 +147,11 @@ CACHES = {"type": "buildcache"}
         ),
         # A source with a filter beside one without: either may have a spec.
         (
-            {"concretizer": {"reuse": {"from": [CACHES | {"exclude": ["hdf5"]}, CACHES]}}},
+            {
+                "concretizer": {
+                    "reuse": {"from": [CACHES | {"exclude": ["hdf5"]}, CACHES]}
+                }
+            },
             "binary",
             "binary",
         ),
@@ -156,7 +182,9 @@ def test_the_reason_names_the_setting(mirror: Lookups) -> None:
     assert reason({"exclude": ["%c=gcc", "hdf5"]}) == "with reuse: exclude: hdf5"
     needed = "it needs zlib-ng@2.2.4: with reuse: exclude: zlib-ng"
     assert reason({"exclude": ["zlib-ng"]}) == needed
-    assert reason({"include": ["zlib-ng", "%gcc"]}) == "with reuse: include: zlib-ng, %gcc"
+    assert (
+        reason({"include": ["zlib-ng", "%gcc"]}) == "with reuse: include: zlib-ng, %gcc"
+    )
     assert reason({"from": [{"type": "local"}]}) == "with reuse: from: local"
 
 
@@ -185,7 +213,9 @@ def test_an_include_sets_reuse(mirror: Lookups) -> None:
 
 
 def test_a_missing_dependency(tmp_path: Path) -> None:
-    """A binary without one of its link or run dependencies is incomplete, and names them."""
+    """A binary without one of its link or run dependencies is incomplete, and names
+    them.
+    """
     without_binary = record(runtime(), is_binary=False)
     path = made(tmp_path, record(hdf5()), record(zlib()), without_binary, GLIBC)
     with opened(path) as lookups:
@@ -194,10 +224,14 @@ def test_a_missing_dependency(tmp_path: Path) -> None:
     first, second = found.specs
     assert (first.status, first.hash) == ("incomplete", hash_of("hdf5"))
     assert first.missing == (f"gcc-runtime@13.2.0/{hash_of('gcc-runtime')}",)
-    assert first.reasons == ("no binary of gcc-runtime@13.2.0, so Spack would build it",)
+    assert first.reasons == (
+        "no binary of gcc-runtime@13.2.0, so Spack would build it",
+    )
     assert second.status == "binary"
     assert (found.available, found.total) == (1, 2)
-    assert found.sentence == "1 of 2 specs has a binary; 1 more binary lacks dependencies"
+    assert (
+        found.sentence == "1 of 2 specs has a binary; 1 more binary lacks dependencies"
+    )
     assert found.totals == (
         "to build from source: gcc-runtime, hdf5",
         "to download: 1 package",
@@ -213,7 +247,9 @@ def test_a_build_dependency_may_be_missing(tmp_path: Path) -> None:
 
 
 def test_all_of_it_from_one_release(tmp_path: Path) -> None:
-    """With `--release`, its mirror must list the whole closure; otherwise any mirror counts."""
+    """With `--release`, its mirror must list the whole closure; otherwise any mirror
+    counts.
+    """
     for name, records in {"a": [record(hdf5()), GLIBC], "b": complete()[1:]}.items():
         write(tmp_path / "in" / name, index=index(*records))
     sources = tmp_path / "in"
@@ -234,15 +270,31 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("packages", "status", "reason"),
     [
-        ({}, "unknown", "only if your configuration declares zlib-ng@2.2.4 at /opt/site/zlib"),
-        ({"cmake": {"externals": [{"spec": "cmake@3", "prefix": "/usr"}]}}, "unknown", "only if"),
         (
-            {"zlib-ng": {"externals": [{"spec": "zlib-ng@2.2.4", "prefix": "/opt/site/zlib"}]}},
+            {},
+            "unknown",
+            "only if your configuration declares zlib-ng@2.2.4 at /opt/site/zlib",
+        ),
+        (
+            {"cmake": {"externals": [{"spec": "cmake@3", "prefix": "/usr"}]}},
+            "unknown",
+            "only if",
+        ),
+        (
+            {
+                "zlib-ng": {
+                    "externals": [{"spec": "zlib-ng@2.2.4", "prefix": "/opt/site/zlib"}]
+                }
+            },
             "binary",
             None,
         ),
         (
-            {"zlib-ng": {"externals": [{"spec": "zlib-ng@2+opt", "prefix": "/opt/site/zlib"}]}},
+            {
+                "zlib-ng": {
+                    "externals": [{"spec": "zlib-ng@2+opt", "prefix": "/opt/site/zlib"}]
+                }
+            },
             "binary",
             None,
         ),
@@ -253,7 +305,11 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
             " zlib-ng@2.2.4 at /usr",
         ),
         (
-            {"zlib-ng": {"externals": [{"spec": "zlib-ng~opt", "prefix": "/opt/site/zlib"}]}},
+            {
+                "zlib-ng": {
+                    "externals": [{"spec": "zlib-ng~opt", "prefix": "/opt/site/zlib"}]
+                }
+            },
             "near",
             "built on the external",
         ),
@@ -261,7 +317,11 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
             {
                 "zlib-ng": {
                     "externals": [
-                        {"spec": "zlib-ng@2", "prefix": "/opt/site/zlib", "modules": ["zlib"]}
+                        {
+                            "spec": "zlib-ng@2",
+                            "prefix": "/opt/site/zlib",
+                            "modules": ["zlib"],
+                        }
                     ]
                 }
             },
@@ -269,7 +329,11 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
             "with the modules zlib",
         ),
         (
-            {"zlib-api": {"externals": [{"spec": "zlib-ng@2", "prefix": "/opt/site/zlib"}]}},
+            {
+                "zlib-api": {
+                    "externals": [{"spec": "zlib-ng@2", "prefix": "/opt/site/zlib"}]
+                }
+            },
             "binary",
             None,
         ),
@@ -278,7 +342,9 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
 def test_an_external_below_a_binary(
     tmp_path: Path, packages: dict[str, Any], status: str, reason: str | None
 ) -> None:
-    """`packages:` must declare it with its spec, prefix and modules; the C library is exempt."""
+    """`packages:` must declare it with its spec, prefix and modules; the C library is
+    exempt.
+    """
     outside = record(zlib(external=SITE), is_binary=False)
     path = made(tmp_path, record(hdf5()), outside, record(runtime()), GLIBC)
     with opened(path) as lookups:
@@ -289,23 +355,32 @@ def test_an_external_below_a_binary(
 
 
 def test_the_external_source_has_filters_too(tmp_path: Path) -> None:
-    """A declared external counts unless all sources leave it out; the C library always does."""
+    """A declared external counts unless all sources leave it out; the C library always
+    does.
+    """
     outside = record(zlib(external=SITE), is_binary=False)
     path = made(tmp_path, record(hdf5()), outside, record(runtime()), GLIBC)
-    packages = {"zlib-ng": {"externals": [{"spec": "zlib-ng@2", "prefix": "/opt/site/zlib"}]}}
+    packages = {
+        "zlib-ng": {"externals": [{"spec": "zlib-ng@2", "prefix": "/opt/site/zlib"}]}
+    }
     exclude = {"exclude": ["zlib-ng"]}
 
     def status(*sources: dict[str, Any]) -> str:
         with opened(path) as lookups:
             concretizer = {"reuse": {"from": sources}}
-            (answer,) = answers(lookups, "hdf5", packages=packages, concretizer=concretizer)
+            (answer,) = answers(
+                lookups, "hdf5", packages=packages, concretizer=concretizer
+            )
             return answer.status
 
     assert status(CACHES) == "binary"
     assert status(CACHES, {"type": "external", **exclude}) == "binary"
     assert status(CACHES | exclude, {"type": "external", **exclude}) == "unknown"
     include = {"include": ["hdf5", "gcc-runtime"]}
-    assert status(CACHES | include, {"type": "external", "include": ["zlib-ng"]}) == "binary"
+    assert (
+        status(CACHES | include, {"type": "external", "include": ["zlib-ng"]})
+        == "binary"
+    )
 
 
 def test_binaries_from_before_spack_1_0(tmp_path: Path) -> None:
@@ -332,7 +407,9 @@ def test_binaries_from_before_spack_1_0(tmp_path: Path) -> None:
 def test_what_needs_a_binary_from_before_spack_1_0(tmp_path: Path) -> None:
     """A binary that links one is not reused either."""
     old = record(node("lib", annotations=OLD))
-    with opened(made(tmp_path, record(node("app", edge("lib", "link"))), old)) as lookups:
+    with opened(
+        made(tmp_path, record(node("app", edge("lib", "link"))), old)
+    ) as lookups:
         (answer,) = answers(lookups, "app")
 
     assert (answer.status, answer.reasons) == (
@@ -363,7 +440,9 @@ def test_developed_packages_and_the_compiler_wrapper(tmp_path: Path) -> None:
     [(True, "binary"), (False, "near"), (["lib"], "binary"), (["other"], "near")],
 )
 def test_mixed_compilers(tmp_path: Path, mixing: Any, status: str) -> None:
-    """With `compiler_mixing: false`, one compiler must have compiled a whole closure."""
+    """With `compiler_mixing: false`, one compiler must have compiled a whole
+    closure.
+    """
     gcc, llvm = node("gcc", version="13.2"), node("llvm", version="17.0")
     records = [
         record(node("app", edge("gcc", "build", virtuals=("c",)), edge("lib", "link"))),
@@ -373,7 +452,9 @@ def test_mixed_compilers(tmp_path: Path, mixing: Any, status: str) -> None:
         record(llvm),
     ]
     with opened(made(tmp_path, *records)) as lookups:
-        app, alone = answers(lookups, "app", "alone", concretizer={"compiler_mixing": mixing})
+        app, alone = answers(
+            lookups, "app", "alone", concretizer={"compiler_mixing": mixing}
+        )
 
     assert (app.status, alone.status) == (status, "binary")
     if status == "near":
@@ -385,9 +466,18 @@ def test_mixed_compilers(tmp_path: Path, mixing: Any, status: str) -> None:
     ("mirrors", "status"),
     [
         ({"m": {"url": "https://m.example/x", "exclude_binary": ["hdf5"]}}, "unknown"),
-        ({"m": {"url": "https://m.example/x", "exclude_binary": ["zlib-ng"]}}, "unknown"),
-        ({"m": {"url": "https://m.example/x", "exclude_binary": ["hdf5+hl"]}}, "binary"),
-        ({"m": {"url": "https://m.example/x", "include_binary": ["zlib-ng"]}}, "unknown"),
+        (
+            {"m": {"url": "https://m.example/x", "exclude_binary": ["zlib-ng"]}},
+            "unknown",
+        ),
+        (
+            {"m": {"url": "https://m.example/x", "exclude_binary": ["hdf5+hl"]}},
+            "binary",
+        ),
+        (
+            {"m": {"url": "https://m.example/x", "include_binary": ["zlib-ng"]}},
+            "unknown",
+        ),
         ({"m": {"url": "https://m.example/x"}}, "binary"),
         ({"m": "https://m.example/x"}, "binary"),
     ],
@@ -425,10 +515,16 @@ def test_filters_are_those_of_a_mirror(tmp_path: Path, url: str, status: str) ->
 
 
 def test_another_candidate_is_the_answer(tmp_path: Path) -> None:
-    """If the first match is incomplete or not reused, another one that is fine is named."""
+    """If the first match is incomplete or not reused, another one that is fine is
+    named.
+    """
     fine = node("app", hash=hash_of("fine"), version="1.0")
-    incomplete = node("app", edge("gone", "link"), hash=hash_of("incomplete"), version="2.0")
-    external = node("app", edge("zlib-ng", "link"), hash=hash_of("external"), version="3.0")
+    incomplete = node(
+        "app", edge("gone", "link"), hash=hash_of("incomplete"), version="2.0"
+    )
+    external = node(
+        "app", edge("zlib-ng", "link"), hash=hash_of("external"), version="3.0"
+    )
     outside = record(zlib(external=SITE), is_binary=False)
     records = [record(fine), record(incomplete), record(external), outside]
     with opened(made(tmp_path, *records)) as lookups:
@@ -467,7 +563,9 @@ def test_a_binary_that_the_mirror_has_lost(tmp_path: Path) -> None:
 
 
 def test_installed_specs(tmp_path: Path) -> None:
-    """They count as installed, even old ones, if the solver may take them from there."""
+    """They count as installed, even old ones, if the solver may take them from
+    there.
+    """
     needing = installed(node("app", edge("lib", "link")), explicit=True)
     tree = write_tree(tmp_path / "opt", [needing, installed(node("lib"))])
     build([], tmp_path / "x.db", installations=[("here", tree)])

@@ -31,7 +31,11 @@ def member(spec: int, *, is_external: bool = False, is_listed: bool = True) -> M
 def closure(external: frozenset[int], unlisted: frozenset[int]) -> Closure:
     """Return the closure of spec 0, which needs all others."""
     members = tuple(
-        member(spec, is_external=bool(spec) and spec in external, is_listed=spec not in unlisted)
+        member(
+            spec,
+            is_external=bool(spec) and spec in external,
+            is_listed=spec not in unlisted,
+        )
         for spec in SPECS
     )
     return Closure(members, (), is_known=True)
@@ -39,7 +43,9 @@ def closure(external: frozenset[int], unlisted: frozenset[int]) -> Closure:
 
 def excluding(specs: frozenset[int]) -> PoolSource:
     """Return a source that leaves out specs."""
-    return PoolSource("buildcache", AppliedFilter((), (NamedVerdict("x", Verdict(specs)),)))
+    return PoolSource(
+        "buildcache", AppliedFilter((), (NamedVerdict("x", Verdict(specs)),))
+    )
 
 
 @given(external=SETS, unlisted=SETS, old=SETS, left_out=SETS, declared=SETS)
@@ -73,7 +79,9 @@ def test_every_member_counts(
     assert found.status in expected
     # What the binary itself is decides before what it needs.
     if 0 not in left_out:
-        assert found.rank == min(RANKS[status] for status in RANKS if status in expected)
+        assert found.rank == min(
+            RANKS[status] for status in RANKS if status in expected
+        )
 
 
 @given(sources=st.lists(SETS, min_size=1, max_size=3))

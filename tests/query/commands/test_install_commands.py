@@ -29,7 +29,9 @@ Mirrors = Callable[..., sqlite3.Connection]
 
 @pytest.fixture
 def mirrors(tmp_path: Path) -> Iterator[Mirrors]:
-    """Build indexes, given as `release/stack`: (names of its specs, address), and pages."""
+    """Build indexes, given as `release/stack`: (names of its specs, address), and
+    pages.
+    """
     connections: list[sqlite3.Connection] = []
 
     def make(
@@ -63,7 +65,9 @@ def commands_for(
     return commands_of(lookups, [spec], release).get(spec)
 
 
-def lines(conn: sqlite3.Connection, name: str, release: str | None = None) -> tuple[str, ...]:
+def lines(
+    conn: sqlite3.Connection, name: str, release: str | None = None
+) -> tuple[str, ...]:
     """Return the lines of the commands."""
     commands = commands_for(conn, name, release)
     assert commands is not None
@@ -71,14 +75,18 @@ def lines(conn: sqlite3.Connection, name: str, release: str | None = None) -> tu
 
 
 def test_commands_are_safe_to_paste(mirrors: Mirrors) -> None:
-    """A name or an address from a source cannot smuggle a second command into the shell."""
+    """A name or an address from a source cannot smuggle a second command into the
+    shell.
+    """
     conn = mirrors({"x; rm -rf ~/root": (("foo",), "https://here/$(id)")})
 
     assert lines(conn, "foo")[0] == "spack mirror add x-rm--rf 'https://here/$(id)'"
 
 
 def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
-    """The address is that of a mirror that has the spec, first of the one of all stacks."""
+    """The address is that of a mirror that has the spec, first of the one of all
+    stacks.
+    """
     conn = mirrors(
         {
             "mine/e4s": (("foo", "bar", "baz"), "https://e4s"),
@@ -99,8 +107,12 @@ def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
 
 
 def test_an_unknown_address_is_told(mirrors: Mirrors) -> None:
-    """Where nothing says where a mirror is, words say so: it is not the public cache."""
-    conn = mirrors({"mine/e4s": (("foo",), None), "mine/hep": (("bar",), "https://hep")})
+    """Where nothing says where a mirror is, words say so: it is not the public
+    cache.
+    """
+    conn = mirrors(
+        {"mine/e4s": (("foo",), None), "mine/hep": (("bar",), "https://hep")}
+    )
 
     unknown = commands_for(conn, "foo")
     known = commands_for(conn, "bar")
@@ -110,11 +122,16 @@ def test_an_unknown_address_is_told(mirrors: Mirrors) -> None:
     assert unknown.note == (
         "The address of the mirror is not known: put it in place of URL-of-your-mirror."
     )
-    assert (known.commands[0], known.note) == ("spack mirror add mine https://hep", None)
+    assert (known.commands[0], known.note) == (
+        "spack mirror add mine https://hep",
+        None,
+    )
 
 
 def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
-    """What only a page lists is where its tarball lies; its release's mirrors come next."""
+    """What only a page lists is where its tarball lies; its release's mirrors come
+    next.
+    """
     tarball = (
         "https://there/x/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
         f"linux-ubuntu24.04-x86_64_v3-gcc-13.2.0-zlib-1.0-{spec_hash(1)}.spack"
@@ -128,7 +145,9 @@ def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
     )
 
     def add(number: int, release: str) -> str:
-        return lines(conn, spec_hash(number), release)[0].removeprefix("spack mirror add ")
+        return lines(conn, spec_hash(number), release)[0].removeprefix(
+            "spack mirror add "
+        )
 
     assert add(1, "mine") == "mine https://there/x"
     assert add(2, "mine") == "mine https://root"
@@ -149,9 +168,18 @@ def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
 def test_cover_names_who_has_a_binary(
     mirrors: Mirrors, scope: dict[str, str], release: str, stack: str
 ) -> None:
-    """It is the first release that lists it within what was asked, and the mirror that has it."""
-    places = {"develop/root": "bar", "develop/e4s": "foo", "v1/root": "foo", "v1/hep": "foo"}
-    conn = mirrors({place: ((name,), f"https://here/{place}") for place, name in places.items()})
+    """It is the first release that lists it within what was asked, and the mirror that
+    has it.
+    """
+    places = {
+        "develop/root": "bar",
+        "develop/e4s": "foo",
+        "v1/root": "foo",
+        "v1/hep": "foo",
+    }
+    conn = mirrors(
+        {place: ((name,), f"https://here/{place}") for place, name in places.items()}
+    )
 
     has, lacks = cover(conn, ["foo", "baz"], **scope).specs
 
@@ -185,9 +213,15 @@ def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
 
 @pytest.mark.parametrize(
     ("neighbours", "expected"),
-    [((), "abcdefg"), (("abcdefz",), "abcdefg"), (("abcdefgz", "abcdefgha"), "abcdefghi")],
+    [
+        ((), "abcdefg"),
+        (("abcdefz",), "abcdefg"),
+        (("abcdefgz", "abcdefgha"), "abcdefghi"),
+    ],
 )
-def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: str) -> None:
+def test_prefix_is_as_short_as_it_can_be(
+    neighbours: tuple[str, ...], expected: str
+) -> None:
     """The hash in a command has 7 characters, more only where 7 mean two specs."""
     with closing(sqlite3.connect(":memory:")) as conn:
         conn.execute("CREATE TABLE specs (hash)")
@@ -196,8 +230,12 @@ def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: 
 
 
 def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
-    """Of the releases that list a spec, one whose mirror has a known address is taken."""
-    conn = mirrors({"develop/root": (("foo",), None), "v1.0/root": (("foo",), "https://v1")})
+    """Of the releases that list a spec, one whose mirror has a known address is
+    taken.
+    """
+    conn = mirrors(
+        {"develop/root": (("foo",), None), "v1.0/root": (("foo",), "https://v1")}
+    )
     chosen = commands_for(conn, "foo", "develop")
 
     assert lines(conn, "foo")[0] == "spack mirror add v1.0 https://v1"
@@ -206,13 +244,17 @@ def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of a tree with versions 1 to 3 of a, and a mirror with versions 2 to 4."""
+    """The database of a tree with versions 1 to 3 of a, and a mirror with versions 2 to
+    4.
+    """
     folder = tmp_path_factory.mktemp("both")
 
     def of(version: int) -> dict[str, object]:
         return node("a", version=f"{version}.0", hash=hash_of(f"a{version}"))
 
-    ours = [installed(of(at), explicit=at == 1, path=f"/opt/a-{at}") for at in (1, 2, 3)]
+    ours = [
+        installed(of(at), explicit=at == 1, path=f"/opt/a-{at}") for at in (1, 2, 3)
+    ]
     needs = installed(node("top", {**edge("a3", "link"), "name": "a"}), explicit=True)
     tree = write_tree(folder / "opt", [*ours, needs])
     mirror = folder / "mirrors" / "develop" / "e4s"
@@ -224,26 +266,42 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_is_installed_is_found_first(both: Path) -> None:
-    """First what somebody asked for, then what else is installed, then what could be installed."""
+    """First what somebody asked for, then what else is installed, then what could be
+    installed.
+    """
     assert [each.version for each in find(both, "a")] == ["1.0", "3.0", "2.0", "4.0"]
-    assert [each.version for each in find(both, "a", release="develop")] == ["3.0", "2.0", "4.0"]
+    assert [each.version for each in find(both, "a", release="develop")] == [
+        "3.0",
+        "2.0",
+        "4.0",
+    ]
 
 
 def test_only_what_was_asked_for_is_found(both: Path) -> None:
-    """`explicit` leaves out dependencies and what could be had; other conditions hold as well."""
-    assert [(each.package, each.version) for each in find(both, "*", explicit=True)] == [
+    """`explicit` leaves out dependencies and what could be had; other conditions hold
+    as well.
+    """
+    assert [
+        (each.package, each.version) for each in find(both, "*", explicit=True)
+    ] == [
         ("a", "1.0"),
         ("top", "1.0"),
     ]
     assert [each.package for each in find(both, "* ^a", explicit=True)] == ["top"]
     assert find(both, "* ^top", explicit=True) == find(both, "a@4", explicit=True) == []
     assert find(both, "a", explicit=True, release="develop") == []
-    assert run("find", "--explicit", "a", both, "--csv").stdout.splitlines()[1].startswith("a,1.0")
+    assert (
+        run("find", "--explicit", "a", both, "--csv")
+        .stdout.splitlines()[1]
+        .startswith("a,1.0")
+    )
     assert run("find", "--explicit", "a@4", both).exit_code == 1
 
 
 def test_an_installed_spec_is_loaded(both: Path) -> None:
-    """The command, the prefix, whether it was asked for, and when; a mirror's is installed."""
+    """The command, the prefix, whether it was asked for, and when; a mirror's is
+    installed.
+    """
     with closing(sqlite3.connect(both)) as conn:
         first = commands_for(conn, "a1")
         (same,) = installations_of(conn, "a", hash_of("a1"))
@@ -267,7 +325,9 @@ def test_an_installed_spec_is_loaded(both: Path) -> None:
         )
     )
     assert same.commands == (load,)
-    assert newest is not None and newest.commands[-1].startswith("spack install --cache-only a/")
+    assert newest is not None and newest.commands[-1].startswith(
+        "spack install --cache-only a/"
+    )
     assert mirrored is not None
     assert mirrored.commands[-1].startswith("spack install --cache-only a/")
     assert example is not None
@@ -285,7 +345,9 @@ def test_an_installed_spec_is_loaded(both: Path) -> None:
 def test_what_is_installed_needs_no_binary(
     both: Path, release: str | None, statuses: list[str]
 ) -> None:
-    """`installed` comes before `binary`; within a release only what that one has counts."""
+    """`installed` comes before `binary`; within a release only what that one has
+    counts.
+    """
     specs = ["a", "a@1", "a@4", "b", "other"]
     found = cover(both, specs, release=release)
     if release == "installed":
@@ -294,7 +356,9 @@ def test_what_is_installed_needs_no_binary(
     assert found.available == sum(each in ("installed", "binary") for each in statuses)
 
 
-def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path: Path) -> None:
+def test_a_catalogue_says_that_it_is_of_installed_software(
+    both: Path, tmp_path: Path
+) -> None:
     """Trees alone are no build cache; beside a mirror, both are named."""
     build(write_tree(tmp_path / "opt", [installed(node("a"))]), tmp_path / "x.db")
     tree = "the installation installed"
@@ -306,8 +370,12 @@ def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path:
             assert read_origin(conn) == origin
 
 
-def test_an_installed_tree_keeps_no_binary_of_a_mirror(both: Path, tmp_path: Path) -> None:
-    """Answers name what is installed first, so a mirror beside a tree has to be named."""
+def test_an_installed_tree_keeps_no_binary_of_a_mirror(
+    both: Path, tmp_path: Path
+) -> None:
+    """Answers name what is installed first, so a mirror beside a tree has to be
+    named.
+    """
     path = tmp_path / "specs.txt"
     path.write_text("a@2:\n")
     with pytest.raises(ArgumentError, match="give the mirror's release"):

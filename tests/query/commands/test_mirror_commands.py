@@ -37,7 +37,9 @@ def member(
     return Member(number, package * 4, package, "1.0", release, known, external)
 
 
-def closure(*members: Member, mirrors: tuple[Mirror, ...], is_known: bool = True) -> Closure:
+def closure(
+    *members: Member, mirrors: tuple[Mirror, ...], is_known: bool = True
+) -> Closure:
     """Return a closure; the first member is the binary."""
     return Closure(members, mirrors, is_known, "2026-11-01")
 
@@ -49,9 +51,13 @@ def mirror(name: str, *, stack: str | None = None, **more: Any) -> Mirror:
 
 
 def test_an_unsigned_mirror_needs_no_keys() -> None:
-    """Spack takes its binaries only if it is added as unsigned, and it has no keys to trust."""
+    """Spack takes its binaries only if it is added as unsigned, and it has no keys to
+    trust.
+    """
     unsigned = mirror("team", is_signed=False)
-    commands = install_commands([closure(member("foo"), mirrors=(unsigned,))], ["foo/abc"])
+    commands = install_commands(
+        [closure(member("foo"), mirrors=(unsigned,))], ["foo/abc"]
+    )
 
     assert commands.commands == (
         "spack mirror add --unsigned team https://team",
@@ -62,7 +68,9 @@ def test_an_unsigned_mirror_needs_no_keys() -> None:
 
 def test_a_signed_mirror_needs_its_keys() -> None:
     """Its keys are trusted after it was added."""
-    commands = install_commands([closure(member("foo"), mirrors=(mirror("m"),))], ["foo/abc"])
+    commands = install_commands(
+        [closure(member("foo"), mirrors=(mirror("m"),))], ["foo/abc"]
+    )
 
     assert commands.commands == (
         "spack mirror add m https://m", TRUST, "spack install --cache-only foo/abc",
@@ -73,7 +81,9 @@ def test_a_signed_mirror_needs_its_keys() -> None:
 def test_a_mirror_that_may_be_unsigned_has_an_advice() -> None:
     """If it is not known, the signed form is printed, and what to do if it fails."""
     unknown = mirror("m", is_signed=None)
-    commands = install_commands([closure(member("foo"), mirrors=(unknown,))], ["foo/abc"])
+    commands = install_commands(
+        [closure(member("foo"), mirrors=(unknown,))], ["foo/abc"]
+    )
 
     assert commands.commands[:2] == ("spack mirror add m https://m", TRUST)
     assert commands.advice == MAYBE_UNSIGNED
@@ -93,7 +103,9 @@ def test_one_signed_mirror_of_two_needs_keys() -> None:
 
 
 def test_several_binaries_share_mirrors_and_a_line() -> None:
-    """A mirror that two binaries need is added once; packages that both need count once."""
+    """A mirror that two binaries need is added once; packages that both need count
+    once.
+    """
     shared = member("lib")
     both = [
         closure(member("foo"), shared, mirrors=(mirror("a"), mirror("b"))),
@@ -102,7 +114,10 @@ def test_several_binaries_share_mirrors_and_a_line() -> None:
     commands = install_commands(both, ["foo/abc", "bar/def"])
 
     assert [line.split()[3] for line in commands.commands[:2]] == ["a", "b"]
-    assert commands.commands[2:] == (TRUST, "spack install --cache-only foo/abc bar/def")
+    assert commands.commands[2:] == (
+        TRUST,
+        "spack install --cache-only foo/abc bar/def",
+    )
     assert commands.size == "3 packages, 3.0 MB"
 
 
@@ -118,7 +133,10 @@ def test_what_has_no_binary_is_built() -> None:
     assert commands.missing == "3 of 4 dependencies have no binary here"
     assert (commands.is_complete, commands.size, commands.needs) == (False, None, ())
     one = closure(member("foo"), gone[0], mirrors=(mirror("a"),))
-    assert install_commands([one], ["foo/abc"]).missing == "1 of 1 dependency has no binary here"
+    assert (
+        install_commands([one], ["foo/abc"]).missing
+        == "1 of 1 dependency has no binary here"
+    )
 
 
 def test_complete_and_incomplete_binaries_have_a_line_each() -> None:
@@ -146,7 +164,9 @@ def test_externals_are_needed() -> None:
     """Externals are named with their place, but not the C library."""
     system = [
         member("openmpi", None, external=External("/opt/site/openmpi", ())),
-        member("cray-mpich", None, external=External(None, ("PrgEnv-gnu", "cray-mpich/8"))),
+        member(
+            "cray-mpich", None, external=External(None, ("PrgEnv-gnu", "cray-mpich/8"))
+        ),
         member("musl", None, external=External("/usr", ())),
     ]
     found = closure(member("foo"), *system, mirrors=(mirror("a"),))
@@ -155,22 +175,30 @@ def test_externals_are_needed() -> None:
         "needs openmpi@1.0 at /opt/site/openmpi, provided by the system",
         "needs cray-mpich@1.0 (module load PrgEnv-gnu cray-mpich/8), provided by the system",
     )
-    assert external_sentence(system[0]._replace(version="", external=External(None, ()))) == (
-        "needs openmpi, provided by the system"
-    )
+    assert external_sentence(
+        system[0]._replace(version="", external=External(None, ()))
+    ) == ("needs openmpi, provided by the system")
 
 
 @pytest.mark.parametrize(
     ("url", "settings", "options"),
     [
-        ("s3://b/x", {"endpoint_url": "https://s3.here"}, "--s3-endpoint-url https://s3.here"),
+        (
+            "s3://b/x",
+            {"endpoint_url": "https://s3.here"},
+            "--s3-endpoint-url https://s3.here",
+        ),
         ("s3://b/x", {"profile": "my team"}, "--s3-profile 'my team'"),
         (
             "s3://b/x",
             {"access_pair": {"id_variable": "ID", "secret_variable": "KEY"}},
             "--s3-access-key-id-variable ID --s3-access-key-secret-variable KEY",
         ),
-        ("s3://b/x", {"access_token_variable": "TOKEN"}, "--s3-access-token-variable TOKEN"),
+        (
+            "s3://b/x",
+            {"access_token_variable": "TOKEN"},
+            "--s3-access-token-variable TOKEN",
+        ),
         (
             "oci://ghcr.io/x/y",
             {"access_pair": {"id_variable": "USER", "secret_variable": "PASSWORD"}},
@@ -180,7 +208,9 @@ def test_externals_are_needed() -> None:
         ("https://x", {}, ""),
     ],
 )
-def test_settings_become_options(url: str, settings: dict[str, Any], options: str) -> None:
+def test_settings_become_options(
+    url: str, settings: dict[str, Any], options: str
+) -> None:
     """What mirrors.yaml has besides the URL is an option of `spack mirror add`."""
     (line,) = add_commands([mirror("m", url=url, settings=settings)])
 
@@ -197,7 +227,13 @@ def test_names_of_mirrors_are_names_for_spack() -> None:
         mirror("é"),
     ]
 
-    assert mirror_names(mirrors) == ["develop", "develop-e4s", "develop-2", "a-b-c-d", "mirror"]
+    assert mirror_names(mirrors) == [
+        "develop",
+        "develop-e4s",
+        "develop-2",
+        "a-b-c-d",
+        "mirror",
+    ]
 
 
 def test_commands_are_quoted() -> None:
@@ -227,7 +263,9 @@ def test_sizes_have_units(size: int, text: str) -> None:
 
 
 def test_a_size_is_known_or_not_printed() -> None:
-    """One binary without a known size, or unknown dependencies, leave the size unknown."""
+    """One binary without a known size, or unknown dependencies, leave the size
+    unknown.
+    """
     mirrors = (mirror("a"),)
     whole = closure(member("foo"), member("lib", size=None), mirrors=mirrors)
     unknown = closure(member("foo"), mirrors=mirrors, is_known=False)

@@ -1,4 +1,6 @@
-"""What is asked of dependencies, compared with Spack's answers; and what nothing can answer."""
+"""What is asked of dependencies, compared with Spack's answers; and what nothing can
+answer.
+"""
 
 import gzip
 import json
@@ -26,7 +28,9 @@ from tests.spackrecords import SPACK
 ANSWERS: dict[str, list[tuple[str, list[int]]]] = json.loads(
     gzip.decompress((DATA / "satisfies_1.2.json.gz").read_bytes())
 )["answers"]
-"""Queries over two real indexes, one from before Spack 1.0, and what Spack 1.2 answers."""
+"""Queries over two real indexes, one from before Spack 1.0, and what Spack 1.2
+answers.
+"""
 
 
 def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
@@ -37,9 +41,13 @@ def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
 
 @pytest.mark.slow
 def test_every_recorded_answer_is_spacks(real_index: sqlite3.Connection) -> None:
-    """Each of 210 queries, dependencies and flags included, finds the binaries that Spack finds."""
+    """Each of 210 queries, dependencies and flags included, finds the binaries that
+    Spack finds.
+    """
     installs = json.loads(real())["database"]["installs"]
-    binaries = {dag_hash for dag_hash, each in installs.items() if each["in_buildcache"]}
+    binaries = {
+        dag_hash for dag_hash, each in installs.items() if each["in_buildcache"]
+    }
     every = [row[0] for row in SPACK["specs"]]
 
     wrong = [
@@ -60,7 +68,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
 
 
 def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> None:
-    """What was not pushed satisfies nothing, and does not contradict a binary that looks alike."""
+    """What was not pushed satisfies nothing, and does not contradict a binary that
+    looks alike.
+    """
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
     lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
@@ -87,7 +97,9 @@ def test_notes(mixed: sqlite3.Connection) -> None:
         ("app ^zlib os=default_os", "depends on a machine"),
     ],
 )
-def test_what_records_cannot_answer(mixed: sqlite3.Connection, text: str, reason: str) -> None:
+def test_what_records_cannot_answer(
+    mixed: sqlite3.Connection, text: str, reason: str
+) -> None:
     """It is refused with the reason."""
     with pytest.raises(UnsupportedQuery, match=reason):
         find(mixed, text)
@@ -95,7 +107,10 @@ def test_what_records_cannot_answer(mixed: sqlite3.Connection, text: str, reason
 
 def test_a_cycle_comes_to_an_end() -> None:
     """What needs itself, which Spack does not write, is found once."""
-    records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
+    records = [
+        record(node("a", edge("b", "link"))),
+        record(node("b", edge("a", "link"))),
+    ]
     with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "a ^a") == {hash_of("a")}
 
@@ -103,7 +118,9 @@ def test_a_cycle_comes_to_an_end() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_dependencies_are_those_of_spack(name: str, tmp_path: Path) -> None:
-    """Edges, their types and virtual packages, and old compilers satisfy what they do in Spack."""
+    """Edges, their types and virtual packages, and old compilers satisfy what they do
+    in Spack.
+    """
     build(DATA / "indexes" / name, tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         binaries = sorted(row[0] for row in conn.execute("SELECT hash FROM builds"))
@@ -118,15 +135,21 @@ def test_dependencies_are_those_of_spack(name: str, tmp_path: Path) -> None:
     assert len(ANSWERS[name]) > 100
 
 
-def test_a_virtual_root_is_refused_with_its_providers(real_index: sqlite3.Connection) -> None:
+def test_a_virtual_root_is_refused_with_its_providers(
+    real_index: sqlite3.Connection,
+) -> None:
     """Which they are the edges of the file say."""
-    with pytest.raises(UnsupportedQuery, match="provided in this database by intel-oneapi-runtime"):
+    with pytest.raises(
+        UnsupportedQuery, match="provided in this database by intel-oneapi-runtime"
+    ):
         find(real_index, "libifcore os=debian12")
 
 
 @pytest.mark.slow
 def test_whole_mirrors(tmp_path: Path) -> None:
-    """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
+    """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual
+    packages.
+    """
     build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")
     conn = sqlite3.connect(tmp_path / "out.db")
     mute = SpecRecords(read_lookups(conn)).without_virtuals
@@ -173,7 +196,9 @@ def test_whole_mirrors(tmp_path: Path) -> None:
     ],
 )
 def test_what_pages_cannot_answer(text: str, reason: str) -> None:
-    """A query that pages cannot answer is refused with the reason, not answered wrong."""
+    """A query that pages cannot answer is refused with the reason, not answered
+    wrong.
+    """
     with pytest.raises(UnsupportedQuery) as caught:
         check_answerable(parse_query(text))
 

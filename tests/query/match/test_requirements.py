@@ -30,15 +30,21 @@ EXTERNAL = {"spec": "openmpi@4.1", "prefix": "/usr"}
 def covered(
     conn: sqlite3.Connection, packages: dict[str, Any], *specs: str
 ) -> dict[str, CoveredSpec]:
-    """Return the answers for specs under what `packages:` requires, by the texts of the specs."""
+    """Return the answers for specs under what `packages:` requires, by the texts of the
+    specs.
+    """
     text = json.dumps({"spack": {"specs": specs, "packages": packages}})
-    found = cover_environment(read_lookups(conn), read_environment(text.encode(), "-")).specs
+    found = cover_environment(
+        read_lookups(conn), read_environment(text.encode(), "-")
+    ).specs
     return {each.spec: each for each in found if each.is_root is None}
 
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A database of app, built with two providers of mpi, and of what both link, run and build."""
+    """A database of app, built with two providers of mpi, and of what both link, run
+    and build.
+    """
     nodes = {
         "mpich": node("mpich", version="4.1", parameters={"cuda": True}),
         "openmpi": node("openmpi", edge("lib", "link"), version="5.0"),
@@ -58,7 +64,9 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
         for name, version in (("mpich", "1.0"), ("openmpi", "2.0"))
     }
     other = node("other", edge("app openmpi", "run") | {"name": "app"})
-    records = (record(each) for each in (*nodes.values(), *app.values(), other, node("alone")))
+    records = (
+        record(each) for each in (*nodes.values(), *app.values(), other, node("alone"))
+    )
     folder = tmp_path_factory.mktemp("mirror")
     build(write(folder / "in", a=index(*records)), folder / "x.db")
     with closing(sqlite3.connect(folder / "x.db")) as connection:
@@ -68,7 +76,9 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
 def configuration_of(version: str) -> Configuration:
     """Return the configuration of app."""
     variants = ("build_system=generic",)
-    return Configuration("app", version, "gcc@13.2", "debian12", "linux", "x86_64_v3", variants)
+    return Configuration(
+        "app", version, "gcc@13.2", "debian12", "linux", "x86_64_v3", variants
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +91,11 @@ def configuration_of(version: str) -> Configuration:
         ({"mpi": {"require": [{"any_of": ["mvapich2", "openmpi@5"]}]}}, "2.0", True),
         ({"mpi": {"require": [{"one_of": ["mpich", "mpich@4:"]}]}}, None, True),
         ({"mpi": {"conflict": [{"spec": "openmpi", "when": "os=rhel8"}]}}, "2.0", True),
-        ({"mpi": {"conflict": [{"spec": "openmpi", "when": "platform=linux"}]}}, "1.0", True),
+        (
+            {"mpi": {"conflict": [{"spec": "openmpi", "when": "platform=linux"}]}},
+            "1.0",
+            True,
+        ),
         ({"mpi": {"require": [{"spec": "mpich", "when": "%gcc"}]}}, "2.0", True),
         ({"mpi": {"require": [{"spec": "mpich", "when": "+cuda"}]}}, "2.0", True),
         ({"openmpi": {"require": "@4"}}, "1.0", True),
@@ -96,7 +110,11 @@ def configuration_of(version: str) -> Configuration:
         ({"app": {"require": "%tool"}}, "2.0", True),
         ({"app": {"require": [{"spec": "@1", "when": "^pkgconfig"}]}}, "2.0", True),
         ({"app": {"require": [{"spec": "@1", "when": "^mpi"}]}}, "1.0", True),
-        ({"app": {"require": [{"spec": "@1", "when": "^mpi=openmpi ^lib"}]}}, "1.0", True),
+        (
+            {"app": {"require": [{"spec": "@1", "when": "^mpi=openmpi ^lib"}]}},
+            "1.0",
+            True,
+        ),
         ({"all": {"require": "target=zen3"}}, None, False),
         ({"all": {"require": "@1"}, "openmpi": {"require": "@5"}}, None, True),
         ({"all": {"require": "~cuda"}}, "2.0", True),
@@ -109,13 +127,19 @@ def configuration_of(version: str) -> Configuration:
         ({"tool": {"prefer": ["@9"]}}, "2.0", True),
         ({"all": {"prefer": ["target=zen3"]}}, None, False),
         ({"openmpi": {"buildable": False, "externals": [EXTERNAL]}}, "2.0", True),
-        ({"mpi": {"buildable": False}, "openmpi": {"externals": [EXTERNAL]}}, "2.0", True),
+        (
+            {"mpi": {"buildable": False}, "openmpi": {"externals": [EXTERNAL]}},
+            "2.0",
+            True,
+        ),
     ],
 )
 def test_a_requirement_counts_for_what_a_binary_links_and_runs(
     mirror: sqlite3.Connection, packages: dict[str, Any], app: str | None, alone: bool
 ) -> None:
-    """A binary counts if each package that it links or runs satisfies its requirements."""
+    """A binary counts if each package that it links or runs satisfies its
+    requirements.
+    """
     found = covered(mirror, packages, "app", "alone", "other")
 
     assert found["app"].status == ("binary" if app else "near")
@@ -127,7 +151,9 @@ def test_a_requirement_counts_for_what_a_binary_links_and_runs(
 
 
 def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
-    """The answer names the requirement, the nearest binary, and what breaks the requirement."""
+    """The answer names the requirement, the nearest binary, and what breaks the
+    requirement.
+    """
     found = covered(mirror, {"mpi": {"require": ["mvapich2"]}}, "app", "other")
 
     assert found["app"].reasons == (
@@ -142,9 +168,12 @@ def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
         "without 'packages: all: require: target=zen3': 1 configuration; x86_64_v3 runs on zen3; "
         f"nearest is alone@1.0 none debian12 x86_64_v3 /{hash_of('alone')[:7]}",
     )
-    both = covered(mirror, {"mpi": {"require": "mvapich2"}}, "app@1 +none")["app@1 +none"]
+    both = covered(mirror, {"mpi": {"require": "mvapich2"}}, "app@1 +none")[
+        "app@1 +none"
+    ]
     assert (
-        "without +none and 'packages: mpi: require: mvapich2': 1 configuration" in both.reasons[0]
+        "without +none and 'packages: mpi: require: mvapich2': 1 configuration"
+        in both.reasons[0]
     )
 
 
@@ -164,7 +193,9 @@ def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
 def test_a_strong_preference(
     mirror: sqlite3.Connection, packages: dict[str, Any], spec: str, status: str
 ) -> None:
-    """`prefer` excludes binaries that violate it, unless the spec itself contradicts it."""
+    """`prefer` excludes binaries that violate it, unless the spec itself contradicts
+    it.
+    """
     answer = covered(mirror, packages, spec)[spec]
 
     assert answer.status == status
@@ -174,7 +205,9 @@ def test_a_strong_preference(
 
 
 def test_a_condition_on_another_package_is_not_seen(mirror: sqlite3.Connection) -> None:
-    """It is unknown whether such a requirement counts, except for what satisfies it anyway."""
+    """It is unknown whether such a requirement counts, except for what satisfies it
+    anyway.
+    """
     for owner, option in (("openmpi", "@4"), ("mpi", "mpich")):
         packages = {owner: {"require": [{"spec": option, "when": "lib@1"}]}}
         found = covered(mirror, packages, "app@1", "app@2")
@@ -195,8 +228,12 @@ def test_a_condition_on_another_package_is_not_seen(mirror: sqlite3.Connection) 
         ({}, "binary"),
     ],
 )
-def test_pages_do_not_show_it(built: Build, packages: dict[str, Any], status: str) -> None:
-    """Without dependency data it is unknown whether requirements on dependencies hold."""
+def test_pages_do_not_show_it(
+    built: Build, packages: dict[str, Any], status: str
+) -> None:
+    """Without dependency data it is unknown whether requirements on dependencies
+    hold.
+    """
     conn = built(a=page("bar", "develop", [spec(1)]))
     (answer,) = covered(conn, packages, "bar").values()
 
@@ -208,11 +245,15 @@ def test_pages_do_not_show_it(built: Build, packages: dict[str, Any], status: st
 
 
 def test_pages_beside_an_index(built: Build) -> None:
-    """Of a spec that only pages list nothing is known; others of its package are answered."""
+    """Of a spec that only pages list nothing is known; others of its package are
+    answered.
+    """
     records = [record(node("bar", version="3.0")), record(node("foo"))]
     pages = page("bar", "v1.0", [spec(1, os="rhel8"), spec(2, versions=["9.0"])])
     conn = built(a=index(*records), b=pages)
-    found = covered(conn, {"mpi": {"require": "mpich"}}, "bar", "bar os=rhel8", "foo", "bar ^foo")
+    found = covered(
+        conn, {"mpi": {"require": "mpich"}}, "bar", "bar os=rhel8", "foo", "bar ^foo"
+    )
 
     assert {name: answer.status for name, answer in found.items()} == {
         "bar": "binary",
@@ -225,8 +266,12 @@ def test_pages_beside_an_index(built: Build) -> None:
     assert "^foo, 'packages: mpi: require: mpich'" in found["bar ^foo"].reasons[0]
 
 
-def test_a_virtual_root_is_the_provider_that_is_required(mirror: sqlite3.Connection) -> None:
-    """A spec of a virtual package asks for what the environment requires as its provider."""
+def test_a_virtual_root_is_the_provider_that_is_required(
+    mirror: sqlite3.Connection,
+) -> None:
+    """A spec of a virtual package asks for what the environment requires as its
+    provider.
+    """
     either = {"mpi": {"require": [{"any_of": ["mvapich2", "openmpi"]}]}}
 
     assert covered(mirror, either, "mpi")["mpi"].query == "openmpi"
@@ -274,7 +319,11 @@ def breaks(requirement: Any, subject: dict[str, Any], name: str) -> bool:
         return False
     texts = requirement[group]
     if name == "all":
-        texts = [text for text in texts if text != "+shared" or "shared" in subject["parameters"]]
+        texts = [
+            text
+            for text in texts
+            if text != "+shared" or "shared" in subject["parameters"]
+        ]
         if not texts:
             return False
     count = sum(OPTIONS[text](subject) for text in texts)
@@ -282,7 +331,9 @@ def breaks(requirement: Any, subject: dict[str, Any], name: str) -> bool:
 
 
 def required(packages: dict[str, Any], name: str) -> Iterable[tuple[str, Any]]:
-    """Yield the requirements that count for a package, each with the name of its entry."""
+    """Yield the requirements that count for a package, each with the name of its
+    entry.
+    """
     for kind in ("require", "conflict"):
         own = name if packages.get(name, {}).get(kind) else "all"
         for each in packages.get(own, {}).get(kind, ()):
@@ -311,11 +362,16 @@ ENTRY = st.fixed_dictionaries(
 def test_a_walk_over_the_real_index_says_the_same(
     real_index: sqlite3.Connection, packages: dict[str, Any]
 ) -> None:
-    """Of each package as many binaries count as a walk over all their dependencies finds."""
+    """Of each package as many binaries count as a walk over all their dependencies
+    finds.
+    """
     broken = {
         dag_hash
         for dag_hash, subject in nodes().items()
-        if any(breaks(each, subject, own) for own, each in required(packages, subject["name"]))
+        if any(
+            breaks(each, subject, own)
+            for own, each in required(packages, subject["name"])
+        )
     }
     counts: dict[str, int] = {}
     for dag_hash, each in installs().items():
@@ -326,4 +382,7 @@ def test_a_walk_over_the_real_index_says_the_same(
 
     assert {name: answer.spec_count for name, answer in found.items()} == counts
     # What the solver reuses of them is another question.
-    assert all((answer.hash is not None) == bool(counts[name]) for name, answer in found.items())
+    assert all(
+        (answer.hash is not None) == bool(counts[name])
+        for name, answer in found.items()
+    )

@@ -1,4 +1,6 @@
-"""What configurations satisfy: SQL answers as the predicates do, whatever the lists between."""
+"""What configurations satisfy: SQL answers as the predicates do, whatever the lists
+between.
+"""
 
 import re
 import sqlite3
@@ -44,7 +46,8 @@ def by_sql(cache: sqlite3.Connection, text: str) -> set[str] | str:
     return {dag_hash for each in found for dag_hash in each.hashes or ()}
 
 
-# Spack looks at every direct dependency here, a page at the one compiler that it prints.
+# Spack looks at every direct dependency here, a page at the one compiler that it
+# prints.
 BY_COMPILER = {"%gcc@=12.2.0", "%nvhpc"}
 # Spack looks at the languages that gcc compiles, which pages do not show.
 BY_LANGUAGE = {"hdf5 %c,cxx=gcc"}
@@ -52,10 +55,14 @@ BY_LANGUAGE = {"hdf5 %c,cxx=gcc"}
 
 @pytest.mark.slow
 def test_answers_are_spacks(cache: sqlite3.Connection) -> None:
-    """Over what pages show, each recorded query has the answer of Spack, or is refused."""
+    """Over what pages show, each recorded query has the answer of Spack, or is
+    refused.
+    """
     hashes = [dag_hash for dag_hash, *_ in SPACK["specs"]]
     found = {text: by_sql(cache, text) for text in SPACK["answers"]}
-    spacks = {text: {hashes[at] for at in places} for text, places in SPACK["answers"].items()}
+    spacks = {
+        text: {hashes[at] for at in places} for text, places in SPACK["answers"].items()
+    }
     refused = {text for text, answer in found.items() if isinstance(answer, str)}
     wrong = {text for text in found.keys() - refused if found[text] != spacks[text]}
 
@@ -72,8 +79,12 @@ def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ()) -> list[
     return configuration_ids(read_lookups(conn), conditions)
 
 
-def test_the_order_is_that_of_machines_names_and_versions(all_samples: sqlite3.Connection) -> None:
-    """What most machines run comes first; of each, packages by name, the newest version first."""
+def test_the_order_is_that_of_machines_names_and_versions(
+    all_samples: sqlite3.Connection,
+) -> None:
+    """What most machines run comes first; of each, packages by name, the newest version
+    first.
+    """
     by_name = """
         SELECT configurations.id FROM configurations
         JOIN packages ON packages.id = configurations.package
@@ -88,7 +99,9 @@ def test_the_order_is_that_of_machines_names_and_versions(all_samples: sqlite3.C
     assert ids_of(all_samples, "*") == [row[0] for row in all_samples.execute(by_name)]
 
 
-@pytest.mark.parametrize("text", ["*", "@1:", "@1: build_system=python_pip", "py-mpi4py@3:"])
+@pytest.mark.parametrize(
+    "text", ["*", "@1:", "@1: build_system=python_pip", "py-mpi4py@3:"]
+)
 def test_long_lists_find_what_short_ones_find(
     all_samples: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -102,7 +115,11 @@ def test_long_lists_find_what_short_ones_find(
 def test_other_values_of_a_variant(built: Build) -> None:
     """A configuration has another value if it has the variant, and not as asked."""
     variants = [["+x"], ["~x"], ["x=a,b"], ["+y"], []]
-    conn = built(aa=page("aa", specs=[spec(at, variants=each) for at, each in enumerate(variants)]))
+    conn = built(
+        aa=page(
+            "aa", specs=[spec(at, variants=each) for at, each in enumerate(variants)]
+        )
+    )
 
     def others(text: str) -> set[str]:
         (constraint,) = parse_query(text).variants
@@ -119,28 +136,45 @@ def test_other_values_of_a_variant(built: Build) -> None:
 
 
 def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
-    """A filter of a page asks for a word itself, and not for what Spack could mean by it."""
+    """A filter of a page asks for a word itself, and not for what Spack could mean by
+    it.
+    """
     lookups, every = read_lookups(all_samples), ids_of(all_samples, "*")
-    words = {each.id: each.configuration for each in configurations_by_id(lookups, every)}
+    words = {
+        each.id: each.configuration for each in configurations_by_id(lookups, every)
+    }
     for kind, text in (
         ("version", "4.0.1"), ("version", "4"), ("compiler", "gcc"), ("target", "x86_64_v3"),
         ("target", ":zen3"), ("variant", "build_system=python_pip"), ("variant", "build_system=*"),
     ):  # fmt: skip
         condition = Condition(kind, text, Word(text))
         column = COLUMNS[kind]
-        expected = [key for key in every if condition.holds(getattr(words[key], column))]
+        expected = [
+            key for key in every if condition.holds(getattr(words[key], column))
+        ]
 
         assert ids_of(all_samples, "*", (condition,)) == expected
         assert expected == [
             key
             for key in every
-            if text in (words[key].variants if kind == "variant" else [getattr(words[key], column)])
+            if text
+            in (
+                words[key].variants
+                if kind == "variant"
+                else [getattr(words[key], column)]
+            )
         ]
 
 
 def test_a_text_that_is_no_variant_satisfies_nothing(built: Build) -> None:
-    """Pages may print what Spack would not read; the variants beside it are found as ever."""
+    """Pages may print what Spack would not read; the variants beside it are found as
+    ever.
+    """
     conn = built(a=page(specs=[spec(1, variants=["+cuda", "!cuda", "libs=a,b"])]))
 
-    assert [len(ids_of(conn, text)) for text in ("+cuda", "libs=b", "cuda=*")] == [1, 1, 1]
+    assert [len(ids_of(conn, text)) for text in ("+cuda", "libs=b", "cuda=*")] == [
+        1,
+        1,
+        1,
+    ]
     assert [ids_of(conn, text) for text in ("~cuda", "libs=c", "b=*")] == [[], [], []]

@@ -1,4 +1,6 @@
-"""Virtual packages as the root of a query: answered where package data says what provides them."""
+"""Virtual packages as the root of a query: answered where package data says what
+provides them.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -24,7 +26,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("virtual")
     needs = [{"name": "mpi", "description": "The package mpich."}]
     data = write_packages(
-        folder / "data", published("mpich", "4.0"), published("hdf5", "1.14", dependencies=needs)
+        folder / "data",
+        published("mpich", "4.0"),
+        published("hdf5", "1.14", dependencies=needs),
     )
     pages = write(
         folder / "pages",
@@ -37,7 +41,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def found(file: Path, text: str) -> set[tuple[str, str]]:
     """Return the packages and targets that a query finds."""
-    return {(each.configuration.package, each.configuration.target) for each in find(file, text)}
+    return {
+        (each.configuration.package, each.configuration.target)
+        for each in find(file, text)
+    }
 
 
 def test_a_virtual_root_finds_its_providers(file: Path) -> None:
@@ -49,7 +56,9 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     question = question_of(lookups, query)
     why = why_not(Candidates(lookups), query)
     conn.close()
-    assert question.notes[0] == "the virtual package mpi is known to be provided by mpich"
+    assert (
+        question.notes[0] == "the virtual package mpi is known to be provided by mpich"
+    )
     assert why.sentences()[0].startswith("without os=none: 2 configurations")
     assert why.known is None
 
@@ -62,7 +71,9 @@ def test_what_recipes_alone_say_is_refused(text: str, file: Path) -> None:
 
 
 def test_what_nothing_says_is_refused(file: Path) -> None:
-    """A virtual package without a known provider, and a dependency of which pages say nothing."""
+    """A virtual package without a known provider, and a dependency of which pages say
+    nothing.
+    """
     with pytest.raises(UnsupportedQuery, match="blas is a virtual package"):
         find(file, "blas")
     known = r"'\^mpi'; build it .* mirror; mpi is known to be provided by mpich; 'hdf5\+mpi'"
@@ -91,17 +102,30 @@ def test_what_records_say_is_known_as_well(tmp_path: Path) -> None:
         )
     )
     build([tmp_path / "index.json", data], tmp_path / "x.db")
-    assert {package for package, _ in found(tmp_path / "x.db", "mpi")} == {"mpich", "openmpi"}
-    assert {package for package, _ in found(tmp_path / "x.db", "mpi ^zlib")} == {"openmpi"}
+    assert {package for package, _ in found(tmp_path / "x.db", "mpi")} == {
+        "mpich",
+        "openmpi",
+    }
+    assert {package for package, _ in found(tmp_path / "x.db", "mpi ^zlib")} == {
+        "openmpi"
+    }
     assert {package for package, _ in found(tmp_path / "x.db", "hdf5 ^mpi")} == {"hdf5"}
 
 
 @pytest.mark.parametrize("version", ["5", "6"])
 def test_known_providers_answer_for_old_indexes(version: str, tmp_path: Path) -> None:
-    """Their edges do not say what they provide: the others are not known to need it, and a note."""
+    """Their edges do not say what they provide: the others are not known to need it,
+    and a note.
+    """
     needs = [{"name": "mpi", "description": "The package mpich."}]
-    data = write_packages(tmp_path / "data", published("mpich"), published("a", dependencies=needs))
-    old = (old_node("a", version, "mpich"), old_node("b", version, "a"), old_node("c", version))
+    data = write_packages(
+        tmp_path / "data", published("mpich"), published("a", dependencies=needs)
+    )
+    old = (
+        old_node("a", version, "mpich"),
+        old_node("b", version, "a"),
+        old_node("c", version),
+    )
     records = [record(each) for each in (*old, old_node("mpich", version))]
     (tmp_path / "index.json").write_bytes(index(*records, version=version))
     build([tmp_path / "index.json", data], tmp_path / "x.db")

@@ -37,7 +37,9 @@ def changed(copy: Path, *statements: str) -> None:
 
 
 def test_a_whole_file_opens_read_only(copy: Path) -> None:
-    """What build made can be read and not written; tables of somebody's own do no harm."""
+    """What build made can be read and not written; tables of somebody's own do no
+    harm.
+    """
     changed(copy, "CREATE TABLE notes (text)")
     with closing(open_database(copy)) as connection:
         assert connection.execute("SELECT count(*) FROM specs").fetchone() == (413,)
@@ -49,11 +51,22 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 
 @pytest.mark.parametrize(
-    "name", ["packages", "builds", "configurations_fts", "packages_fts_data", "unique_specs_hash"]
+    "name",
+    [
+        "packages",
+        "builds",
+        "configurations_fts",
+        "packages_fts_data",
+        "unique_specs_hash",
+    ],
 )
 @pytest.mark.parametrize("command", ["info", "find", "cover", "verify"])
-def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy: Path) -> None:
-    """A view that never ends in the place of a table, a view or an index: nothing asks it."""
+def test_a_file_that_claims_to_be_ours_is_refused(
+    name: str, command: str, copy: Path
+) -> None:
+    """A view that never ends in the place of a table, a view or an index: nothing asks
+    it.
+    """
     with closing(sqlite3.connect(copy)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("DELETE FROM sqlite_master WHERE name = ?", [name])
@@ -91,7 +104,8 @@ def test_a_statement_that_does_not_end_is_ended(
             connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
         assert connection.execute(some).fetchone() == (200_000,)
     told = (
-        "a statement takes more than 10,000,000 steps of SQLite, which no database of a build needs"
+        "a statement takes more than 10,000,000 steps of SQLite, "
+        "which no database of a build needs"
     )
     with pytest.raises(DatabaseError, match=told), connected(copy) as connection:
         connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
@@ -106,11 +120,19 @@ def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
     # The schema lies in the first pages: half of the bytes are of it.
     for end in (len(data), 8 * identity.PAGE_SIZE):
         for _ in range(chance.choice([1, 5, 40])):
-            data[chance.randrange(100, end)] = chance.choice([0, 255, chance.randrange(256)])
+            data[chance.randrange(100, end)] = chance.choice(
+                [0, 255, chance.randrange(256)]
+            )
     copy.write_bytes(data)
-    for arguments in (["info", copy], ["find", "zlib", copy], ["verify", copy, SAMPLES]):
+    for arguments in (
+        ["info", copy],
+        ["find", "zlib", copy],
+        ["verify", copy, SAMPLES],
+    ):
         result = run(*arguments)
-        assert result.exception is None or isinstance(result.exception, SystemExit), arguments
+        assert result.exception is None or isinstance(result.exception, SystemExit), (
+            arguments
+        )
 
 
 @pytest.mark.parametrize("cut", [1, 3000, 4095, 4096, 50_000])
@@ -121,20 +143,31 @@ def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
         open_database(copy)
 
 
-@pytest.mark.parametrize("name", [*views.VIEWS, *full_text.FULL_TEXT, "listings", "facet_values"])
+@pytest.mark.parametrize(
+    "name", [*views.VIEWS, *full_text.FULL_TEXT, "listings", "facet_values"]
+)
 def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
     """The message says which one is missing."""
     changed(copy, f"DROP {'VIEW' if name in views.VIEWS else 'TABLE'} {name}")
-    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; restore a copy"):
+    with pytest.raises(
+        DatabaseError, match=f"is damaged: it has no {name}; restore a copy"
+    ):
         open_database(copy)
 
 
 def test_what_is_no_database(copy: Path) -> None:
-    """A path without a built file, or one of another schema, is an error with the reason."""
+    """A path without a built file, or one of another schema, is an error with the
+    reason.
+    """
     changed(copy, "PRAGMA user_version = 99")
-    with pytest.raises(DatabaseError, match="has schema version 99, this program reads"):
+    with pytest.raises(
+        DatabaseError, match="has schema version 99, this program reads"
+    ):
         open_database(copy)
-    for text, reason in (("no database", "is not a spack-cache-db database"), ("", "no such file")):
+    for text, reason in (
+        ("no database", "is not a spack-cache-db database"),
+        ("", "no such file"),
+    ):
         copy.write_text(text) if text else copy.unlink()
         with pytest.raises(DatabaseError, match=reason):
             open_database(copy)
@@ -154,24 +187,33 @@ def test_a_connection_stays_open_and_a_path_is_closed(samples_file: Path) -> Non
 
 
 def test_no_list_of_ids_is_too_long() -> None:
-    """Many ids go in by pieces, each of them once, below the bound that the site sets."""
+    """Many ids go in by pieces, each of them once, below the bound that the site
+    sets.
+    """
     connection = sqlite3.connect(":memory:")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 200_000)
     ids = range(10_000_000, 10_000_000 + 5 * IDS_AT_ONCE + 1)
     with pytest.raises(sqlite3.DataError):
         connection.execute("SELECT ?", [json.dumps([*ids])])
 
-    found = [row[0] for row in select_in(connection, "SELECT value FROM json_each(:ids)", ids)]
+    found = [
+        row[0]
+        for row in select_in(connection, "SELECT value FROM json_each(:ids)", ids)
+    ]
 
     assert found == [*ids]
 
 
 def test_a_value_that_is_too_large_is_refused(copy: Path) -> None:
     """It is not read into memory, where it would be copied several times over."""
-    changed(copy, "UPDATE releases SET name = printf('%.*c', 20000000, 'x') WHERE id = 1")
+    changed(
+        copy, "UPDATE releases SET name = printf('%.*c', 20000000, 'x') WHERE id = 1"
+    )
     done = run("find", "zlib", copy)
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"Error: {copy}: has a value of more than 16,000,000 bytes")
+    assert done.stderr.startswith(
+        f"Error: {copy}: has a value of more than 16,000,000 bytes"
+    )
     assert done.stderr.count("\n") == 1
 
 
@@ -182,7 +224,9 @@ def test_an_error_that_is_no_damage_is_raised_as_it_is(samples_file: Path) -> No
         connection.execute("SELECT * FROM none")
     with pytest.raises(json.JSONDecodeError), connected(samples_file):
         json.loads("{")
-    stored = pytest.raises(DatabaseError, match="is damaged: it has a text that is not JSON")
+    stored = pytest.raises(
+        DatabaseError, match="is damaged: it has a text that is not JSON"
+    )
     with stored, connected(samples_file):
         stored_json("{")
 
@@ -203,7 +247,10 @@ def test_each_error_is_called_what_it_is(code: int, message: str) -> None:
     error = sqlite3.OperationalError("why")
     error.sqlite_errorcode = code
     error.sqlite_errorname = "NAME"
-    with pytest.raises(DatabaseError, match=f"^x.db: {message}"), damage_as_error(Path("x.db")):
+    with (
+        pytest.raises(DatabaseError, match=f"^x.db: {message}"),
+        damage_as_error(Path("x.db")),
+    ):
         raise error
 
 

@@ -1,4 +1,6 @@
-"""What a file says of itself: counts, whose build cache it holds, examples of queries."""
+"""What a file says of itself: counts, whose build cache it holds, examples of
+queries.
+"""
 
 import json
 import sqlite3
@@ -50,10 +52,20 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
 
 
 def test_what_is_in_the_file_of_an_index(tmp_path: Path) -> None:
-    """Indexes, records and dependencies are counted too; externals are no binaries of ours."""
+    """Indexes, records and dependencies are counted too; externals are no binaries of
+    ours.
+    """
     build(REAL_FILE, tmp_path / "x.db")
     found = info(tmp_path / "x.db")
-    names = ("pages", "indexes", "records", "listings", "specs", "dependencies", "packages")
+    names = (
+        "pages",
+        "indexes",
+        "records",
+        "listings",
+        "specs",
+        "dependencies",
+        "packages",
+    )
     assert [found[name] for name in names] == [0, 1, 905, 883, 883, 6115, 226]
     assert (found["pages_by_format"], found["indexes_by_format"]) == ({}, {"8": 1})
 
@@ -69,11 +81,17 @@ A, BOTH = "Build cache of a.org", "file:///srv/mirror and ghcr.io"
     ("urls", "has_pages", "expected"),
     [
         ((), True, Origin("Spack build cache", PUBLIC, CACHE, True)),
-        ((BINARIES, f"{BINARIES}/e4s"), False, Origin("Spack build cache", PUBLIC, CACHE, True)),
+        (
+            (BINARIES, f"{BINARIES}/e4s"),
+            False,
+            Origin("Spack build cache", PUBLIC, CACHE, True),
+        ),
         (
             (OWN,),
             False,
-            Origin(f"Build cache of {OWN[8:-3]}", f"the mirror at {OWN[8:-3]}", OWN, False),
+            Origin(
+                f"Build cache of {OWN[8:-3]}", f"the mirror at {OWN[8:-3]}", OWN, False
+            ),
         ),
         (
             ("https://a.org/e4s", "https://a.org/hep", None),
@@ -86,13 +104,19 @@ A, BOTH = "Build cache of a.org", "file:///srv/mirror and ghcr.io"
             Origin(f"Build caches of {BOTH}", f"mirrors at {BOTH}", None, False),
         ),
         ((None,), False, Origin("Build cache", "a mirror", None, False)),
-        (("https://a.org",), True, Origin(A, f"{PUBLIC} and the mirror at a.org", None, False)),
+        (
+            ("https://a.org",),
+            True,
+            Origin(A, f"{PUBLIC} and the mirror at a.org", None, False),
+        ),
     ],
 )
 def test_whose_it_is(
     urls: tuple[str | None, ...], has_pages: bool, expected: Origin, tmp_path: Path
 ) -> None:
-    """Pages, and mirrors in the public cache, are Spack's; others are called by their hosts."""
+    """Pages, and mirrors in the public cache, are Spack's; others are called by their
+    hosts.
+    """
     for number, url in enumerate(urls):
         folder = tmp_path / "input" / "develop" / f"stack{number}"
         folder.mkdir(parents=True)
@@ -107,7 +131,9 @@ def test_whose_it_is(
         assert read_origin(conn) == expected
 
 
-@pytest.mark.parametrize("file", ["samples", "all_samples", "real_index", "all_sources"])
+@pytest.mark.parametrize(
+    "file", ["samples", "all_samples", "real_index", "all_sources"]
+)
 def test_examples_find_something(file: str, request: pytest.FixtureRequest) -> None:
     """Whatever a file holds, each of its examples has an answer in it."""
     conn: sqlite3.Connection = request.getfixturevalue(file)
@@ -126,7 +152,12 @@ def test_what_is_well_known_comes_first(built: Build) -> None:
             "hdf5",
             specs=[
                 spec(11, variants=["~mpi", "+shared"], compiler="gcc@12.1.0"),
-                spec(12, variants=["+mpi", "+shared"], compiler="gcc@13.2.0", target="zen3"),
+                spec(
+                    12,
+                    variants=["+mpi", "+shared"],
+                    compiler="gcc@13.2.0",
+                    target="zen3",
+                ),
             ],
         ),
     )

@@ -27,13 +27,16 @@ from tests.pagetexts import page, spec, spec_hash
 
 LINK = ("link",)
 MIRRORS = [
-    Mirror(f"r{number}", None, f"https://r{number}", order=(number, 0)) for number in range(5)
+    Mirror(f"r{number}", None, f"https://r{number}", order=(number, 0))
+    for number in range(5)
 ]
 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[dict[int, list[Edge]], dict[int, list[Mirror]]]:
-    """Return a graph in which specs need later ones, and the mirrors that list each spec."""
+    """Return a graph in which specs need later ones, and the mirrors that list each
+    spec.
+    """
     count = draw(st.integers(1, 8))
     edges: dict[int, list[Edge]] = {}
     for number in range(count):
@@ -42,7 +45,9 @@ def graphs(draw: st.DrawFn) -> tuple[dict[int, list[Edge]], dict[int, list[Mirro
         edges[number] = [Edge(end, LINK, ()) for end in sorted(ends) if end < count]
     listed = {}
     for number in range(count):
-        listed[number] = draw(st.lists(st.sampled_from(MIRRORS), unique=True, max_size=3))
+        listed[number] = draw(
+            st.lists(st.sampled_from(MIRRORS), unique=True, max_size=3)
+        )
     return edges, listed
 
 
@@ -102,7 +107,9 @@ def test_indexes_with_one_address_are_one_mirror() -> None:
 
 
 def test_a_mirror_without_an_address_is_the_last_resort() -> None:
-    """A mirror to which no address is known is used only for what no other mirror lists."""
+    """A mirror to which no address is known is used only for what no other mirror
+    lists.
+    """
     unknown = Mirror("a", None, None, order=(0, 0))
     known = [Mirror(name, None, f"https://{name}", order=(1, 0)) for name in ("b", "c")]
 
@@ -113,12 +120,16 @@ def test_a_mirror_without_an_address_is_the_last_resort() -> None:
 
 
 def test_a_spliced_spec_is_installed_from_the_binary_of_its_build_spec() -> None:
-    """The hash of the spliced spec is looked up, and the binary of the build spec downloaded."""
+    """The hash of the spliced spec is looked up, and the binary of the build spec
+    downloaded.
+    """
     both = Mirror("both", None, "https://both", order=(1, 0))
     record_only = Mirror("record", None, "https://record", order=(0, 0))
     spliced = facts(1, binary=2)
 
-    assert choose_mirrors([spliced], mirror_sets({1: [record_only]})).releases == (None,)
+    assert choose_mirrors([spliced], mirror_sets({1: [record_only]})).releases == (
+        None,
+    )
     assert choose_mirrors([spliced], mirror_sets({2: [both]})).releases == (None,)
     sets = mirror_sets({1: [record_only, both], 2: [both]})
     assert choose_mirrors([spliced], sets).mirrors == (both,)
@@ -183,7 +194,9 @@ def listing(*names: str) -> list[dict[str, Any]]:
 
 
 def test_link_and_run_dependencies_need_a_binary(built: Built) -> None:
-    """Dependencies at any depth are members; build dependencies and what they need are not."""
+    """Dependencies at any depth are members; build dependencies and what they need are
+    not.
+    """
     closure = closure_of(built({"r": listing("hdf5", "zlib", "runtime")}), "hdf5")
 
     assert packages(closure.members) == ["hdf5", "glibc", "openmpi", "runtime", "zlib"]
@@ -243,12 +256,20 @@ def test_one_mirror_with_all_is_preferred_to_two(built: Built) -> None:
 
 
 def test_dependencies_of_binaries_on_pages_are_not_known(built: Built) -> None:
-    """A binary that only pages list has a mirror, and nothing is said of its completeness."""
+    """A binary that only pages list has a mirror, and nothing is said of its
+    completeness.
+    """
     lookups = built({"r": listing("zlib")}, foo=page("foo", "develop", [spec(1)]))
     closure = closure_of(lookups, spec_hash(1))
 
-    assert (closure.is_complete, closure.is_known, closure.is_listed) == (None, False, True)
-    assert [mirror.url for mirror in closure.mirrors] == ["https://binaries.spack.io/develop"]
+    assert (closure.is_complete, closure.is_known, closure.is_listed) == (
+        None,
+        False,
+        True,
+    )
+    assert [mirror.url for mirror in closure.mirrors] == [
+        "https://binaries.spack.io/develop"
+    ]
 
 
 def test_many_closures_are_those_of_each(built: Built) -> None:

@@ -1,4 +1,6 @@
-"""Binaries that the mirror has lost are shown apart, with the day of their last listing."""
+"""Binaries that the mirror has lost are shown apart, with the day of their last
+listing.
+"""
 
 import random
 from pathlib import Path
@@ -38,8 +40,16 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["netcdf"], 0, []),
         (["solo"], 1, [f"solo: its mirror has lost all 2 binaries, last listed {DAY}"]),
         (["solo@2.1", "--json"], 1, ["solo: its mirror has lost all 2 binaries"]),
-        (["hdf5@1.14"], 1, [f"such a binary is gone from its mirror, last listed {DAY}"]),
-        (["hdf5@1.14 ^zlib"], 1, [f"such a binary is gone from its mirror, last listed {DAY}"]),
+        (
+            ["hdf5@1.14"],
+            1,
+            [f"such a binary is gone from its mirror, last listed {DAY}"],
+        ),
+        (
+            ["hdf5@1.14 ^zlib"],
+            1,
+            [f"such a binary is gone from its mirror, last listed {DAY}"],
+        ),
         (
             [f"/{hash_of('hdf5_new')[:9]}"],
             1,
@@ -61,7 +71,9 @@ def test_find_names_what_the_mirror_has_lost(
 
 
 def test_no_commands_for_a_lost_binary(history: Path) -> None:
-    """Only the release of a copy lists it, and its row and its JSON say that it is gone."""
+    """Only the release of a copy lists it, and its row and its JSON say that it is
+    gone.
+    """
     result = run("find", "solo", "--install", "--release", FIRST, history)
 
     assert result.exit_code == 1
@@ -78,7 +90,9 @@ def test_no_commands_for_a_lost_binary(history: Path) -> None:
         ("1.12.2", hash_of("hdf5_other"), True),
     }
     # A row of several binaries is gone if all of them are.
-    by_version = {row.version: row.is_gone for row in find(history, "hdf5", release=FIRST)}
+    by_version = {
+        row.version: row.is_gone for row in find(history, "hdf5", release=FIRST)
+    }
     assert by_version == {"1.14.6": True, "1.12.2": False}
     assert not any(row.is_gone for row in find(history, "*"))
 
@@ -96,7 +110,9 @@ def test_the_kind_of_a_lost_binary_is_gone(history: Path) -> None:
         assert (name.kind, name.spec_count, name.gone) == ("gone", 0, Gone(2, DAY))
         assert known_name(lookups, "hdf5").kind == "binary"
         ids = [key for (key,) in lookups.conn.execute("SELECT id FROM specs")]
-        kinds = {node.hash: node.kind for node in read_nodes(lookups.conn, ids).values()}
+        kinds = {
+            node.hash: node.kind for node in read_nodes(lookups.conn, ids).values()
+        }
     lost = {hash_of(name) for name in ("hdf5_new", "hdf5_other", "solo", "solo_two")}
     assert {dag_hash for dag_hash, kind in kinds.items() if kind == "gone"} == lost
     dependents = run("deps", hash_of("app"), history)
@@ -115,22 +131,31 @@ def test_a_database_without_copies_has_no_lost_binary(real_index_file: Path) -> 
 def test_lost_binaries_are_those_of_earlier_days(tmp_path: Path, seed: int) -> None:
     """For random days: found and gone together are all that any day listed."""
     chance = random.Random(seed)
-    names = [f"{package}_{number}" for package in ("aa", "bb", "cc") for number in range(3)]
+    names = [
+        f"{package}_{number}" for package in ("aa", "bb", "cc") for number in range(3)
+    ]
     days = {}
     for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
         today = [name for name in names if chance.random() < 0.5] or names[:1]
         days[day] = [binary(name, chance.choice(["1.0", "2.0"])) for name in today]
     file = build_history(tmp_path, days)
 
-    listed = {day: {record["spec"]["hash"] for record in records} for day, records in days.items()}
+    listed = {
+        day: {record["spec"]["hash"] for record in records}
+        for day, records in days.items()
+    }
     now = listed["2026-11-03"]
     for package in ("aa", "bb", "cc", None):
         of_package = {hash_of(name) for name in names if package in (None, name[:2])}
         lost = (listed["2026-11-01"] | listed["2026-11-02"]) & of_package - now
         with opened(file) as lookups:
-            gone = gone_among(lookups, scope_of(lookups, package=package) if package else ())
+            gone = gone_among(
+                lookups, scope_of(lookups, package=package) if package else ()
+            )
         if package is None or lost | (now & of_package):
             found = find(file, package or "*", with_hashes=True)
-            assert {dag_hash for row in found for dag_hash in row.hashes or ()} == now & of_package
+            assert {
+                dag_hash for row in found for dag_hash in row.hashes or ()
+            } == now & of_package
         last = max((day for day, hashes in listed.items() if hashes & lost), default="")
         assert gone == (Gone(len(lost), last) if lost else None)

@@ -34,8 +34,12 @@ def ids(conn: sqlite3.Connection) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("dag_hash", HASHES)
-def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection) -> None:
-    """Of the spec all edges, of what it needs those of run time, with types and virtuals."""
+def test_a_graph_is_what_is_needed(
+    dag_hash: str, real_index: sqlite3.Connection
+) -> None:
+    """Of the spec all edges, of what it needs those of run time, with types and
+    virtuals.
+    """
     numbers = ids(real_index)
     names = {number: each for each, number in numbers.items()}
     graph = read_needs(read_lookups(real_index), [numbers[dag_hash]], 10_000)
@@ -44,24 +48,35 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
     assert graph.missing == frozenset()
     for key, found in graph.edges.items():
         expected = {
-            (each["hash"], tuple(sorted(how["deptypes"])), tuple(sorted(how["virtuals"])))
+            (
+                each["hash"],
+                tuple(sorted(how["deptypes"])),
+                tuple(sorted(how["virtuals"])),
+            )
             for each in installs()[names[key]]["spec"].get("dependencies", [])
             for how in [each["parameters"]]
             if names[key] == dag_hash or {"link", "run"} & {*how["deptypes"]}
         }
-        assert {(names[each.dependency], each.types, each.virtuals) for each in found} == expected
+        assert {
+            (names[each.dependency], each.types, each.virtuals) for each in found
+        } == expected
 
 
 def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
-    """With little room the first has precedence, and no edge leads to what was not read."""
+    """With little room the first has precedence, and no edge leads to what was not
+    read.
+    """
     numbers = ids(real_index)
     small, large = (
-        numbers[how(installs(), key=lambda each: (len(used(each)), each))] for how in (min, max)
+        numbers[how(installs(), key=lambda each: (len(used(each)), each))]
+        for how in (min, max)
     )
     graph = read_needs(read_lookups(real_index), [small, large], 5)
 
     assert graph.missing == {large}
-    assert {each.dependency for found in graph.edges.values() for each in found} <= {*graph.edges}
+    assert {each.dependency for found in graph.edges.values() for each in found} <= {
+        *graph.edges
+    }
     assert read_needs(read_lookups(real_index), [large], 10_000).missing == frozenset()
 
 
@@ -79,7 +94,9 @@ def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) ->
 
 
 def test_several_ways_to_need_one_thing_are_one_edge(built: Build) -> None:
-    """Where an index has two edges between two specs, their types and virtuals are joined."""
+    """Where an index has two edges between two specs, their types and virtuals are
+    joined.
+    """
     two = edge("lib", "build", virtuals=("x",)), edge("lib", "link", virtuals=("y",))
     conn = built(a=index(record(node("main", *two)), record(node("lib"))))
     main, lib = (ids(conn)[hash_of(each)] for each in ("main", "lib"))
@@ -95,11 +112,17 @@ GRAPHS = st.lists(EDGES, min_size=9, max_size=9)
 
 @given(GRAPHS)
 def test_reach_is_what_one_comes_to(edges_of: list[list[tuple[int, str]]]) -> None:
-    """Sets of bits have what a search finds, where no edge leads back; and a cycle ends."""
+    """Sets of bits have what a search finds, where no edge leads back; and a cycle
+    ends.
+    """
     for is_free in (True, False):
         graph = Needs(
             {
-                number: [Edge(to, (how,), ()) for to, how in found if to > number or not is_free]
+                number: [
+                    Edge(to, (how,), ())
+                    for to, how in found
+                    if to > number or not is_free
+                ]
                 for number, found in enumerate(edges_of)
             },
             frozenset(),
@@ -121,14 +144,18 @@ def test_reach_is_what_one_comes_to(edges_of: list[list[tuple[int, str]]]) -> No
 def _searched(graph: Needs, root: int) -> set[int]:
     found, ahead = {root}, [root]
     while ahead:
-        new = {each.dependency for each in graph.edges[ahead.pop()] if each.is_run_time} - found
+        new = {
+            each.dependency for each in graph.edges[ahead.pop()] if each.is_run_time
+        } - found
         found |= new
         ahead += new
     return found
 
 
 def graph_of(**needs: str) -> tuple[Needs, dict[int, Node], int]:
-    """Return the graph of specs `a` to `z`: `a="b c:build"` needs b, to link, and c, to build."""
+    """Return the graph of specs `a` to `z`: `a="b c:build"` needs b, to link, and c, to
+    build.
+    """
     names = [chr(number) for number in range(ord("a"), ord("z") + 1)]
     found = {
         names.index(name): [
@@ -137,16 +164,27 @@ def graph_of(**needs: str) -> tuple[Needs, dict[int, Node], int]:
         ]
         for name, text in needs.items()
     }
-    nodes = {key: Node(f"{name}-hash", name, "1.0", True, None) for key, name in enumerate(names)}
+    nodes = {
+        key: Node(f"{name}-hash", name, "1.0", True, None)
+        for key, name in enumerate(names)
+    }
     every: dict[int, list[Edge]] = {key: [] for key in range(len(names))}
     return Needs({**every, **found}, frozenset()), nodes, 0
 
 
 def drawn(rows: tuple[TreeRow, ...]) -> str:
-    """Return rows as text: brackets where a level opens and closes, a caret for what is above."""
+    """Return rows as text: brackets where a level opens and closes, a caret for what is
+    above.
+    """
     text = ""
-    for row, following in zip(rows, [*(row.depth for row in rows[1:]), 0], strict=False):
-        text += row.node.package + ("^" if row.is_above else "") + ("(" if row.has_more else " ")
+    for row, following in zip(
+        rows, [*(row.depth for row in rows[1:]), 0], strict=False
+    ):
+        text += (
+            row.node.package
+            + ("^" if row.is_above else "")
+            + ("(" if row.has_more else " ")
+        )
         text += ")" * (row.depth - following)
     return text.strip()
 
@@ -158,18 +196,26 @@ def both(**needs: str) -> tuple[str, str]:
 
 
 def test_what_is_shared_is_unfolded_once() -> None:
-    """The first time with all below it, later with a word; a leaf is a leaf each time."""
+    """The first time with all below it, later with a word; a leaf is a leaf each
+    time.
+    """
     assert both(a="b c", b="d", c="d e", d="e") == ("b(d(e ))c(d^ e )", "")
 
-    # What is used to build or to test alone is the second tree, without what that needs.
-    assert both(a="b c:build d:build,link e:test", b="f", c="b g:build f:run") == ("b(f )d", "c e")
+    # What is used to build or to test alone is the second tree, without what that
+    # needs.
+    assert both(a="b c:build d:build,link e:test", b="f", c="b g:build f:run") == (
+        "b(f )d",
+        "c e",
+    )
 
     # A cycle ends: Spack has none, but an index may have any.
     assert both(a="a b", b="a c:build") == ("a(a^ b(a^ ))b^", "")
 
 
 def test_too_many_are_cut() -> None:
-    """All direct dependencies are shown; the limit cuts deeper ones, and `is_whole` is false."""
+    """All direct dependencies are shown; the limit cuts deeper ones, and `is_whole` is
+    false.
+    """
     deep = trees_of(*graph_of(a="b f", b="c", c="d", d="e", f="g"), 3)
     exact = trees_of(*graph_of(a="b f", b="c"), 3)
 
@@ -180,8 +226,12 @@ def test_too_many_are_cut() -> None:
 
 
 @pytest.mark.parametrize("dag_hash", sorted(installs())[::40])
-def test_trees_have_all_that_is_needed(dag_hash: str, real_index: sqlite3.Connection) -> None:
-    """All that is needed is there, each level begins below its row, and rows are in order."""
+def test_trees_have_all_that_is_needed(
+    dag_hash: str, real_index: sqlite3.Connection
+) -> None:
+    """All that is needed is there, each level begins below its row, and rows are in
+    order.
+    """
     spec = ids(real_index)[dag_hash]
     graph = read_needs(read_lookups(real_index), [spec], 10_000)
     found = trees_of(graph, read_nodes(real_index, graph.edges), spec, 10_000)
@@ -192,6 +242,10 @@ def test_trees_have_all_that_is_needed(dag_hash: str, real_index: sqlite3.Connec
     assert found.node_count == len(dependencies(dag_hash))
     assert found.is_whole
     for row, following in pairwise(found.run_time):
-        assert following.depth == row.depth + 1 if row.has_more else following.depth <= row.depth
+        assert (
+            following.depth == row.depth + 1
+            if row.has_more
+            else following.depth <= row.depth
+        )
     direct = {row.node.hash for row in rows if row.depth == 0}
     assert direct == edges()[dag_hash].keys()

@@ -27,7 +27,9 @@ LISTED = "SELECT hash FROM build_listings WHERE release = ?"
 @settings(max_examples=30, deadline=None)
 @given(sources(), st.lists(QUERIES, min_size=3, max_size=12))
 def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) -> None:
-    """SQL finds what a walk over the records finds, and counts what nothing can be said of."""
+    """SQL finds what a walk over the records finds, and counts what nothing can be said
+    of.
+    """
     with opened(drawn) as conn:
         answers_are_those_of_a_walk(drawn, conn, queries)
 
@@ -41,11 +43,16 @@ RECORDS = [
         namespace="own",
         parameters={"x": True, "cflags": ["-O2", "-g"], "patches": ["ab" * 32]},
     ),
-    node("bb", edge("aa", "run"), edge("tool", "build", "test"), parameters={"x": False}),
+    node(
+        "bb", edge("aa", "run"), edge("tool", "build", "test"), parameters={"x": False}
+    ),
     node("cc", edge("bb", "build"), parameters={"x": True}),
     node("mpich", edge("low", "link"), parameters={"x": True}),
     node("tool", edge("gcc", "build", virtuals=("c",)), edge("deep", "run")),
-    node("kept", annotations={"original_specfile_version": 4, "compiler": "clang@=15.0.7"}),
+    node(
+        "kept",
+        annotations={"original_specfile_version": 4, "compiler": "clang@=15.0.7"},
+    ),
     node("deep"),
     node("gcc", version="12.1.0"),
 ]
@@ -53,8 +60,14 @@ LOW = record(node("low", external={"path": "/", "module": None}), is_binary=Fals
 EXAMPLE = Sources(
     {
         ("develop", "e4s"): ("8", [*map(record, RECORDS), LOW]),
-        ("develop", "ml"): ("6", [record(old_node("old", "6", "mpich")), record(RECORDS[3])]),
-        ("v1.9", "e4s"): ("8", [record(node("aa")), record(node("bb", edge("aa", "link")))]),
+        ("develop", "ml"): (
+            "6",
+            [record(old_node("old", "6", "mpich")), record(RECORDS[3])],
+        ),
+        ("v1.9", "e4s"): (
+            "8",
+            [record(node("aa")), record(node("bb", edge("aa", "link")))],
+        ),
     },
     {
         "aa": page("aa", "develop", [spec(8, compiler="gcc@12.1.0", variants=["+x"])]),
@@ -66,14 +79,70 @@ EXAMPLE = Sources(
 @pytest.mark.parametrize(
     "queries",
     [
-        ["*", "aa", "own.aa", "bb@1", "+x", "++x", "~~x", "* cflags=-g", "* cflags='-g -O3'"],
-        ["* patches=ababababa", "* patches:=" + "ab" * 32, "namespace=own", "* ^aa", "* %aa"],
-        ["* ^mpich", "* ^mpi", "* %mpi", "* ^mpi=mpich", "* %c=gcc", "* %cxx=gcc@12", "* ^c"],
-        ["* %gcc", "* %gcc@12", "* %gcc@13", "* %clang", "* %llvm@15", "* %@12", "* ^gcc %gcc"],
-        ["* ^[deptypes=run] aa", "* %[deptypes=build] bb", "* ^[deptypes=link,run] mpich"],
-        ["* %[when='+x'] gcc", "* ^[when=~x] deep", "* %[when='^deep'] bb", "* ^deep", "* ^low"],
-        ["* ^aa+x", "* ^aa cflags=-g", "* %tool %gcc", "* ^own.aa", f"* ^/{hash_of('mpich')[:4]}"],
-        ["* ^mpi@3", "* ^nothing", "* ^tool", "* %gcc+x", "bb ^aa ^mpich", "cc ^aa", "* ^mpich++x"],
+        [
+            "*",
+            "aa",
+            "own.aa",
+            "bb@1",
+            "+x",
+            "++x",
+            "~~x",
+            "* cflags=-g",
+            "* cflags='-g -O3'",
+        ],
+        [
+            "* patches=ababababa",
+            "* patches:=" + "ab" * 32,
+            "namespace=own",
+            "* ^aa",
+            "* %aa",
+        ],
+        [
+            "* ^mpich",
+            "* ^mpi",
+            "* %mpi",
+            "* ^mpi=mpich",
+            "* %c=gcc",
+            "* %cxx=gcc@12",
+            "* ^c",
+        ],
+        [
+            "* %gcc",
+            "* %gcc@12",
+            "* %gcc@13",
+            "* %clang",
+            "* %llvm@15",
+            "* %@12",
+            "* ^gcc %gcc",
+        ],
+        [
+            "* ^[deptypes=run] aa",
+            "* %[deptypes=build] bb",
+            "* ^[deptypes=link,run] mpich",
+        ],
+        [
+            "* %[when='+x'] gcc",
+            "* ^[when=~x] deep",
+            "* %[when='^deep'] bb",
+            "* ^deep",
+            "* ^low",
+        ],
+        [
+            "* ^aa+x",
+            "* ^aa cflags=-g",
+            "* %tool %gcc",
+            "* ^own.aa",
+            f"* ^/{hash_of('mpich')[:4]}",
+        ],
+        [
+            "* ^mpi@3",
+            "* ^nothing",
+            "* ^tool",
+            "* %gcc+x",
+            "bb ^aa ^mpich",
+            "cc ^aa",
+            "* ^mpich++x",
+        ],
     ],
 )
 def test_each_query_has_the_answer_of_a_walk_over_an_example(
@@ -101,36 +170,51 @@ def answers_are_those_of_a_walk(
         except (UnsupportedQuery, QuerySyntaxError) as error:
             assert refused(text, str(error)), (text, str(error))
             continue
-        truths = {each: walk.satisfies(each, parse_query(text)) for each in walk.binaries}
+        truths = {
+            each: walk.satisfies(each, parse_query(text)) for each in walk.binaries
+        }
         matches = matching(lookups, question.conditions)
         found = found_part(lookups, matches, slice(None), with_hashes=True)
 
         expected = {each for each, truth in truths.items() if truth}
         assert {each for one in found for each in one.hashes or ()} == expected, text
-        assert left_out(notes_on(lookups, question)) == [*truths.values()].count(None), text
+        assert left_out(notes_on(lookups, question)) == [*truths.values()].count(
+            None
+        ), text
         every_road_leads_there(conn, text, found)
         for release in {name for name, _ in drawn.mirrors}:
             listed = {each for (each,) in conn.execute(LISTED, [release])}
-            expected = {each for each in listed if walk.satisfies(each, parse_query(text))}
+            expected = {
+                each for each in listed if walk.satisfies(each, parse_query(text))
+            }
             assert hashes(conn, text, release=release) == expected, (text, release)
 
 
-def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Found]) -> None:
+def every_road_leads_there(
+    conn: sqlite3.Connection, text: str, found: list[Found]
+) -> None:
     """SQL of hashes and of configurations and the search say what `find` does."""
     expected = {each for one in found for each in one.hashes or ()}
     by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
     assert {row[0] for row in by_hash} == expected, text
-    # Where releases contradict each other, a configuration is that of more specs than its own.
-    by_id = "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
+    # Where releases contradict each other, a configuration is that of more specs than
+    # its own.
+    by_id = (
+        "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
+    )
     assert conn.execute(by_id, [text]).fetchone()[0] >= len(found), text
     page = Search(read_lookups(conn)).result(text)
     if isinstance(page, SearchPage) and page.answer is not None:
-        rows = {row.configuration: (row.spec_count, row.hash) for row in page.answer.rows}
+        rows = {
+            row.configuration: (row.spec_count, row.hash) for row in page.answer.rows
+        }
         wanted = {each.configuration: each for each in found}
         assert {key: count for key, (count, _) in rows.items()} == {
             key: each.spec_count for key, each in wanted.items()
         }, text
-        assert all(first in (wanted[key].hashes or ()) for key, (_, first) in rows.items()), text
+        assert all(
+            first in (wanted[key].hashes or ()) for key, (_, first) in rows.items()
+        ), text
 
 
 def refused(text: str, reason: str) -> bool:

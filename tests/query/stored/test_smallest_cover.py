@@ -30,7 +30,9 @@ def test_no_smaller_set_of_mirrors_is_a_cover(choices: list[int]) -> None:
 
 @given(CHOICES)
 def test_the_mirror_of_the_first_set_comes_first(choices: list[int]) -> None:
-    """The first mirror has the first binary, and the other mirrors follow in their order."""
+    """The first mirror has the first binary, and the other mirrors follow in their
+    order.
+    """
     first, *others = smallest_cover(choices)
 
     assert choices[0] >> first & 1
@@ -38,7 +40,9 @@ def test_the_mirror_of_the_first_set_comes_first(choices: list[int]) -> None:
 
 
 @given(CHOICES, st.randoms(use_true_random=False))
-def test_the_order_of_dependencies_does_not_matter(choices: list[int], random: object) -> None:
+def test_the_order_of_dependencies_does_not_matter(
+    choices: list[int], random: object
+) -> None:
     """The same sets in another order, apart from the first, have the same mirrors."""
     others = choices[1:]
     random.shuffle(others)  # type: ignore[attr-defined]

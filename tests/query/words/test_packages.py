@@ -1,4 +1,6 @@
-"""One package: its record, what Spack has of it beside binaries, and where its recipe is."""
+"""One package: its record, what Spack has of it beside binaries, and where its recipe
+is.
+"""
 
 import gzip
 import json
@@ -19,12 +21,23 @@ from spack_cache_db.query.answers.why_not import why_not
 from spack_cache_db.query.match.selection import Candidates
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.query.stored.package_data import recipe_links, recipe_notes, summary_of
+from spack_cache_db.query.stored.package_data import (
+    recipe_links,
+    recipe_notes,
+    summary_of,
+)
 from spack_cache_db.query.words.described import described_packages
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.versions import equality_key, preference_key
 from tests.indexes import index, node, record
-from tests.package_data import REAL, described, listed, preferred, published, write_packages
+from tests.package_data import (
+    REAL,
+    described,
+    listed,
+    preferred,
+    published,
+    write_packages,
+)
 from tests.pagetexts import SAMPLES, page, spec, write
 from tests.paths import DATA
 
@@ -38,7 +51,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_package_is_a_record(file: Path) -> None:
-    """With or without a binary, from a path or an open file; what nothing is known of is None."""
+    """With or without a binary, from a path or an open file; what nothing is known of
+    is None.
+    """
     with spack_cache_db.Cache(file) as cache:
         found = cache.package_data("fftw")
         assert found == spack_cache_db.package_data(str(file), "fftw")
@@ -55,7 +70,9 @@ def test_a_package_is_a_record(file: Path) -> None:
 
 
 def test_a_package_needs_no_package_data(samples_file: Path) -> None:
-    """A package with a binary is a record in a database without package data as well."""
+    """A package with a binary is a record in a database without package data as
+    well.
+    """
     found = spack_cache_db.package_data(samples_file, "py-mpi4py")
     assert found is not None
     assert (found.status.spec_count, found.status.newest_version) == (91, "4.0.1")
@@ -65,9 +82,7 @@ def test_a_package_needs_no_package_data(samples_file: Path) -> None:
 
 def test_no_address_of_a_recipe_is_a_dead_one(tmp_path: Path) -> None:
     """Spack prints a folder that it no longer has, of packages of other people too."""
-    old = (
-        "https://github.com/spack/spack/blob/develop/var/spack/spack_repo/{}/packages/a/package.py"
-    )
+    old = "https://github.com/spack/spack/blob/develop/var/spack/spack_repo/{}/packages/a/package.py"
     site = "https://packages.spack.io/package.html?name="
     recipes = {
         "of-spack": (old.format("builtin"), f"{site}of-spack"),
@@ -79,8 +94,13 @@ def test_no_address_of_a_recipe_is_a_dead_one(tmp_path: Path) -> None:
         "script": ("javascript:alert(1)", None),
     }
     some = [listed(name, "1", file=address) for name, (address, _) in recipes.items()]
-    build(write_packages(tmp_path / "in", published("site", "1"), list=some), tmp_path / "x.db")
-    expected = {name: url for name, (_, url) in recipes.items()} | {"site": f"{site}site"}
+    build(
+        write_packages(tmp_path / "in", published("site", "1"), list=some),
+        tmp_path / "x.db",
+    )
+    expected = {name: url for name, (_, url) in recipes.items()} | {
+        "site": f"{site}site"
+    }
     for name, url in expected.items():
         found = spack_cache_db.package_data(tmp_path / "x.db", name)
         assert found is not None
@@ -92,13 +112,18 @@ def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connectio
     """A database of one binary, and of what Spack has beside it."""
     folder = tmp_path_factory.mktemp("notes")
     variants = [
-        {"name": name, "default": False, "description": ""} for name in ("mpi", "shared", "cuda")
+        {"name": name, "default": False, "description": ""}
+        for name in ("mpi", "shared", "cuda")
     ]
     virtual = [{"name": "blas", "description": "The package b."}]
-    a = published("a", "3.0", "2.1", "1.0", "main", variants=variants, dependencies=virtual)
+    a = published(
+        "a", "3.0", "2.1", "1.0", "main", variants=variants, dependencies=virtual
+    )
     data = write_packages(folder / "data", a, published("b", "1.0"), published("bare"))
     one = spec(1, versions=["1.0"], variants=["~mpi", "+shared"])
-    build([write(folder / "pages", a=page("a", "develop", [one])), data], folder / "x.db")
+    build(
+        [write(folder / "pages", a=page("a", "develop", [one])), data], folder / "x.db"
+    )
     connection = sqlite3.connect(folder / "x.db")
     yield connection
     connection.close()
@@ -121,7 +146,9 @@ def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connectio
         ("+mpi", []),
     ],
 )
-def test_what_spack_lacks_is_told(text: str, expected: list[str], conn: sqlite3.Connection) -> None:
+def test_what_spack_lacks_is_told(
+    text: str, expected: list[str], conn: sqlite3.Connection
+) -> None:
     """Nothing is said of what the data does not tell."""
     assert [*recipe_notes(read_lookups(conn), parse_query(text))] == expected
 
@@ -159,7 +186,9 @@ PUBLIC = "https://packages.spack.io/package.html?name="
 def test_a_recipe_is_of_the_packages_own_namespace(
     tmp_path: Path, recipes: dict[str, str], links: list[dict[str, str]]
 ) -> None:
-    """None for a namespace that nothing is known of; the address that was given, or Spack's own."""
+    """None for a namespace that nothing is known of; the address that was given, or
+    Spack's own.
+    """
     specs = [node("a"), node("own", namespace="ours"), node("both")]
     specs.append(node("both", namespace="ours", version="2.0", hash="2" * 32))
     (tmp_path / "index.json").write_bytes(index(*map(record, specs)))
@@ -168,7 +197,9 @@ def test_a_recipe_is_of_the_packages_own_namespace(
         assert [recipe_links(conn, each) for each in ("a", "own", "both")] == links
 
 
-def test_what_only_pages_know_is_of_spacks_own_recipes(samples: sqlite3.Connection) -> None:
+def test_what_only_pages_know_is_of_spacks_own_recipes(
+    samples: sqlite3.Connection,
+) -> None:
     """Pages say no namespace: they are those of Spack's public cache."""
     assert recipe_links(samples, "py-torch") == {"builtin": f"{PUBLIC}py-torch"}
 
@@ -180,13 +211,17 @@ Binary = tuple[str, str, str, str]
 """Release, stack, package, version."""
 
 
-def written(folder: Path, binaries: Iterable[Binary], packages: list[dict[str, Any]]) -> Path:
+def written(
+    folder: Path, binaries: Iterable[Binary], packages: list[dict[str, Any]]
+) -> Path:
     """Build a database of binaries and package data."""
     pages: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for number, (release, stack, package, version) in enumerate(binaries):
         one = spec(number, versions=[version], stacks=[stack])
         pages.setdefault((package, release), []).append(one)
-    files = {f"{at}": page(*key, specs) for at, (key, specs) in enumerate(pages.items())}
+    files = {
+        f"{at}": page(*key, specs) for at, (key, specs) in enumerate(pages.items())
+    }
     build([write(folder / "pages", **files), write_packages(folder / "data", *packages)],
           folder / "x.db")  # fmt: skip
     return folder / "x.db"
@@ -194,7 +229,9 @@ def written(folder: Path, binaries: Iterable[Binary], packages: list[dict[str, A
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> None:
-    """For each release, each stack and both: the newest binary there, and what Spack has since."""
+    """For each release, each stack and both: the newest binary there, and what Spack
+    has since.
+    """
     rng = random.Random(seed)
     names = [f"p{at}" for at in range(12)]
     packages = []
@@ -203,7 +240,12 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
         old = [{"name": each} for each in VERSIONS if each not in known][:2]
         packages.append(published(name, *known, versions_deprecated=old))
     binaries = {
-        (rng.choice(("develop", "v0.23")), rng.choice(STACKS), name, rng.choice(VERSIONS))
+        (
+            rng.choice(("develop", "v0.23")),
+            rng.choice(STACKS),
+            name,
+            rng.choice(VERSIONS),
+        )
         for name in names[2:]
         for _ in range(5)
     }
@@ -215,7 +257,9 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
                 there = [
                     version
                     for of, at, name, version in binaries
-                    if name == each["name"] and release in (None, of) and stack in (None, at)
+                    if name == each["name"]
+                    and release in (None, of)
+                    and stack in (None, at)
                 ]
                 newer = [
                     known["name"]
@@ -234,9 +278,13 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
             assert [each.name for each in found] == sorted(expected)
 
 
-def test_without_package_data_nothing_can_be_said(samples_file: Path, tmp_path: Path) -> None:
+def test_without_package_data_nothing_can_be_said(
+    samples_file: Path, tmp_path: Path
+) -> None:
     """The error says what to build with; an unknown stack is named."""
-    with pytest.raises(DatabaseError, match="no package data; build it with the output of spack"):
+    with pytest.raises(
+        DatabaseError, match="no package data; build it with the output of spack"
+    ):
         behind(samples_file)
     file = written(tmp_path, [("develop", "e4s", "a", "1.0")], [published("a", "1.0")])
     with pytest.raises(UnknownNameError):
@@ -261,13 +309,19 @@ SEARCHES = {
 
 
 @pytest.fixture(scope="module")
-def descriptions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A database of the descriptions of 1,170 of Spack's packages, and of their dependents."""
+def descriptions(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[sqlite3.Connection]:
+    """A database of the descriptions of 1,170 of Spack's packages, and of their
+    dependents.
+    """
     folder = tmp_path_factory.mktemp("texts")
     texts = json.loads(gzip.decompress((DATA / "descriptions.json.gz").read_bytes()))
     packages = [
         published(
-            name, description=text, dependent_to=described(*(f"u{at}" for at in range(count)))
+            name,
+            description=text,
+            dependent_to=described(*(f"u{at}" for at in range(count))),
         )
         for name, (text, count) in texts.items()
     ]

@@ -15,8 +15,11 @@ from tests.site.browser.visitors import SECONDS, WIDE, Visit
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """The browser itself, while no test with asyncio runs: Playwright has its own event loop."""
-    # Five seconds are Playwright's own choice: too few if the machine has much else to do.
+    """The browser itself, while no test with asyncio runs: Playwright has its own event
+    loop.
+    """
+    # Five seconds are Playwright's own choice: too few if the machine has much else to
+    # do.
     expect.set_options(timeout=1_000 * SECONDS)
     path = find_chromium() or needed("chromium", "chromium")
     with sync_playwright() as playwright:
@@ -26,7 +29,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser, server: Server, request: pytest.FixtureRequest) -> Iterator[Visit]:
+def visit(
+    browser: Browser, server: Server, request: pytest.FixtureRequest
+) -> Iterator[Visit]:
     """A visitor who leaves without having met an error or another host."""
     options: dict[str, Any] = getattr(request, "param", {"viewport": WIDE})
     visitor = Visit(browser, server, **options)

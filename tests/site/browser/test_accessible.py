@@ -1,4 +1,6 @@
-"""The site in a real browser for everyone: with a keyboard alone, while it loads, printed."""
+"""The site in a real browser for everyone: with a keyboard alone, while it loads,
+printed.
+"""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -33,7 +35,9 @@ def test_keyboard_alone_is_enough(visit: Visit) -> None:
     page.keyboard.type("zen")
     press_until(page, ".narrow button")
     page.keyboard.press("Enter")
-    expect(page.locator("#configurations-heading")).to_contain_text("1 configuration 1 binary")
+    expect(page.locator("#configurations-heading")).to_contain_text(
+        "1 configuration 1 binary"
+    )
 
     press_until(page, "td.actions a.hash")
     page.keyboard.press("Enter")
@@ -50,19 +54,32 @@ def test_skip_link_leads_to_the_content(visit: Visit) -> None:
 
 
 def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
-    """Buttons that only scripts bring have their place before: what is read stays where it is."""
+    """Buttons that only scripts bring have their place before: what is read stays where
+    it is.
+    """
     page, script = visit.page, "**/static/site.js*"
-    for path in ("/", "/package/hdf5", f"/spec/{spec_hash(MPI)}", "/release/develop-2025-04-20"):
-        page.route(script, lambda route: route.fulfill(body="", content_type="text/javascript"))
+    for path in (
+        "/",
+        "/package/hdf5",
+        f"/spec/{spec_hash(MPI)}",
+        "/release/develop-2025-04-20",
+    ):
+        page.route(
+            script, lambda route: route.fulfill(body="", content_type="text/javascript")
+        )
         page.goto(path)
         without = places(page)
         page.unroute(script)
-        page.add_script_tag(url=page.locator("script[src*='site.js']").evaluate("each => each.src"))
+        page.add_script_tag(
+            url=page.locator("script[src*='site.js']").evaluate("each => each.src")
+        )
         assert places(page) == without, path
 
 
 def places(page: Page) -> list[list[object]]:
-    """Name, left and top edge, width and height in pixels of each element of the page's body."""
+    """Name, left and top edge, width and height in pixels of each element of the page's
+    body.
+    """
     boxes: list[list[object]] = page.evaluate(
         """() => [...document.body.querySelectorAll("*")].map((each) => {
           const box = each.getBoundingClientRect();
@@ -72,16 +89,25 @@ def places(page: Page) -> list[list[object]]:
     return boxes
 
 
-@pytest.mark.parametrize("visit", [{"viewport": WIDE, "color_scheme": "dark"}], indirect=True)
+@pytest.mark.parametrize(
+    "visit", [{"viewport": WIDE, "color_scheme": "dark"}], indirect=True
+)
 def test_paper_is_white(visit: Visit) -> None:
     """On paper there is the content alone, dark on white, with what was folded."""
-    for path in (f"/spec/{spec_hash(MPI)}", "/package/hdf5", "/spack-cache/configurations"):
+    for path in (
+        f"/spec/{spec_hash(MPI)}",
+        "/package/hdf5",
+        "/spack-cache/configurations",
+    ):
         visit.page.goto(path)
         visit.page.emulate_media(media="print", color_scheme="dark")
         expect(visit.page.get_by_role("heading", level=1)).to_be_visible()
         expect(visit.page.locator(".site-bar")).to_be_hidden()
         expect(visit.page.locator("footer")).to_be_hidden()
-        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
-            "rgb(255, 255, 255)"
+        assert visit.page.evaluate(
+            "getComputedStyle(document.body).backgroundColor"
+        ) == ("rgb(255, 255, 255)")
+        assert (
+            visit.page.evaluate("getComputedStyle(document.body).color")
+            == "rgb(24, 32, 46)"
         )
-        assert visit.page.evaluate("getComputedStyle(document.body).color") == "rgb(24, 32, 46)"

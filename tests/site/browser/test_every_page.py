@@ -1,4 +1,6 @@
-"""Every page can be read by everyone: with contrast, read aloud, on a desk and on a phone."""
+"""Every page can be read by everyone: with contrast, read aloud, on a desk and on a
+phone.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,9 +53,13 @@ OPEN = "document.querySelectorAll('.content details').forEach(each => each.open 
 WIDE_TABLES = """[...document.querySelectorAll('table, .command, .totals div')].filter(each =>
   each.getBoundingClientRect().right > innerWidth || each.scrollWidth > each.clientWidth + 1
 ).map(each => each.outerHTML.slice(0, 120))"""
-"""Tables, commands and numbers that are cut off, or scrolled in a frame of their own."""
+"""Tables, commands and numbers that are cut off, or scrolled in a frame of their
+own.
+"""
 COMPUTED = Path(__file__).with_name("pale.js").read_text(encoding="utf-8")
-"""What is pale by its computed style: axe passes over what a style sheet writes, and over doubt."""
+"""What is pale by its computed style: axe passes over what a style sheet writes, and
+over doubt.
+"""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 AXE = Axe()
 OPTIONS = {"selectors": False, "resultTypes": ["violations"]}
@@ -69,7 +75,10 @@ STILL = pytest.mark.parametrize(
 def axe_finds(page: Page) -> list[tuple[Any, ...]]:
     """Return what axe finds, on a page as it stands."""
     found = AXE.run(page, options=OPTIONS).response["violations"]
-    return [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found]
+    return [
+        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+        for each in found
+    ]
 
 
 def with_menus_opened(page: Page) -> Iterator[str]:
@@ -93,14 +102,18 @@ def pale_in(page: Page) -> Iterator[tuple[Any, ...]]:
 
 
 def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
-    """Open a page; yield what sticks out, what is pale, and what axe finds on our own pages."""
+    """Open a page; yield what sticks out, what is pale, and what axe finds on our own
+    pages.
+    """
     page, is_own = visit.page, path not in (*OTHERS, *WRONG)
     page.set_viewport_size(WIDE)
     page.goto(path)
     # Widths are those of the page as it comes, before anything is unfolded.
     for size in SIZES:
         page.set_viewport_size(size)
-        if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
+        if (width := page.evaluate("document.documentElement.scrollWidth")) > size[
+            "width"
+        ]:
             yield path, size, "sticks out", width
         if is_own and (wide := page.evaluate(WIDE_TABLES)):
             yield path, size, "tables stick out", wide
@@ -123,7 +136,9 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
 
 @STILL
 def test_everyone_can_read_it(visit: Visit) -> None:
-    """No page sticks out, axe finds nothing on it, and no text has less than 4.5 to 1."""
+    """No page sticks out, axe finds nothing on it, and no text has less than 4.5 to
+    1.
+    """
     found = [fault for path in OWN for fault in faults_of(visit, path)]
     assert found == [], "\n".join(map(str, found))
 

@@ -1,4 +1,6 @@
-"""The site in a real browser: the ways people go through it, and what must never happen there."""
+"""The site in a real browser: the ways people go through it, and what must never happen
+there.
+"""
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -13,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 @VISITORS
 def test_filters_can_be_switched(visit: Visit) -> None:
-    """A chosen filter is changed for another value in one step, even where nothing is left."""
+    """A chosen filter is changed for another value in one step, even where nothing is
+    left.
+    """
     page = visit.page
     page.goto("/package/hdf5?host=neoverse_v2&variant=~mpi")
     heading = page.locator("#configurations-heading")
@@ -39,7 +43,9 @@ def test_no_dead_buttons_without_scripts(visit: Visit) -> None:
 
 
 def test_the_machine_is_remembered(visit: Visit) -> None:
-    """A machine that was chosen once is offered on later pages, until it is forgotten."""
+    """A machine that was chosen once is offered on later pages, until it is
+    forgotten.
+    """
     page = visit.page
     page.goto("/package/hdf5")
     page.locator("#install-host").select_option("zen3")
@@ -73,9 +79,15 @@ def test_back_tells_the_truth(visit: Visit) -> None:
 
 def test_hostile_values_are_text(visit: Visit) -> None:
     """A variant that is a script is shown, not run, on our pages and on Datasette's."""
-    for path in ("/package/hostile", "/find?q=hostile+%2Bfine", "/spack-cache/variants"):
+    for path in (
+        "/package/hostile",
+        "/find?q=hostile+%2Bfine",
+        "/spack-cache/variants",
+    ):
         visit.page.goto(path)
-        expect(visit.page.get_by_text(HOSTILE).locator("visible=true").first).to_be_visible()
+        expect(
+            visit.page.get_by_text(HOSTILE).locator("visible=true").first
+        ).to_be_visible()
         assert visit.page.title() != "owned"
 
 
@@ -102,18 +114,24 @@ def test_names_are_suggested(visit: Visit) -> None:
     expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
 
 
-SPECS = "\n".join([*(f"hdf5@1.{number}" for number in range(1, 19)), "zlib", "py-torch +cuda"])
+SPECS = "\n".join(
+    [*(f"hdf5@1.{number}" for number in range(1, 19)), "zlib", "py-torch +cuda"]
+)
 
 
 @VISITORS
 def test_an_environment_to_what_lacks_a_binary(visit: Visit) -> None:
-    """Paste twenty specs and submit: one block installs four, the others lead to what is near."""
+    """Paste twenty specs and submit: one block installs four, the others lead to what
+    is near.
+    """
     page = visit.page
     page.goto("/cover")
     page.get_by_label("One spec a line").fill(SPECS)
     page.get_by_role("button", name="Find binaries").click()
 
-    expect(page.get_by_role("status").first).to_contain_text("4 of 20 specs have a binary")
+    expect(page.get_by_role("status").first).to_contain_text(
+        "4 of 20 specs have a binary"
+    )
     expect(page.get_by_role("heading", name="16 without a binary")).to_be_visible()
     expect(page.get_by_text("spack install --cache-only")).to_be_in_viewport()
     assert "/cover?q=hdf5%401.1%0A" in page.url
@@ -138,8 +156,13 @@ def test_files_are_dropped(visit: Visit) -> None:
     page = visit.page
     page.goto("/cover")
     area = page.get_by_label("One spec a line")
-    files = [["spack.yaml", "spack: {specs: [zlib]}"], ["packages.yaml", "packages: {}"]]
-    page.evaluate(f"([area, files]) => ({DROP})(area, files)", [area.element_handle(), files])
+    files = [
+        ["spack.yaml", "spack: {specs: [zlib]}"],
+        ["packages.yaml", "packages: {}"],
+    ]
+    page.evaluate(
+        f"([area, files]) => ({DROP})(area, files)", [area.element_handle(), files]
+    )
     text = "".join(f"--- # {name}\n{text}\n" for name, text in files)
     expect(area).to_have_value(text)
     page.get_by_role("button", name="Find binaries").click()
@@ -147,12 +170,18 @@ def test_files_are_dropped(visit: Visit) -> None:
 
 
 FLEX = "/spec/dyheadhjccf4dd3wofittcndk263tjmh"
-"""It links gcc-runtime, which links glibc, and has five other binaries of its configuration."""
+"""It links gcc-runtime, which links glibc, and has five other binaries of its
+configuration.
+"""
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
-def test_dependencies_unfold(browser: Browser, index_server: Server, script: bool) -> None:
-    """A dependency unfolds, what stands above is found there, and a link leads to its page."""
+def test_dependencies_unfold(
+    browser: Browser, index_server: Server, script: bool
+) -> None:
+    """A dependency unfolds, what stands above is found there, and a link leads to its
+    page.
+    """
     visit = Visit(browser, index_server, viewport=NARROW, java_script_enabled=script)
     page = visit.page
     page.goto(FLEX)
@@ -168,16 +197,22 @@ def test_dependencies_unfold(browser: Browser, index_server: Server, script: boo
     expect(built_with.locator("summary")).to_have_count(0)
     built_with.get_by_role("link", name="gcc@13.2.0").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("gcc@13.2.0")
-    expect(page.get_by_text("It is an external, at /opt/compilers/gcc-13.2.0")).to_be_visible()
+    expect(
+        page.get_by_text("It is an external, at /opt/compilers/gcc-13.2.0")
+    ).to_be_visible()
     expect(page.get_by_text("spack install")).to_have_count(0)
     visit.context.close()
     assert visit.faults == []
 
 
 def test_everyone_can_read_dependencies(browser: Browser, index_server: Server) -> None:
-    """Axe finds nothing in an unfolded tree, nothing sticks out, and no text is pale."""
+    """Axe finds nothing in an unfolded tree, nothing sticks out, and no text is
+    pale.
+    """
     visit = Visit(browser, index_server, viewport=WIDE, reduced_motion="reduce")
-    found = [fault for path in (FLEX, "/package/gcc") for fault in faults_of(visit, path)]
+    found = [
+        fault for path in (FLEX, "/package/gcc") for fault in faults_of(visit, path)
+    ]
     visit.context.close()
     assert [*found, *visit.faults] == []
 
@@ -202,7 +237,10 @@ def test_rows_begin_on_the_first_screen(
         visit.page.goto(path)
         row = visit.page.locator("#rows tbody tr").first.bounding_box()
         places[path] = row["y"] if row else None
-    for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
+    for path in (
+        "/package/hdf5",
+        "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi",
+    ):
         visit.page.goto(path)
         button = visit.page.get_by_role("button", name="Copy all").bounding_box()
         places[path] = button["y"] if button else None
@@ -212,9 +250,13 @@ def test_rows_begin_on_the_first_screen(
     for path in ("/find?q=hdf5+%2Bmpi", "/find?q=%2Bmpi"):
         visit.page.goto(path)
         button = visit.page.get_by_role("button", name="Copy").first.bounding_box()
-        links[path] = button is not None and button["x"] + button["width"] <= size["width"]
+        links[path] = (
+            button is not None and button["x"] + button["width"] <= size["width"]
+        )
         places[path] = button["y"] if button else None
     visit.context.close()
 
     assert all(links.values()), links
-    assert {path: y for path, y in places.items() if y is None or y + 20 > size["height"]} == {}
+    assert {
+        path: y for path, y in places.items() if y is None or y + 20 > size["height"]
+    } == {}

@@ -1,4 +1,6 @@
-"""A static host and a browser: searches, install commands and SQL, from parts of the file."""
+"""A static host and a browser: searches, install commands and SQL, from parts of the
+file.
+"""
 
 import os
 import sqlite3
@@ -38,7 +40,9 @@ http {{
   server {{ listen 127.0.0.1:{port}; root {folder}/public; }}
 }}
 """
-"""A web server as it is installed: nothing of ours, and nothing that this page needs."""
+"""A web server as it is installed: nothing of ours, and nothing that this page
+needs.
+"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -57,7 +61,9 @@ class Host(NamedTuple):
     def sent(self, database: str) -> tuple[int, int]:
         """Return in how many requests how many bytes of a database were sent."""
         log = (self.folder / "access.log").read_text().splitlines()
-        lines = [each.split() for each in log if each.startswith(f"/{database}/spack-cache-")]
+        lines = [
+            each.split() for each in log if each.startswith(f"/{database}/spack-cache-")
+        ]
         # The browser asks whether what it has kept is still the same.
         assert {status for _, status, _ in lines} <= {"206", "304"}
         return len(lines), sum(int(size) for _, _, size in lines)
@@ -100,16 +106,23 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context()
     opened, faults = context.new_page(), list[str]()
     opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    opened.on(
+        "console",
+        lambda said: faults.append(said.text) if said.type == "error" else None,
+    )
     yield opened
     context.close()
     assert faults == []
 
 
 def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) -> None:
-    """A search, a package, a binary's commands and a statement need less than a megabyte."""
+    """A search, a package, a binary's commands and a statement need less than a
+    megabyte.
+    """
     with sqlite3.connect(large_file) as conn:
-        (name, count) = conn.execute("SELECT name, configuration_count FROM packages").fetchone()
+        (name, count) = conn.execute(
+            "SELECT name, configuration_count FROM packages"
+        ).fetchone()
         (version,) = conn.execute("SELECT newest_version FROM packages").fetchone()
     page.goto(f"{host.address}/large/")
     page.get_by_role("searchbox").fill(name[:-1].upper())
@@ -119,7 +132,9 @@ def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) ->
     assert page.locator("tbody td").first.inner_text() == version
     page.locator("summary").first.click()
     page.locator("details a").first.click()
-    expect(page.locator("pre").last).to_contain_text(f"spack install --cache-only {name}/")
+    expect(page.locator("pre").last).to_contain_text(
+        f"spack install --cache-only {name}/"
+    )
     sql = f"SELECT DISTINCT version FROM builds WHERE package = '{name}'"
     page.get_by_role("link", name="SQL").click()
     page.get_by_role("textbox").fill(sql)
@@ -131,7 +146,9 @@ def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) ->
 
 
 def test_lost_binaries_are_shown_apart(host: Host, page: Page) -> None:
-    """With the day of their last listing, beside other binaries or alone, as by `find`."""
+    """With the day of their last listing, beside other binaries or alone, as by
+    `find`.
+    """
     page.goto(f"{host.address}/history/#/package/hdf5")
     expect(page.get_by_role("table", name="1 configuration")).to_be_visible()
     expect(page.locator("main")).to_contain_text(
@@ -150,7 +167,9 @@ def test_lost_binaries_are_shown_apart(host: Host, page: Page) -> None:
 def test_the_commands_are_those_of_find(
     kind: str, host: Host, page: Page, request: pytest.FixtureRequest
 ) -> None:
-    """For some binaries of each kind of source, the page prints what `find --install` prints."""
+    """For some binaries of each kind of source, the page prints what `find --install`
+    prints.
+    """
     fixture = {"pages": "samples", "index": "real_index", "tree": "real_tree"}[kind]
     conn: sqlite3.Connection = request.getfixturevalue(fixture)
     lookups = read_lookups(conn)
@@ -158,10 +177,13 @@ def test_the_commands_are_those_of_find(
     rows = conn.execute(sql).fetchall()
     for package, dag_hash, spec in rows[:: len(rows) // 4]:
         wanted = commands_of(lookups, [spec])[spec].commands
-        page.goto(f"{host.address}/{kind}/#/binary/{quote(f'{package}/{dag_hash}', safe='')}")
+        page.goto(
+            f"{host.address}/{kind}/#/binary/{quote(f'{package}/{dag_hash}', safe='')}"
+        )
         expect(page.locator("h1")).to_contain_text(dag_hash)
         shown = page.locator("pre").all_inner_texts()
-        # The page names the whole hash, so that it need not look for others that begin alike.
+        # The page names the whole hash, so that it need not look for others that begin
+        # alike.
         assert shown[:-1] == [*wanted[:-1]]
         assert shown[-1].startswith(wanted[-1])
 
@@ -175,12 +197,17 @@ def test_axe_finds_nothing(place: str, host: Host, page: Page) -> None:
     expect(page.locator("main[aria-busy]")).to_have_count(0)
     expect(page.locator("h1")).to_be_visible()
     found = Axe().run(page).response["violations"]
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+    assert [
+        (each["id"], [node["html"] for node in each["nodes"]]) for each in found
+    ] == []
 
 
 @pytest.mark.parametrize(
     ("sql", "said"),
-    [("SELECT nonsense", "no such column: nonsense"), ("DELETE FROM packages", "readonly")],
+    [
+        ("SELECT nonsense", "no such column: nonsense"),
+        ("DELETE FROM packages", "readonly"),
+    ],
 )
 def test_an_error_is_told(sql: str, said: str, host: Host, page: Page) -> None:
     """What SQLite says stands on the page, and nothing is written anywhere."""
@@ -205,5 +232,7 @@ def test_a_server_without_ranges_is_told(host: Host, page: Page) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page.goto(f"http://127.0.0.1:{server.server_port}/#/search/py")
-        expect(page.get_by_role("alert")).to_contain_text("does not support byte ranges")
+        expect(page.get_by_role("alert")).to_contain_text(
+            "does not support byte ranges"
+        )
         server.shutdown()

@@ -1,4 +1,6 @@
-"""The tasks that people come with, each from the first page to its answer, in a real browser."""
+"""The tasks that people come with, each from the first page to its answer, in a real
+browser.
+"""
 
 import csv
 import re
@@ -58,7 +60,9 @@ class Walk:
         return self.page.url.removeprefix(self.address)
 
 
-@pytest.fixture(params=[pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow")])
+@pytest.fixture(
+    params=[pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow")]
+)
 def walk(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Any:
     """A visitor on the first page, at a desk or with a phone."""
     visit = Visit(browser, server, viewport=request.param)
@@ -79,7 +83,9 @@ def test_a_cuda_build_for_ones_machine(walk: Walk) -> None:
 
 
 def test_what_installs_an_environment(walk: Walk) -> None:
-    """Of an environment of twelve, one button copies what installs the eight with a binary."""
+    """Of an environment of twelve, one button copies what installs the eight with a
+    binary.
+    """
     having = "hdf5 hdf5@1.9 hdf5~mpi py-torch+cuda py-torch~cuda py-torchvision netcdf-c zlib"
     lacking = "nothing hdf5@99 zlib+nothing py-torch@9:"
     walk.follow("Check my spack.yaml")
@@ -92,7 +98,9 @@ def test_what_installs_an_environment(walk: Walk) -> None:
 
 
 def test_what_changed_for_a_stack(walk: Walk) -> None:
-    """Two clicks lead from the first page to the changes of e4s in the newest snapshot."""
+    """Two clicks lead from the first page to the changes of e4s in the newest
+    snapshot.
+    """
     walk.follow("What changed")
     walk.follow("e4s")
 
@@ -102,14 +110,18 @@ def test_what_changed_for_a_stack(walk: Walk) -> None:
 
 
 def test_a_package_in_pandas(walk: Walk, conn: sqlite3.Connection) -> None:
-    """One copied line reads all binaries of a package; CSV and JSON have the same rows."""
+    """One copied line reads all binaries of a package; CSV and JSON have the same
+    rows.
+    """
     walk.search("hdf5")
     line = walk.copy("Copy for pandas")
     (address,) = re.findall(r'^pd\.read_csv\("(.*)"\)$', line)
     text = walk.page.request.get(address).text()
     link = walk.page.get_by_role("link", name="JSON", exact=True).get_attribute("href")
     records = walk.page.request.get(f"{walk.address}{link}").json()
-    expected = {row[0] for row in conn.execute("SELECT hash FROM builds WHERE package = 'hdf5'")}
+    expected = {
+        row[0] for row in conn.execute("SELECT hash FROM builds WHERE package = 'hdf5'")
+    }
 
     assert {row["hash"] for row in csv.DictReader(text.splitlines())} == expected
     assert {row["hash"] for row in records} == expected

@@ -1,4 +1,6 @@
-"""Visitors with a real browser: windows of two widths, and what must never happen in them."""
+"""Visitors with a real browser: windows of two widths, and what must never happen in
+them.
+"""
 
 from typing import Any
 
@@ -21,11 +23,15 @@ class Visit:
     def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
         self.server, self.options = server, options
         self.faults: list[str] = []
-        self.context: BrowserContext = browser.new_context(base_url=server.address, **options)
+        self.context: BrowserContext = browser.new_context(
+            base_url=server.address, **options
+        )
         self.context.set_default_timeout(1_000 * SECONDS)
         self.page: Page = self.context.new_page()
         self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+        self.page.on(
+            "pageerror", lambda error: self.faults.append(f"page error: {error}")
+        )
         self.page.on("request", self._request)
 
     def _console(self, message: Any) -> None:
@@ -41,7 +47,9 @@ VISITORS = pytest.mark.parametrize(
     "visit",
     [
         pytest.param({"viewport": WIDE, "java_script_enabled": True}, id="wide-script"),
-        pytest.param({"viewport": NARROW, "java_script_enabled": False}, id="narrow-no-script"),
+        pytest.param(
+            {"viewport": NARROW, "java_script_enabled": False}, id="narrow-no-script"
+        ),
     ],
     indirect=True,
 )

@@ -1,4 +1,6 @@
-"""Below a path of a proxy: every link of every kind of page leads to a page below it."""
+"""Below a path of a proxy: every link of every kind of page leads to a page below
+it.
+"""
 
 import html
 import re
@@ -17,8 +19,16 @@ pytestmark = pytest.mark.slow
 
 BASE = "/cache/"
 TABLES = (
-    *("packages?_size=2", "builds?_size=2", "builds.json?_size=2", "packages.json?_size=2"),
-    *("builds.json?_size=2&_shape=array", "packages.json?_shape=objects&_size=2&_sort=spec_count"),
+    *(
+        "packages?_size=2",
+        "builds?_size=2",
+        "builds.json?_size=2",
+        "packages.json?_size=2",
+    ),
+    *(
+        "builds.json?_size=2&_shape=array",
+        "packages.json?_shape=objects&_size=2&_sort=spec_count",
+    ),
     *("configurations?_facet=os&_size=3", "configurations?_facet=os&_size=3&os=1"),
     *(
         "builds?package=hdf5&_sort=version",
@@ -31,7 +41,10 @@ TABLES = (
         "variant_values_of_package.json?package=hdf5",
         "variant_values_of_package?package=hdf5&_hide_sql=1",
     ),
-    *("builds?_filter_column=package&_filter_op=exact&_filter_value=hdf5", "builds?package=HDF5"),
+    *(
+        "builds?_filter_column=package&_filter_op=exact&_filter_value=hdf5",
+        "builds?package=HDF5",
+    ),
     *("packages?_where=spec_count>1&_where=spec_count>2", "builds?_where=1"),
     *("listings?_size=2&_labels=on", "nothing-here", "builds?packge=1"),
 )
@@ -104,28 +117,44 @@ async def test_every_link_leads_below_the_base(database: Path) -> None:
             if kind not in asked and not ELSEWHERE.search(link):
                 asked.add(kind)
                 found = await proxy.get(link)
-                assert found.status_code in (200, 301, 302), (path, link, found.text[:300])
+                assert found.status_code in (200, 301, 302), (
+                    path,
+                    link,
+                    found.text[:300],
+                )
     assert len(asked) > 300
 
 
 @pytest.mark.asyncio
 async def test_both_proxies_give_the_same(database: Path) -> None:
-    """Whether a proxy passes the base on or cuts it off, the response has the same bytes."""
+    """Whether a proxy passes the base on or cuts it off, the response has the same
+    bytes.
+    """
     served = site(database, base_url=BASE)
-    for page in ("/", "/package/hdf5", "/spack-cache/builds?_size=2", "/spack-cache/builds.json"):
+    for page in (
+        "/",
+        "/package/hdf5",
+        "/spack-cache/builds?_size=2",
+        "/spack-cache/builds.json",
+    ):
         first, second = [
             await Proxy(served, passes_on=passes_on).get(BASE + page[1:])
             for passes_on in (True, False)
         ]
         without_times = [
-            re.sub(r"[\d.]+ ?ms|_ms\": [\d.]+", "", each.text) for each in (first, second)
+            re.sub(r"[\d.]+ ?ms|_ms\": [\d.]+", "", each.text)
+            for each in (first, second)
         ]
         assert without_times[0] == without_times[1], page
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("base", ["/spack-cache/", "/package/", "/static/", "/spack-cache/x/"])
+@pytest.mark.parametrize(
+    "base", ["/spack-cache/", "/package/", "/static/", "/spack-cache/x/"]
+)
 async def test_a_base_like_a_page_is_refused(database: Path, base: str) -> None:
-    """Of a path that begins so, nobody could say whether a proxy has cut the base off."""
+    """Of a path that begins so, nobody could say whether a proxy has cut the base
+    off.
+    """
     with pytest.raises(StartupError, match="base_url"):
         await site(database, base_url=base).invoke_startup()

@@ -40,7 +40,9 @@ ETAG = '"sum"'
 def test_chooses_the_part_of_a_file(
     headers: dict[str, str], status: int, start: int, length: int
 ) -> None:
-    """Ranges, conditions and nonsense in a request lead to the answer that HTTP wants."""
+    """Ranges, conditions and nonsense in a request lead to the answer that HTTP
+    wants.
+    """
     found, part, _ = choose_part(100, ETAG, headers)
 
     assert (found, part.start, len(part)) == (status, start, length)
@@ -78,8 +80,19 @@ async def test_a_download_has_the_name_of_the_file(
     answer = await get(served, f"{path}.db")
 
     assert answer.content == database.read_bytes()
-    assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{encoded}"
+    assert (
+        answer.headers["content-disposition"]
+        == f"attachment; filename*=UTF-8''{encoded}"
+    )
     tables = (f"{path}/builds.{form}" for form in ("json?_size=1", "csv", "csv?_dl=on"))
     found = f"{path}/builds?_size=1&_facet=package"
-    for page in ("/", "/about", "/find.json?q=hdf5", "/robots.txt", path, found, *tables):
+    for page in (
+        "/",
+        "/about",
+        "/find.json?q=hdf5",
+        "/robots.txt",
+        path,
+        found,
+        *tables,
+    ):
         assert (await get(served, page)).status_code == 200, page

@@ -90,15 +90,31 @@ class WithStatus(Exception):
         (WithStatus("Cannot sort table by x", 500), 400, "Cannot sort table by x"),
         (MemoryError(), 400, NO_MEMORY),
         (OSError("/secret/path is not there"), 500, UNKNOWN),
-        (OSError(errno.ENAMETOOLONG, "File name too long", "/secret/aaa"), 404, NO_PAGE),
-        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"), 404, NO_PAGE),
+        (
+            OSError(errno.ENAMETOOLONG, "File name too long", "/secret/aaa"),
+            404,
+            NO_PAGE,
+        ),
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"),
+            404,
+            NO_PAGE,
+        ),
         (TypeError("list indices must be integers"), 400, UNREADABLE),
-        (sqlite3.ProgrammingError("You did not supply a value"), 400, "You did not supply a value"),
+        (
+            sqlite3.ProgrammingError("You did not supply a value"),
+            400,
+            "You did not supply a value",
+        ),
         (sqlite3.DatabaseError("database disk image is malformed"), 500, UNKNOWN),
     ],
 )
-def test_every_exception_has_a_sentence(exception: Exception, status: int, sentence: str) -> None:
-    """Datasette's refusals speak for themselves; a bug keeps to itself what it knows."""
+def test_every_exception_has_a_sentence(
+    exception: Exception, status: int, sentence: str
+) -> None:
+    """Datasette's refusals speak for themselves; a bug keeps to itself what it
+    knows.
+    """
     assert failure_of(exception, 1000, ["sql"])[::2] == (status, sentence)
 
 
@@ -110,7 +126,10 @@ def test_in_a_page_of_ours_an_odd_value_is_a_bug() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("end", ["", ".json", ".csv"])
 async def test_a_page_that_takes_too_long_says_so(
-    datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    datasette: Any,
+    end: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """No page of ours is a bug because its time is over: it may be asked again."""
     await datasette.invoke_startup()
@@ -125,9 +144,13 @@ async def test_a_page_that_takes_too_long_says_so(
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("address", UNREADABLE_ADDRESSES, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    "address", UNREADABLE_ADDRESSES, ids=lambda each: str(each)[:40]
+)
 async def test_what_nobody_can_read_is_refused(datasette: Any, address: str) -> None:
-    """An address of no sense is a refusal with a sentence, which no cache keeps; not an error."""
+    """An address of no sense is a refusal with a sentence, which no cache keeps; not an
+    error.
+    """
     answer = await get(datasette, address)
 
     assert answer.status_code in (400, 404)
@@ -139,8 +162,12 @@ async def test_what_nobody_can_read_is_refused(datasette: Any, address: str) -> 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("sql", ["select nope", "select ?"])
-async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str) -> None:
-    """The page that shows a query and what is wrong with it is not kept, whatever its status."""
+async def test_no_cache_keeps_an_error_beside_its_query(
+    datasette: Any, sql: str
+) -> None:
+    """The page that shows a query and what is wrong with it is not kept, whatever its
+    status.
+    """
     answer = await datasette.client.get(SQL, params={"sql": sql})
     right = await datasette.client.get(SQL, params={"sql": "select 1"})
 
@@ -149,7 +176,9 @@ async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("page", ["/package/hdf5?", "/find?q=%2Bmpi&", "/spec/aaaaaaa?"])
+@pytest.mark.parametrize(
+    "page", ["/package/hdf5?", "/find?q=%2Bmpi&", "/spec/aaaaaaa?"]
+)
 async def test_every_page_number_leads_to_a_page(datasette: Any, page: str) -> None:
     """A number beyond all pages is the last page, what is none the first."""
     for number in ("9" * 5_000, "0" * 5_000, "-1", "1e3", "%D9%A3", "1&page=x"):
@@ -158,7 +187,9 @@ async def test_every_page_number_leads_to_a_page(datasette: Any, page: str) -> N
 
 @pytest.mark.asyncio
 async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> None:
-    """Whose query took too long reads how much time there is, and has the query still."""
+    """Whose query took too long reads how much time there is, and has the query
+    still.
+    """
     answer = await datasette.client.get(SQL, params={"sql": f"{ENDLESS} /* <b> */"})
     rows = await datasette.client.get(f"{SQL}.csv", params={"sql": ENDLESS})
 
@@ -173,7 +204,9 @@ async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> Non
 
 @pytest.mark.asyncio
 async def test_a_phrase_in_an_index_of_words_is_told_clearly(datasette: Any) -> None:
-    """Where an index has no positions of words, nobody is told to add quotes to their quotes."""
+    """Where an index has no positions of words, nobody is told to add quotes to their
+    quotes.
+    """
     answer = await get(datasette, '/spack-cache/known_packages?_search="a+b"')
 
     assert answer.status_code == 400

@@ -22,7 +22,13 @@ pytestmark = pytest.mark.slow
 
 CLOSED = (
     *("/-/threads", "/-/messages", "/-/allow-debug", "/-/patterns", "/-/permissions"),
-    *("/-/databases.json", "/-/config.json", "/-/actor.json", "/-/versions/x", "//-/threads"),
+    *(
+        "/-/databases.json",
+        "/-/config.json",
+        "/-/actor.json",
+        "/-/versions/x",
+        "//-/threads",
+    ),
     *("/%2D/threads", "/spack-cache/-/create", "/spack-cache/-/queries/store"),
     *("/spack-cache/-/queries/analyze?sql=select+1", "/spack-cache/-/execute-write"),
     *("/spack-cache/specs/-/insert", "/spack-cache/specs/1/-/delete"),
@@ -38,14 +44,18 @@ MISSING = ("/package/nope", "/nothing-here", "/spack-cache/nope")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", [*OWN, *DATASETTES, *MISSING])
 async def test_every_page_is_safe_and_cacheable(datasette: Any, path: str) -> None:
-    """Every page has its language and a policy for scripts and caches; ours has no inline code."""
+    """Every page has its language and a policy for scripts and caches; ours has no
+    inline code.
+    """
     answer = await get(datasette, path)
     policy = answer.headers["content-security-policy"]
 
     assert "unsafe-eval" not in policy and "http" not in policy
     if path not in DATASETTES:
         assert "unsafe-inline" not in policy
-        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", answer.text)
+        assert not re.search(
+            r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", answer.text
+        )
     if path in MISSING:
         return
     assert answer.status_code == 200, answer.text
@@ -84,7 +94,11 @@ async def test_writes_are_refused(datasette: Any, method: str) -> None:
     [
         *((path, 404) for path in CLOSED),
         ("/find?q=" + "x" * 40_000, 414),
-        ("/spack-cache/builds?" + "&".join(f"_facet={number}" for number in range(50)), 400),
+        (
+            "/spack-cache/builds?"
+            + "&".join(f"_facet={number}" for number in range(50)),
+            400,
+        ),
     ],
 )
 async def test_costly_and_closed_addresses_are_refused(
@@ -94,7 +108,11 @@ async def test_costly_and_closed_addresses_are_refused(
     answer = await get(datasette, path)
 
     assert answer.status_code == status
-    assert status == 404 or "more than 10 fields" in answer.text or "longer than" in answer.text
+    assert (
+        status == 404
+        or "more than 10 fields" in answer.text
+        or "longer than" in answer.text
+    )
 
 
 @pytest.mark.asyncio
@@ -118,17 +136,23 @@ async def test_without_sql_the_field_is_refused_everywhere(database: Path) -> No
     """Where visitors may send no SQL, nothing looks at what they send as such."""
     closed = site(database, default_allow_sql=False)
     statuses = {
-        f"{path}?{field}": (await closed.client.get(f"{path}?{field}=select+1")).status_code
+        f"{path}?{field}": (
+            await closed.client.get(f"{path}?{field}=select+1")
+        ).status_code
         for path in ("/spack-cache", "/spack-cache/specs", "/", "/spack-cache.json")
         for field in ("sql", "s%71l")
     }
     assert statuses == dict.fromkeys(statuses, 403)
-    assert (await closed.client.get("/spack-cache/most_hashes?package=hdf5")).status_code == 200
+    assert (
+        await closed.client.get("/spack-cache/most_hashes?package=hdf5")
+    ).status_code == 200
 
 
 @pytest.mark.asyncio
 async def test_cookies_of_backslashes_are_not_read(datasette: Any) -> None:
-    """A cookie that takes Python seconds to read costs nothing; others reach Datasette."""
+    """A cookie that takes Python seconds to read costs nothing; others reach
+    Datasette.
+    """
     seen: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -142,11 +166,15 @@ async def test_cookies_of_backslashes_are_not_read(datasette: Any) -> None:
 
     for cookie in (b"a=1", b'a="' + b"\\" * 9_000 + b'"', b'a="\\1"'):
         scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
-        await guard(datasette, app, {**scope, "headers": [(b"cookie", cookie)]}, receive, send)
+        await guard(
+            datasette, app, {**scope, "headers": [(b"cookie", cookie)]}, receive, send
+        )
     assert seen == [b"a=1", None, None]
 
 
-FIELDS = st.lists(st.tuples(st.sampled_from("abc"), st.text("x &=%+é", max_size=2)), max_size=60)
+FIELDS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.text("x &=%+é", max_size=2)), max_size=60
+)
 
 
 @given(FIELDS)
@@ -167,7 +195,9 @@ def test_ordinary_fields_stay(fields: list[tuple[str, str]]) -> None:
     ],
 )
 def test_too_many_are_refused(fields: list[tuple[str, str]]) -> None:
-    """Fields, facets of all kinds together, and sorts have a number that they may not pass."""
+    """Fields, facets of all kinds together, and sorts have a number that they may not
+    pass.
+    """
     with pytest.raises(BadAddress, match="more than"):
         bounded("/x.json", urlencode(fields).encode())
 
@@ -192,7 +222,9 @@ async def test_looking_at_sql_takes_little(datasette: Any, text: str) -> None:
     await datasette.client.get("/")
     began = time.thread_time()
     answers = [
-        await datasette.client.get(SQL, params={"sql": text[:length]}, follow_redirects=True)
+        await datasette.client.get(
+            SQL, params={"sql": text[:length]}, follow_redirects=True
+        )
         for length in (LONGEST_SQL + 1, LONGEST_SQL)
     ]
 
@@ -201,7 +233,9 @@ async def test_looking_at_sql_takes_little(datasette: Any, text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(COMMENTS), max_size=9), st.sampled_from(STATEMENTS))
-def test_a_statement_begins_behind_its_comments(comments: list[str], statement: str) -> None:
+def test_a_statement_begins_behind_its_comments(
+    comments: list[str], statement: str
+) -> None:
     """Comments and blanks before a statement are cut off, and nothing of it."""
     query = urlencode({"sql": f"{''.join(comments)}{statement}"}).encode()
     assert bounded(SQL, query) == urlencode({"sql": statement}).encode()
@@ -218,33 +252,49 @@ async def test_a_page_of_a_table_has_few_rows(many: Any) -> None:
 
 
 NUMBERS = (
-    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {}) SELECT {} FROM n"
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {}) "
+    "SELECT {} FROM n"
 )
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(("count", "columns", "rows"), [(999, 2, 300), (999, 20, 100), (20, 3, 20)])
+@pytest.mark.parametrize(
+    ("count", "columns", "rows"), [(999, 2, 300), (999, 20, 100), (20, 3, 20)]
+)
 async def test_a_page_of_a_query_has_few_cells(
     datasette: Any, count: int, columns: int, rows: int
 ) -> None:
-    """As HTML a result has at most 300 rows and 2,000 cells, and says if it is cut; not as JSON."""
+    """As HTML a result has at most 300 rows and 2,000 cells, and says if it is cut; not
+    as JSON.
+    """
     sql = NUMBERS.format(count, ", ".join(["x"] * columns))
     # Some links of Datasette have the other field, which it does not read.
     page = await datasette.client.get(SQL, params={"sql": sql, "_format": "json"})
-    data = await datasette.client.get(f"{SQL}.json", params={"sql": sql, "_shape": "arrays"})
+    data = await datasette.client.get(
+        f"{SQL}.json", params={"sql": sql, "_shape": "arrays"}
+    )
 
     assert page.status_code == data.status_code == 200
     assert page.text.count("<td") == columns * rows
-    assert f"{'more than ' if rows < count else ''}{rows} rows" in page.text or not IS_065
+    assert (
+        f"{'more than ' if rows < count else ''}{rows} rows" in page.text or not IS_065
+    )
     assert len(data.json()["rows"]) == count
 
 
 @pytest.mark.asyncio
 async def test_pages_of_queries_are_rendered_in_turn(datasette: Any) -> None:
-    """Pages at once are all shown, also beside a client that leaves or does not read its page."""
+    """Pages at once are all shown, also beside a client that leaves or does not read
+    its page.
+    """
     sql = urlencode({"sql": NUMBERS.format(999, "x, x")})
     path = SQL.encode()
-    scope: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "path": SQL}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "headers": [],
+        "path": SQL,
+    }
     scope |= {"http_version": "1.1", "raw_path": path, "query_string": sql.encode()}
     requests = iter([{"type": "http.request"}])
 
@@ -262,7 +312,9 @@ async def test_pages_of_queries_are_rendered_in_turn(datasette: Any) -> None:
     await asyncio.sleep(0.01)
     leaving.cancel()
     async with asyncio.timeout(60):
-        answers = await asyncio.gather(*(datasette.client.get(f"{SQL}?{sql}") for _ in range(9)))
+        answers = await asyncio.gather(
+            *(datasette.client.get(f"{SQL}?{sql}") for _ in range(9))
+        )
     unread.cancel()
 
     assert [answer.status_code for answer in answers] == [200] * 9
@@ -272,7 +324,9 @@ async def test_pages_of_queries_are_rendered_in_turn(datasette: Any) -> None:
 async def test_a_query_without_fields_shows_few_rows(database: Path) -> None:
     """A canned query whose address has no query string is cut as well."""
     described = metadata()
-    described["databases"]["spack-cache"]["queries"]["many"] = {"sql": NUMBERS.format(900, "x")}
+    described["databases"]["spack-cache"]["queries"]["many"] = {
+        "sql": NUMBERS.format(900, "x")
+    }
     served = site(database, described if IS_065 else None, config=described)
     page = await served.client.get("/spack-cache/many")
     data = await served.client.get("/spack-cache/many.json?_shape=array")
@@ -284,7 +338,9 @@ async def test_a_query_without_fields_shows_few_rows(database: Path) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("query", ["", "?_nocount=1"])
 async def test_a_wide_table_has_its_next_page(many: Any, query: str) -> None:
-    """The cells of a page are not limited for a table, which would lose its link to more rows."""
+    """The cells of a page are not limited for a table, which would lose its link to
+    more rows.
+    """
     served = site(Path(many.get_database("spack-cache").path), default_page_size=150)
     page = await served.client.get(f"/spack-cache/builds{query}")
 
@@ -292,7 +348,11 @@ async def test_a_wide_table_has_its_next_page(many: Any, query: str) -> None:
     assert "_next=150" in page.text
 
 
-DATA = ("/spack-cache/specs.json?_size=1", "/spack-cache/specs.csv?_size=1", "/spack-cache.db")
+DATA = (
+    "/spack-cache/specs.json?_size=1",
+    "/spack-cache/specs.csv?_size=1",
+    "/spack-cache.db",
+)
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +365,9 @@ def opened(database: Path) -> Any:
 @pytest.mark.parametrize("path", [*DATA, "/", "/spack-cache/nothing.json", "/nothing"])
 async def test_every_answer_says_it_once(opened: Any, path: str) -> None:
     """Data, pages and errors say so, once: two such headers are none to a browser."""
-    answer = await opened.client.get(path, headers={"origin": "https://lite.datasette.io"})
+    answer = await opened.client.get(
+        path, headers={"origin": "https://lite.datasette.io"}
+    )
     assert answer.headers.get_list("access-control-allow-origin") == ["*"]
     (exposed,) = answer.headers.get_list("access-control-expose-headers")
     for name in ("Content-Range", "Accept-Ranges", "Content-Length", "ETag", "Link"):
@@ -315,7 +377,9 @@ async def test_every_answer_says_it_once(opened: Any, path: str) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", DATA)
 async def test_a_browser_may_ask_first(opened: Any, path: str) -> None:
-    """The question before a request with a range is answered with what is allowed, and no body."""
+    """The question before a request with a range is answered with what is allowed, and
+    no body.
+    """
     asked = {
         "origin": "https://shell.duckdb.org",
         "access-control-request-method": "GET",
@@ -332,8 +396,15 @@ async def test_a_browser_may_ask_first(opened: Any, path: str) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", [*DATA, "/"])
 async def test_without_cors_nothing_is_said(datasette: Any, path: str) -> None:
-    """Unless it was asked for: no header for others, and OPTIONS tells only the methods."""
-    for answer in (await datasette.client.get(path), await datasette.client.options(path)):
-        assert not [each for each in answer.headers if each.startswith("access-control-")]
+    """Unless it was asked for: no header for others, and OPTIONS tells only the
+    methods.
+    """
+    for answer in (
+        await datasette.client.get(path),
+        await datasette.client.options(path),
+    ):
+        assert not [
+            each for each in answer.headers if each.startswith("access-control-")
+        ]
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"

@@ -1,4 +1,6 @@
-"""Any text in addresses and pages is answered or refused in words, and shown as text."""
+"""Any text in addresses and pages is answered or refused in words, and shown as
+text.
+"""
 
 import re
 from typing import Any
@@ -34,7 +36,9 @@ QUOTED = quote(SCRIPT, safe="")
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A site whose names are scripts, but for packages, and whose one hash is two packages."""
+    """A site whose names are scripts, but for packages, and whose one hash is two
+    packages.
+    """
     folder = tmp_path_factory.mktemp("odd")
     names = {"variants": [SCRIPT, "+cuda"], "stacks": [SCRIPT, "root"], "os": SCRIPT}
     pages = write(
@@ -50,7 +54,10 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A site whose tarballs have odd addresses, and whose names look like paths."""
     folder = tmp_path_factory.mktemp("addresses")
-    odd = [spec(number, tarball=url, size="1") for number, url in enumerate((*NO_LINKS, *LINKS))]
+    odd = [
+        spec(number, tarball=url, size="1")
+        for number, url in enumerate((*NO_LINKS, *LINKS))
+    ]
     pages = write(
         folder / "pages",
         odd=page("odd", specs=odd),
@@ -62,7 +69,9 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_only_addresses_of_the_web_are_links(addresses: Any) -> None:
-    """A tarball's address is a link if it is one of the web; a script, a file, a path is text."""
+    """A tarball's address is a link if it is one of the web; a script, a file, a path
+    is text.
+    """
     links: set[str] = set()
     for path in ("build_listings", "tarball_prefixes", "tarball_prefixes?_facet=url"):
         page_of = await addresses.client.get(f"/spack-cache/{path}")
@@ -83,7 +92,9 @@ async def test_only_addresses_of_the_web_are_links(addresses: Any) -> None:
     ],
 )
 async def test_names_may_have_slashes(addresses: Any, path: str) -> None:
-    """What has a name that looks like a path has its page, whichever way it is written."""
+    """What has a name that looks like a path has its page, whichever way it is
+    written.
+    """
     answer = await addresses.client.get(path)
 
     assert answer.status_code == 200
@@ -101,21 +112,33 @@ async def test_a_slash_too_many_is_taken_off(addresses: Any) -> None:
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     "path",
-    ["/releases", f"/spec/{spec_hash(90)}", "/find?q=odd", "/release/rel/x", "/spack-cache/builds"],
+    [
+        "/releases",
+        f"/spec/{spec_hash(90)}",
+        "/find?q=odd",
+        "/release/rel/x",
+        "/spack-cache/builds",
+    ],
 )
-async def test_links_to_names_with_slashes_lead_there(addresses: Any, path: str) -> None:
+async def test_links_to_names_with_slashes_lead_there(
+    addresses: Any, path: str
+) -> None:
     """Every link to a package, release or stack leads to its page."""
     page_of = await addresses.client.get(path, follow_redirects=True)
     found = re.findall(r'href="(/(?:package|release|stack|spec)/[^"#]*)', page_of.text)
 
     assert found
     for link in found:
-        assert (await addresses.client.get(link.replace("&amp;", "&"))).status_code == 200
+        assert (
+            await addresses.client.get(link.replace("&amp;", "&"))
+        ).status_code == 200
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_contradiction_stands_on_the_page_of_the_spec(odd: Any) -> None:
-    """A hash that is two packages in two releases is told in words, on every page without a 500."""
+    """A hash that is two packages in two releases is told in words, on every page
+    without a 500.
+    """
     told = await odd.client.get(f"/spec/{spec_hash(1)}")
 
     assert told.status_code == 200
@@ -154,7 +177,18 @@ async def test_names_are_shown_not_run(odd: Any, path: str) -> None:
 
 
 TEXTS = (
-    *("%00", "hdf5%00", "%ED%A0%80", "%FF%FE", "%C3%28", "%22", "%27", "%22%22", "%5C", "%5C%22"),
+    *(
+        "%00",
+        "hdf5%00",
+        "%ED%A0%80",
+        "%FF%FE",
+        "%C3%28",
+        "%22",
+        "%27",
+        "%22%22",
+        "%5C",
+        "%5C%22",
+    ),
     *(
         "%01%1B%7F",
         "%E2%80%AE",
@@ -170,13 +204,60 @@ TEXTS = (
         "..",
         ".",
     ),
-    *("AND", "OR+NOT", "NEAR(a+b)", "a*", "%5Ea", "a:b", "{a}+:", "tokens:", "(", "%22a", "a%22+b"),
-    *("%7B", "%5B", "%7B%22a%22:1%7D", "[1,", "null", "-1", "9" * 400, "1e999", "a" * 9_000),
-    *("%40%40", "%5E", "hdf5%40", "%5E%5B", "%25%25", "~~", "target=:", "%0D%0A", "%3Cb%3E", "%09"),
+    *(
+        "AND",
+        "OR+NOT",
+        "NEAR(a+b)",
+        "a*",
+        "%5Ea",
+        "a:b",
+        "{a}+:",
+        "tokens:",
+        "(",
+        "%22a",
+        "a%22+b",
+    ),
+    *(
+        "%7B",
+        "%5B",
+        "%7B%22a%22:1%7D",
+        "[1,",
+        "null",
+        "-1",
+        "9" * 400,
+        "1e999",
+        "a" * 9_000,
+    ),
+    *(
+        "%40%40",
+        "%5E",
+        "hdf5%40",
+        "%5E%5B",
+        "%25%25",
+        "~~",
+        "target=:",
+        "%0D%0A",
+        "%3Cb%3E",
+        "%09",
+    ),
 )
 COLUMN_FIELDS = (
-    *("name={}", "name__in={}", "name__contains={}", "name__glob={}", "name__gt={}", "id={}"),
-    *("name__date={}", "name__arraycontains={}", "{}=1", "{}__in=1", "name__{}=1", "_through={}"),
+    *(
+        "name={}",
+        "name__in={}",
+        "name__contains={}",
+        "name__glob={}",
+        "name__gt={}",
+        "id={}",
+    ),
+    *(
+        "name__date={}",
+        "name__arraycontains={}",
+        "{}=1",
+        "{}__in=1",
+        "name__{}=1",
+        "_through={}",
+    ),
     *(
         "_search={}",
         "_search_tokens={}",
@@ -184,10 +265,36 @@ COLUMN_FIELDS = (
         "_searchmode={}",
         "_sort={}",
     ),
-    *("_sort_desc={}", "_col={}", "_nocol={}", "_facet={}", "_facet_array={}", "_facet_date={}"),
-    *("_facet_size={}", "_next={}", "_size={}", "_shape={}", "_label={}", "_labels={}", "_json={}"),
-    *("_nl={}", "_ttl={}", "_timelimit={}", "_filter_column={}&_filter_op=in&_filter_value={}"),
-    *("_fts_table={}&_search=a", "_fts_pk={}&_search=a", "_nocount={}", "_trace={}", "_dl={}"),
+    *(
+        "_sort_desc={}",
+        "_col={}",
+        "_nocol={}",
+        "_facet={}",
+        "_facet_array={}",
+        "_facet_date={}",
+    ),
+    *(
+        "_facet_size={}",
+        "_next={}",
+        "_size={}",
+        "_shape={}",
+        "_label={}",
+        "_labels={}",
+        "_json={}",
+    ),
+    *(
+        "_nl={}",
+        "_ttl={}",
+        "_timelimit={}",
+        "_filter_column={}&_filter_op=in&_filter_value={}",
+    ),
+    *(
+        "_fts_table={}&_search=a",
+        "_fts_pk={}&_search=a",
+        "_nocount={}",
+        "_trace={}",
+        "_dl={}",
+    ),
 )
 RAW = re.compile(
     r"fts5|unterminated|syntax error|no such column|no such table|malformed|Traceback"
@@ -222,7 +329,9 @@ for _route in ROUTES:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("field", FIELDS)
 async def test_odd_texts_in_the_fields_of_our_pages(datasette: Any, field: str) -> None:
-    """A quarter of the texts, by turns, in every field, on the routes that have it in turn."""
+    """A quarter of the texts, by turns, in every field, on the routes that have it in
+    turn.
+    """
     for number in range([*FIELDS].index(field) % 4, len(TEXTS), 4):
         text = TEXTS[number]
         path = FIELDS[field][number % len(FIELDS[field])]
@@ -234,9 +343,19 @@ async def test_odd_texts_in_the_fields_of_our_pages(datasette: Any, field: str) 
 @pytest.mark.parametrize(
     "path",
     [
-        *("/package/{}", "/package/{}.json", "/badge/{}.svg", "/coverage/{}", "/diff/{}...{}.json"),
+        *(
+            "/package/{}",
+            "/package/{}.json",
+            "/badge/{}.svg",
+            "/coverage/{}",
+            "/diff/{}...{}.json",
+        ),
         *("/spec/{}", "/release/{}", "/stack/{}", "/{}.db", "/{}", "/spack-cache/{}"),
-        *("/spack-cache/packages/{}", "/spack-cache/packages/{}.json", "/spack-cache/{}.csv"),
+        *(
+            "/spack-cache/packages/{}",
+            "/spack-cache/packages/{}.json",
+            "/spack-cache/{}.csv",
+        ),
         *("/spack-cache/packages/1.{}", "/static/{}"),
     ],
 )
@@ -249,7 +368,9 @@ async def test_odd_texts_in_paths(datasette: Any, path: str) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("place", range(len(COLUMN_FIELDS)))
 async def test_odd_texts_in_the_fields_of_tables(datasette: Any, place: int) -> None:
-    """A quarter of the texts, by turns, in every field that Datasette knows on tables."""
+    """A quarter of the texts, by turns, in every field that Datasette knows on
+    tables.
+    """
     for number in range(place % 4, len(TEXTS), 4):
         text, end = TEXTS[number], ("", ".json", ".csv")[number % 3]
         field = COLUMN_FIELDS[place].format(text, text)
@@ -260,16 +381,22 @@ async def test_odd_texts_in_the_fields_of_tables(datasette: Any, place: int) -> 
 async def test_odd_texts_in_queries_and_rows(datasette: Any) -> None:
     """Parameters of a canned query, of SQL, and fields of a row."""
     for text in TEXTS:
-        await refused_or_answered(datasette, f"/spack-cache/new_versions?old={text}&new={text}")
+        await refused_or_answered(
+            datasette, f"/spack-cache/new_versions?old={text}&new={text}"
+        )
         await refused_or_answered(datasette, f"/spack-cache/most_hashes?package={text}")
         await refused_or_answered(datasette, f"{SQL}.json?sql=select+:a&a={text}")
-        await refused_or_answered(datasette, f"/spack-cache/packages/1.json?_shape={text}")
+        await refused_or_answered(
+            datasette, f"/spack-cache/packages/1.json?_shape={text}"
+        )
 
 
 @pytest.mark.asyncio
 async def test_a_search_without_a_word_is_answered(datasette: Any) -> None:
     """A blank search has all rows, a quotation mark none."""
-    everything = (await get(datasette, "/spack-cache/packages.json?_shape=array")).json()
+    everything = (
+        await get(datasette, "/spack-cache/packages.json?_shape=array")
+    ).json()
     blank = await get(datasette, "/spack-cache/packages.json?_shape=array&_search=+")
     mark = await get(datasette, "/spack-cache/packages.json?_shape=array&_search=%22")
 

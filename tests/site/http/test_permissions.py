@@ -1,4 +1,6 @@
-"""Permissions: what `allow` keeps to some holds for our pages and the file, in both Datasettes."""
+"""Permissions: what `allow` keeps to some holds for our pages and the file, in both
+Datasettes.
+"""
 
 import re
 from pathlib import Path
@@ -37,7 +39,9 @@ DATASETTES = (
 
 
 def closed(database: Path, *where: str, to: object, key: str = "allow") -> Any:
-    """Return the site with an `allow` somewhere in its metadata, or in 1.0 its configuration."""
+    """Return the site with an `allow` somewhere in its metadata, or in 1.0 its
+    configuration.
+    """
     described = metadata()
     place = described
     for each in where:
@@ -57,13 +61,21 @@ def test_every_route_is_asked_for_here() -> None:
     """Each of our routes is that of some address below; a new one needs an address."""
     paths = [each.partition("?")[0] for each in CLOSED]
 
-    assert [pattern for pattern, *_ in ROUTES if not any(re.match(pattern, p) for p in paths)] == []
+    assert [
+        pattern
+        for pattern, *_ in ROUTES
+        if not any(re.match(pattern, p) for p in paths)
+    ] == []
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("where", [(), ("databases", "spack-cache")])
-async def test_who_may_not_view_gets_nothing(database: Path, where: tuple[str, ...]) -> None:
-    """With `allow` on the instance or the database, all of it is 403, and kept by no cache."""
+async def test_who_may_not_view_gets_nothing(
+    database: Path, where: tuple[str, ...]
+) -> None:
+    """With `allow` on the instance or the database, all of it is 403, and kept by no
+    cache.
+    """
     served = closed(database, *where, to=STAFF)
 
     for path in (*CLOSED, *DATASETTES):
@@ -93,7 +105,10 @@ async def test_a_database_may_be_open_where_the_rest_is_not(database: Path) -> N
     described["databases"]["spack-cache"]["allow"] = True
     served = site(database, described if IS_065 else metadata(), config=described)
 
-    assert [await status(served, path) for path in ("/", "/spack-cache.db")] == [200, 200]
+    assert [await status(served, path) for path in ("/", "/spack-cache.db")] == [
+        200,
+        200,
+    ]
     assert await status(served, "/-/versions.json") == 403
 
 
@@ -111,7 +126,12 @@ async def test_sql_and_queries_can_be_kept_to_some(database: Path) -> None:
 @pytest.mark.asyncio
 async def test_a_canned_query_can_be_kept_to_some(database: Path) -> None:
     """Who may not view a query gets a 403 for it, in both Datasettes."""
-    one = closed(database, "databases", "spack-cache", "queries", "most_hashes", to=STAFF)
+    one = closed(
+        database, "databases", "spack-cache", "queries", "most_hashes", to=STAFF
+    )
 
-    assert [await status(one, DATASETTES[2], each) for each in (None, STAFF)] == [403, 200]
+    assert [await status(one, DATASETTES[2], each) for each in (None, STAFF)] == [
+        403,
+        200,
+    ]
     assert await status(one, "/find?q=hdf5+%2Bmpi") == 200

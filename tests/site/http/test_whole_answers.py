@@ -19,7 +19,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", autouse=True)
 def patience() -> Iterator[None]:
-    """Time enough for our own pages on the slowest of machines: these tests are about rows."""
+    """Time enough for our own pages on the slowest of machines: these tests are about
+    rows.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(own_pages, "PAGE_SECONDS", 60.0)
         yield
@@ -30,13 +32,23 @@ NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
-    "query", ["", "?_size=max", "?_stream=", "?_size=2&_size=max", "?_sort=name", "?name__not=zlib"]
+    "query",
+    [
+        "",
+        "?_size=max",
+        "?_stream=",
+        "?_size=2&_size=max",
+        "?_sort=name",
+        "?name__not=zlib",
+    ],
 )
 async def test_csv_of_a_table_has_all_rows(query: str, many: Any) -> None:
     """However it is asked for; who names a number of rows gets so many."""
     table = "/spack-cache/packages"
     counted = await many.client.get(f"{table}.json{query or '?'}&_size=0&_extra=count")
-    total = counted.json().get("count") or counted.json().get("filtered_table_rows_count")
+    total = counted.json().get("count") or counted.json().get(
+        "filtered_table_rows_count"
+    )
     rows = (await many.client.get(f"{table}.csv{query}")).text.splitlines()
     assert len(rows) - 1 == total > 1_000
     part = (await many.client.get(f"{table}.csv?_size=7")).text.splitlines()
@@ -52,7 +64,9 @@ async def test_csv_of_a_table_has_all_rows(query: str, many: Any) -> None:
         ("?version__not=9", "WHERE version != '9'"),
     ],
 )
-async def test_csv_of_a_view_has_the_rows_of_sql(query: str, where: str, many: Any) -> None:
+async def test_csv_of_a_view_has_the_rows_of_sql(
+    query: str, where: str, many: Any
+) -> None:
     """In the same order, each once: its parts go on where the one before ended."""
     file = sqlite3.connect(many.get_database("spack-cache").path)
     expected = [str(row[0]) for row in file.execute(f"SELECT hash FROM builds {where}")]
@@ -64,14 +78,22 @@ async def test_csv_of_a_view_has_the_rows_of_sql(query: str, where: str, many: A
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_sql_without_a_place_for_a_sign_has_all_rows(many: Any) -> None:
-    """CSV and bare rows: all of them, or a refusal with the reason; JSON says that rows are cut."""
+    """CSV and bare rows: all of them, or a refusal with the reason; JSON says that rows
+    are cut.
+    """
 
     def asked(number: int) -> dict[str, str]:
         return {"sql": NUMBERS.format(number)}
 
-    csv_rows = (await many.client.get(f"{SQL}.csv", params=asked(5_000))).text.splitlines()
-    streamed = await many.client.get(f"{SQL}.csv", params=asked(5_000) | {"_stream": "on"})
-    bare = await many.client.get(f"{SQL}.json", params=asked(5_000) | {"_shape": "array"})
+    csv_rows = (
+        await many.client.get(f"{SQL}.csv", params=asked(5_000))
+    ).text.splitlines()
+    streamed = await many.client.get(
+        f"{SQL}.csv", params=asked(5_000) | {"_stream": "on"}
+    )
+    bare = await many.client.get(
+        f"{SQL}.json", params=asked(5_000) | {"_shape": "array"}
+    )
     told = await many.client.get(f"{SQL}.json", params=asked(5_000))
     for more in ({}, {"_stream": "on"}):
         refused = await many.client.get(f"{SQL}.csv", params=asked(30_000) | more)
@@ -113,7 +135,9 @@ def rows_of(response: Any, address: str) -> int | None:
 async def test_json_of_a_view_is_whole_unless_a_part_is_asked_for(
     query: str, rows: int | None, many: Any
 ) -> None:
-    """Rows alone come all and once; an object says whether there are more; parts have a link."""
+    """Rows alone come all and once; an object says whether there are more; parts have a
+    link.
+    """
     address = f"/spack-cache/builds.json?package=zlib&{query}"
     response = await many.client.get(address)
 
@@ -127,7 +151,9 @@ async def test_json_of_a_view_is_whole_unless_a_part_is_asked_for(
 async def test_rows_that_end_early_break_the_connection(
     many: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part that cannot be read leaves no response that looks whole, in JSON or CSV."""
+    """A part that cannot be read leaves no response that looks whole, in JSON or
+    CSV.
+    """
     messages: list[dict[str, Any]] = []
 
     async def keep(message: dict[str, Any]) -> None:

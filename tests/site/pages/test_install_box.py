@@ -1,4 +1,6 @@
-"""The install box in each of its forms, and pages about binaries that the mirror has lost."""
+"""The install box in each of its forms, and pages about binaries that the mirror has
+lost.
+"""
 
 import html
 import json
@@ -99,7 +101,11 @@ BOXES: dict[str, tuple[list[str], list[str]]] = {
 async def test_a_box_says_what_installing_takes(served: Any, package: str) -> None:
     """On the page of a package, of a binary and of a search, from one record."""
     shown, hidden = BOXES[package]
-    paths = (f"/package/{package}", f"/spec/{hash_of(package)}", f"/find?q={package}%40:")
+    paths = (
+        f"/package/{package}",
+        f"/spec/{hash_of(package)}",
+        f"/find?q={package}%40:",
+    )
     for path in paths:
         text = await text_of(served, path, ASIDE)
         places = [text.find(words) for words in shown]
@@ -147,7 +153,9 @@ async def test_a_lost_binary_has_no_commands(served: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_lost_binaries_are_shown_apart(served: Any) -> None:
-    """Beside those that count, with a link to as many rows, in searches and in trees."""
+    """Beside those that count, with a link to as many rows, in searches and in
+    trees.
+    """
     more = f"2 more that the mirror has lost, last listed {DAY}"
     answer = await get(served, "/package/hdf5")
     assert more in await text_of(served, "/package/hdf5")
@@ -168,7 +176,9 @@ async def test_lost_binaries_are_shown_apart(served: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_data_and_badges_name_lost_binaries(served: Any) -> None:
-    """JSON and CSV by the names of `find --json`; a badge says so, and a feed has an entry."""
+    """JSON and CSV by the names of `find --json`; a badge says so, and a feed has an
+    entry.
+    """
     package = json.loads((await get(served, "/package/solo.json")).text)
     facts = (package["spec_count"], package["gone_count"], package["gone_last_listed"])
     assert facts == (0, 2, DAY)
@@ -189,11 +199,15 @@ async def test_data_and_badges_name_lost_binaries(served: Any) -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_json_of_a_binary_has_the_facts_of_its_box(served: Any, forms: Path) -> None:
+async def test_the_json_of_a_binary_has_the_facts_of_its_box(
+    served: Any, forms: Path
+) -> None:
     """By the names of `find --hashes --json` and of `find --install --json`."""
     for package in BOXES:
         record = json.loads((await get(served, f"/spec/{hash_of(package)}.json")).text)
-        found = json.loads(run("find", package, "--hashes", "--install", "--json", forms).stdout)
+        found = json.loads(
+            run("find", package, "--hashes", "--install", "--json", forms).stdout
+        )
         (row,) = found["found"]
         shared = record.keys() & row.keys()
         assert {"package", "hash", "releases", "last_seen", "is_gone"} <= shared
@@ -201,16 +215,28 @@ async def test_the_json_of_a_binary_has_the_facts_of_its_box(served: Any, forms:
         assert record["kind"] == "binary"
         assert {**found["install"], "reason": None} == record["install"]
     gone = json.loads((await get(served, f"/spec/{hash_of('solo')}.json")).text)
-    assert (gone["kind"], gone["is_gone"], gone["install"]["commands"]) == ("gone", True, [])
+    assert (gone["kind"], gone["is_gone"], gone["install"]["commands"]) == (
+        "gone",
+        True,
+        [],
+    )
     refused = await get(served, f"/spec/{hash_of('nothing')}.json")
     assert refused.status_code == 404
 
 
 @pytest.mark.asyncio
 async def test_pages_of_the_public_cache_are_as_quiet_as_before(datasette: Any) -> None:
-    """Without dependency data there is no note about what is missing, and no lost binary."""
+    """Without dependency data there is no note about what is missing, and no lost
+    binary.
+    """
     answer = await get(datasette, "/package/hdf5")
-    for words in ("no binary here", "has lost", "Spack downloads", "Needs", "no binary available"):
+    for words in (
+        "no binary here",
+        "has lost",
+        "Spack downloads",
+        "Needs",
+        "no binary available",
+    ):
         assert words not in answer.text
 
 

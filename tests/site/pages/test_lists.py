@@ -6,7 +6,12 @@ from itertools import product
 import pytest
 
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_list, load_packages
+from spack_cache_db.site.pages.lists import (
+    ListFilters,
+    ListPage,
+    load_list,
+    load_packages,
+)
 
 
 def packages(lookups: Lookups, **asked: str) -> ListPage:
@@ -34,27 +39,42 @@ def names(page: ListPage) -> list[str]:
         ({"stack": "e4s", "release": "v0.23.1"}, ["hdf5", "py-torch"]),
         ({"has": "aarch64"}, ["hdf5"]),
         ({"host": "neoverse_v2"}, ["hdf5"]),
-        ({"host": "haswell", "q": "h"}, ["hdf5", "hostile", "py-torch", "py-torchvision"]),
+        (
+            {"host": "haswell", "q": "h"},
+            ["hdf5", "hostile", "py-torch", "py-torchvision"],
+        ),
         ({"has": "x86_64", "lacks": "aarch64", "q": "5"}, []),
         (
             {"has": "x86_64_v3", "lacks": "zen3", "release": "develop-2025-04-20"},
             ["py-torch", "zlib"],
         ),
-        ({"sort": "specs"}, ["hdf5", "zlib", "hostile", "py-torch", "netcdf-c", "py-torchvision"]),
-        ({"sort": "nothing", "order": "desc"}, ["zlib", "py-torchvision", "py-torch", "netcdf-c"]),
+        (
+            {"sort": "specs"},
+            ["hdf5", "zlib", "hostile", "py-torch", "netcdf-c", "py-torchvision"],
+        ),
+        (
+            {"sort": "nothing", "order": "desc"},
+            ["zlib", "py-torchvision", "py-torch", "netcdf-c"],
+        ),
     ],
 )
 def test_packages(lookups: Lookups, asked: dict[str, str], expected: list[str]) -> None:
-    """A name, a release, a target that is there and one that is not narrow the list; all hold."""
+    """A name, a release, a target that is there and one that is not narrow the list;
+    all hold.
+    """
     assert names(packages(lookups, **asked))[: len(expected) or None] == expected
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
-    """The pages together show each row once, in the order of the JSON; filters are kept."""
+    """The pages together show each row once, in the order of the JSON; filters are
+    kept.
+    """
     known = load_packages(lookups, ListFilters(sort="name", order=order))
     many = tuple(
-        row | {"name": f"{row['name']}-{number:03}"} for row in known.rows for number in range(90)
+        row | {"name": f"{row['name']}-{number:03}"}
+        for row in known.rows
+        for number in range(90)
     )
     shown: list[str] = []
     page = replace(known, rows=many)
@@ -62,7 +82,9 @@ def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
         at = replace(page, filters=replace(page.filters, page=str(number)))
         shown += [row["name"] for row in at.in_order()[at.window.rows]]
         assert at.filters.at_page(2) == f"?sort=name&order={order}&page=2"
-        assert at.filters.at_page(1) == at.filters.address() == f"?sort=name&order={order}"
+        assert (
+            at.filters.at_page(1) == at.filters.address() == f"?sort=name&order={order}"
+        )
     assert shown == [row["name"] for row in page.in_order()]
     assert page.window.page_count > 1
 
@@ -79,7 +101,9 @@ def test_what_is_not_known_is_told(lookups: Lookups) -> None:
 
 
 def test_releases(lookups: Lookups) -> None:
-    """Releases stand in the file's order, by kind and name as asked; dates may be missing."""
+    """Releases stand in the file's order, by kind and name as asked; dates may be
+    missing.
+    """
     snapshots = load_list(
         lookups, "releases", ListFilters(kind="snapshot", sort="date", order="asc")
     )
@@ -91,8 +115,12 @@ def test_releases(lookups: Lookups) -> None:
     assert by_date.total == len(by_date.rows) == 4
 
 
-def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(lookups: Lookups) -> None:
-    """The newest version is that of the release; columns of all releases say that they are."""
+def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(
+    lookups: Lookups,
+) -> None:
+    """The newest version is that of the release; columns of all releases say that they
+    are.
+    """
     release, machine, whole = (
         packages(lookups, q="hdf5", **asked)
         for asked in ({"release": "develop-2025-04-13"}, {"host": "aarch64"}, {})
@@ -109,11 +137,19 @@ def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(lookups: Lo
 
 
 @pytest.mark.parametrize(
-    "asked", [{"host": "zen3"}, {"target": "aarch64"}, {"compiler": "gcc", "os": "rhel8"}]
+    "asked",
+    [{"host": "zen3"}, {"target": "aarch64"}, {"compiler": "gcc", "os": "rhel8"}],
 )
-def test_the_newest_release_with_a_binary_is_named(lookups: Lookups, asked: dict[str, str]) -> None:
-    """It is the first release whose own list is not empty, with as many packages as that has."""
-    lists = {name: packages(lookups, release=name, **asked) for name in release_names(lookups)}
+def test_the_newest_release_with_a_binary_is_named(
+    lookups: Lookups, asked: dict[str, str]
+) -> None:
+    """It is the first release whose own list is not empty, with as many packages as
+    that has.
+    """
+    lists = {
+        name: packages(lookups, release=name, **asked)
+        for name in release_names(lookups)
+    }
     name, own = next((name, page) for name, page in lists.items() if page.rows)
     found = packages(lookups, **asked).newest
 
@@ -124,7 +160,9 @@ def test_the_newest_release_with_a_binary_is_named(lookups: Lookups, asked: dict
 
 
 def test_packages_of_one_release_and_not_of_another(lookups: Lookups) -> None:
-    """`has` and `lacks` take releases: each pair is the difference of the lists of both."""
+    """`has` and `lacks` take releases: each pair is the difference of the lists of
+    both.
+    """
     releases = release_names(lookups)
     of = {name: set(names(packages(lookups, release=name))) for name in releases}
     for one, other in product(releases, repeat=2):

@@ -1,4 +1,6 @@
-"""The pages that give an overview: the first page, releases, stacks, gaps, versions over time."""
+"""The pages that give an overview: the first page, releases, stacks, gaps, versions
+over time.
+"""
 
 import sqlite3
 from collections import Counter
@@ -44,7 +46,9 @@ def test_old_data_says_its_age(day: str | None, age: str | None) -> None:
 
 
 def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> None:
-    """Externals of an index, and packages that only they have, are in no total and no list."""
+    """Externals of an index, and packages that only they have, are in no total and no
+    list.
+    """
     page = load_about(read_lookups(real_index))
 
     assert (page["totals"].packages, page["totals"].specs) == (226, 883)
@@ -56,15 +60,23 @@ def test_of_pages(lookups: Lookups) -> None:
     page = load_about(lookups)
 
     assert page["totals"][:2] == (6, 23) and page["totals"].releases == 4
-    assert (page["first_snapshot"], newest_snapshot(lookups)) == ("2025-04-13", "2025-04-20")
+    assert (page["first_snapshot"], newest_snapshot(lookups)) == (
+        "2025-04-13",
+        "2025-04-20",
+    )
     assert sum(count for _, count in page["pages"]) == len(page["pages"]) * 15
     assert page["mirrors"] == ()
-    assert [name for name, _ in page["over_time"]] == ["develop-2025-04-13", "develop-2025-04-20"]
+    assert [name for name, _ in page["over_time"]] == [
+        "develop-2025-04-13",
+        "develop-2025-04-20",
+    ]
     assert load_home(lookups)["change"].sides.new == "develop-2025-04-20"
 
 
 def test_releases_know_their_neighbours(lookups: Lookups) -> None:
-    """A snapshot leads to the one before and after; the branch comes after its newest."""
+    """A snapshot leads to the one before and after; the branch comes after its
+    newest.
+    """
     neighbours = {
         "develop-2025-04-13": (None, "develop-2025-04-20"),
         "develop-2025-04-20": ("develop-2025-04-13", "develop"),
@@ -72,14 +84,20 @@ def test_releases_know_their_neighbours(lookups: Lookups) -> None:
     }
     for release in lookups.releases.values():
         page = load_release(lookups, release, [])
-        assert (page["before"], page["after"]) == neighbours.get(release.name, (None, None))
+        assert (page["before"], page["after"]) == neighbours.get(
+            release.name, (None, None)
+        )
 
 
 def held(release: str, by: str) -> Counter[tuple[str, str]]:
     """Return how many specs of each package a release has for each column."""
     found: Counter[tuple[str, str]] = Counter()
     for each in BUILDS:
-        columns = {"family": (family(each.target),), "target": (each.target,), "stack": each.stacks}
+        columns = {
+            "family": (family(each.target),),
+            "target": (each.target,),
+            "stack": each.stacks,
+        }
         for column in columns[by] if release in each.releases else ():
             found[each.package, column] += len(each.in_page())
     return found
@@ -93,7 +111,9 @@ def gaps_of(lookups: Lookups, release: str, **fields: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("by", overviews.COLUMN_KINDS)
-def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: str) -> None:
+def test_gaps_are_where_only_the_reference_has_a_binary(
+    lookups: Lookups, by: str
+) -> None:
     """The reference is a column of the release, or another release."""
     releases = [each.name for each in lookups.releases.values()]
     for release in releases:
@@ -121,12 +141,19 @@ def test_unknown_reference_is_told(lookups: Lookups) -> None:
     assert found["reference"] == "x86_64" and "nope" in found["fault"]
 
 
-def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All pages together have each package once, by name; a number too large is the last page."""
+def test_packages_with_gaps_have_pages(
+    lookups: Lookups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pages together have each package once, by name; a number too large is the
+    last page.
+    """
     whole = gaps_of(lookups, "develop")["rows"]
     monkeypatch.setattr(overviews, "COVERAGE_ROWS", 2)
     page_count = gaps_of(lookups, "develop")["window"].page_count
-    pages = [gaps_of(lookups, "develop", page=str(number + 1)) for number in range(page_count)]
+    pages = [
+        gaps_of(lookups, "develop", page=str(number + 1))
+        for number in range(page_count)
+    ]
     assert page_count > 1 and [row for page in pages for row in page["rows"]] == whole
     assert gaps_of(lookups, "develop", page="99")["rows"] == pages[-1]["rows"]
 
@@ -150,7 +177,11 @@ def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
             "zlib",
             release,
             [
-                spec(hash=spec_hash(hashes.index(text)), versions=[version], target=target)
+                spec(
+                    hash=spec_hash(hashes.index(text)),
+                    versions=[version],
+                    target=target,
+                )
                 for text in listed
                 for version, target in [text.split()]
             ],

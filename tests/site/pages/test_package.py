@@ -24,8 +24,12 @@ def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
 
 
 @pytest.mark.parametrize("host", [None, "zen3", "neoverse_v2"])
-def test_the_commands_are_for_the_proposed_build(lookups: Lookups, host: str | None) -> None:
-    """The page opens with the commands for the proposed build, whatever rows it shows."""
+def test_the_commands_are_for_the_proposed_build(
+    lookups: Lookups, host: str | None
+) -> None:
+    """The page opens with the commands for the proposed build, whatever rows it
+    shows.
+    """
     page = hdf5(lookups, Filters(host=host))
     assert page.install is not None and page.proposed is not None
 
@@ -38,8 +42,12 @@ def test_the_commands_are_for_the_proposed_build(lookups: Lookups, host: str | N
     assert (nowhere.install, nowhere.proposed, nowhere.rows) == (None, None, ())
 
 
-def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
-    """Rows, versions and filters of a package that also has an external have its binaries only."""
+def test_externals_are_no_configurations_of_a_package(
+    real_index: sqlite3.Connection,
+) -> None:
+    """Rows, versions and filters of a package that also has an external have its
+    binaries only.
+    """
     lookups = read_lookups(real_index)
     page = load_package(lookups, "llvm", Filters.parse([]))
 
@@ -49,7 +57,9 @@ def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connec
 
 
 def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
-    """A row has its first hash, and once it is opened all of them; the others stay closed."""
+    """A row has its first hash, and once it is opened all of them; the others stay
+    closed.
+    """
     closed = hdf5(lookups, Filters(release="v0.23.1")).rows[0]
     opened = hdf5(lookups, Filters(release="v0.23.1", open=closed.hash)).rows[0]
 
@@ -81,7 +91,9 @@ def choice(page: PackagePage, name: str) -> dict[str, int]:
     ],
 )
 def test_counts_say_what_a_choice_leads_to(lookups: Lookups, chosen: Filters) -> None:
-    """The count beside each value is the number of rows behind it, in place of the one chosen."""
+    """The count beside each value is the number of rows behind it, in place of the one
+    chosen.
+    """
     page = hdf5(lookups, chosen)
     promised = {
         (each.name, each.chosen, value): count
@@ -91,13 +103,17 @@ def test_counts_say_what_a_choice_leads_to(lookups: Lookups, chosen: Filters) ->
 
     def kept(name: str, before: str | None, value: str) -> int:
         others = [pair for pair in chosen.pairs if pair != (name, before)]
-        return hdf5(lookups, Filters.parse([*others, (name, value)])).configuration_count
+        return hdf5(
+            lookups, Filters.parse([*others, (name, value)])
+        ).configuration_count
 
     assert promised == {each: kept(*each) for each in promised}
 
 
 def test_choices_stay_where_nothing_is_left(lookups: Lookups) -> None:
-    """With no result each filter still shows its value, and what it could be instead."""
+    """With no result each filter still shows its value, and what it could be
+    instead.
+    """
     chosen = Filters(os="rhel8", version="1.14.5", variant=("+mpi",))
     page = hdf5(lookups, chosen)
 
@@ -111,8 +127,12 @@ def test_choices_stay_where_nothing_is_left(lookups: Lookups) -> None:
     assert choice(page, "os") == {"rhel8": 0, "ubuntu24.04": 2}
 
 
-def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connection) -> None:
-    """Beside a row stands what its binaries differ in; an opened row says it of each."""
+def test_rows_that_differ_by_hash_alone_say_in_what(
+    real_index: sqlite3.Connection,
+) -> None:
+    """Beside a row stands what its binaries differ in; an opened row says it of
+    each.
+    """
     lookups = read_lookups(real_index)
     closed = load_package(lookups, "openmpi", Filters())
     gmake = load_package(lookups, "gmake", Filters())
@@ -123,14 +143,21 @@ def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connecti
     (same,) = [each for each in opened.rows if each.specs]
 
     assert not any(each.apart for each in closed.rows if each.spec_count == 1)
-    assert {text for each in same.specs for text in each.spec.differences} >= {*row.apart}
+    assert {text for each in same.specs for text in each.spec.differences} >= {
+        *row.apart
+    }
     assert len(same.specs) == same.spec_count
 
 
 @pytest.fixture
 def machines(built: Build) -> sqlite3.Connection:
     """A package for several machines, in two releases."""
-    mac = {"platform": "darwin", "os": "sequoia", "target": "m1", "compiler": "apple-clang@16"}
+    mac = {
+        "platform": "darwin",
+        "os": "sequoia",
+        "target": "m1",
+        "compiler": "apple-clang@16",
+    }
     specs = [
         spec(1, versions=["develop-1.14"], target="zen3"),
         spec(2, versions=["1.15.0"], **mac),
@@ -142,12 +169,18 @@ def machines(built: Build) -> sqlite3.Connection:
         spec(9, versions=["1.9"], target="zen4"),
     ]
     old = [spec(10, versions=["1.14.7"], target="x86_64")]
-    return built(a=pagetexts.page("foo", "develop", specs), b=pagetexts.page("foo", "v1.0", old))
+    return built(
+        a=pagetexts.page("foo", "develop", specs), b=pagetexts.page("foo", "v1.0", old)
+    )
 
 
 @pytest.mark.parametrize("host", [None, "zen4", "zen2", "neoverse_v2", "m2"])
-def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: str | None) -> None:
-    """By machine, version and nearest target, on both pages, in `find` and for `cover`."""
+def test_one_order_holds_for_every_answer(
+    machines: sqlite3.Connection, host: str | None
+) -> None:
+    """By machine, version and nearest target, on both pages, in `find` and for
+    `cover`.
+    """
     lookups = read_lookups(machines)
     package = load_package(lookups, "foo", Filters(host=host))
     pages = [Search(lookups, Narrowing(host=host)).result("foo@0:")]
@@ -161,7 +194,9 @@ def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: st
     ]
 
     for answer in answers:
-        assert answer is not None and rows == [each.configuration for each in answer.rows]
+        assert answer is not None and rows == [
+            each.configuration for each in answer.rows
+        ]
     assert [each.configuration for each in find(machines, "foo", host=host)] == rows
     assert {each.configuration for each in covered} == {rows[0]}
     usual = [("1.14.7", "x86_64")]
@@ -202,4 +237,6 @@ def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: st
 )
 def test_data_links_carry_the_filters(filters: Filters, address: str) -> None:
     """The data of a filtered page has the same conditions, the machine included."""
-    assert package_links("spack-cache", "hdf5", filters).browse == f"/spack-cache{address}"
+    assert (
+        package_links("spack-cache", "hdf5", filters).browse == f"/spack-cache{address}"
+    )

@@ -1,4 +1,6 @@
-"""What Spack says of a package on the site: beside its binaries, and where there are none."""
+"""What Spack says of a package on the site: beside its binaries, and where there are
+none.
+"""
 
 import json
 import random
@@ -30,7 +32,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Any:
         "1.0",
         description="<img src=x onerror=alert(1)>\u202e\x07",
         homepage="javascript:alert(1)",
-        variants=[{"name": "x", "default": True, "description": "<script>alert(1)</script>\u202e"}],
+        variants=[
+            {
+                "name": "x",
+                "default": True,
+                "description": "<script>alert(1)</script>\u202e",
+            }
+        ],
     )
     needed = published("needed", "2.0", dependent_to=described("py-mpi4py"))
     virtual = {"name": "mpi4", "description": "The package py-ml-dtypes."}
@@ -70,7 +78,9 @@ async def test_a_package_without_a_binary_has_a_page(packages: Any) -> None:
 
 @pytest.fixture(scope="module")
 def variants(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The site of a package in three configurations, with one variant that Spack does not know."""
+    """The site of a package in three configurations, with one variant that Spack does
+    not know.
+    """
     folder = tmp_path_factory.mktemp("variants")
     described = [
         {"name": "mpi", "default": True, "description": "Use\n  MPI"},
@@ -103,7 +113,9 @@ def shown(text: str) -> list[list[str]]:
 
 @pytest.mark.asyncio
 async def test_what_is_no_default_comes_first(variants: Any) -> None:
-    """In a row what is no default stands before what is; what all rows have stands once below."""
+    """In a row what is no default stands before what is; what all rows have stands once
+    below.
+    """
     every = shown((await get(variants, "/package/x")).text)
     assert sorted(every) == [
         ["+cuda", "libs=shared", "+mpi"],
@@ -118,14 +130,21 @@ async def test_variants_say_what_they_mean(variants: Any) -> None:
     text = (await get(variants, "/package/x")).text
     assert '<code title="Use MPI; the default">+mpi</code>' in text
     assert '<code title="For &lt;GPUs&gt;; default ~cuda">+cuda</code>' in text
-    assert '<option value="~mpi" title="Use MPI; default +mpi">~mpi (1)</option>' in text
-    assert '<option value="+mpi" title="Use MPI; the default">+mpi (2), default</option>' in text
+    assert (
+        '<option value="~mpi" title="Use MPI; default +mpi">~mpi (1)</option>' in text
+    )
+    assert (
+        '<option value="+mpi" title="Use MPI; the default">+mpi (2), default</option>'
+        in text
+    )
     assert re.search(r"<code>libs=shared,static</code></td>\s*<td[^>]*></td>", text)
 
 
 @pytest.mark.asyncio
 async def test_names_say_what_they_are_for(variants: Any) -> None:
-    """A suggestion has the first line; a name that nobody knows is answered with what is close."""
+    """A suggestion has the first line; a name that nobody knows is answered with what
+    is close.
+    """
     assert (await get(variants, "/suggest.json?q=x")).json()[0] == {
         "name": "x",
         "kind": "package",
@@ -139,7 +158,9 @@ async def test_names_say_what_they_are_for(variants: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_what_recipes_say_is_text(packages: Any) -> None:
-    """Markup, addresses that run scripts, and characters that turn the text around them."""
+    """Markup, addresses that run scripts, and characters that turn the text around
+    them.
+    """
     text = (await get(packages, "/package/hostile")).text
     assert "<img" not in text.partition("<h1>")[2]
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -155,7 +176,9 @@ async def test_the_data_of_a_package_is_json(packages: Any) -> None:
     assert (found["newest_version"], found["versions_behind"]) == ("4.0.1", 4)
     found = (await get(packages, "/package/fftw.json")).json()
     assert (found["newest_version"], found["spec_count"]) == (None, 0)
-    assert ("openmp", "false") in {(each["name"], each["default"]) for each in found["variants"]}
+    assert ("openmp", "false") in {
+        (each["name"], each["default"]) for each in found["variants"]
+    }
     nothing = await get(packages, "/package/nothing.json")
     assert nothing.status_code == nothing.json()["status"] == 404
     assert nothing.json()["error"] == "nothing: no package has this name"
@@ -175,7 +198,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"p{package}",
             release,
             [
-                spec(rng.randrange(10**6), versions=[version], stacks=[rng.choice(STACKS)])
+                spec(
+                    rng.randrange(10**6),
+                    versions=[version],
+                    stacks=[rng.choice(STACKS)],
+                )
                 for version in rng.sample(VERSIONS, rng.randint(1, 3))
             ],
         )
@@ -183,7 +210,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for release in rng.sample(RELEASES, rng.randint(1, 2))
     }
     known = [
-        published(f"p{at}", *rng.sample(VERSIONS, 3), description="<b>What</b> it is. More.\n")
+        published(
+            f"p{at}", *rng.sample(VERSIONS, 3), description="<b>What</b> it is. More.\n"
+        )
         for at in range(12)
     ]
     build([write(folder / "pages", **pages), write_packages(folder / "data", *known)],
@@ -192,22 +221,26 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_list_is_that_of_the_command(file: Path) -> None:
-    """In each release, each stack and both; what is missing is what has no row there."""
+    """In each release, each stack and both; what is missing is what has no row
+    there.
+    """
     conn = sqlite3.connect(file)
     lookups = read_lookups(conn)
     for release in (None, *RELEASES):
         for stack in (None, *STACKS):
             where = {"release": release or "", "stack": stack or ""}
             found = load_packages(lookups, ListFilters(**where, behind="1"))
-            assert {(row["name"], row["version"], row["behind"]) for row in found.rows} == {
+            assert {
+                (row["name"], row["version"], row["behind"]) for row in found.rows
+            } == {
                 (each.name, each.newest_version, each.versions_behind)
                 for each in behind(file, release=release, stack=stack)
             }
             every = load_packages(lookups, ListFilters(**where))
             missing = load_packages(lookups, ListFilters(**where, missing="1"))
-            assert {row["name"] for row in missing.rows} == {f"p{at}" for at in range(12)} - {
-                row["name"] for row in every.rows
-            }
+            assert {row["name"] for row in missing.rows} == {
+                f"p{at}" for at in range(12)
+            } - {row["name"] for row in every.rows}
             assert missing.rows
     conn.close()
 
@@ -220,10 +253,14 @@ def test_most_comes_first(file: Path) -> None:
     counts = [row["behind"] for row in found.in_order()]
     assert counts == sorted(counts, reverse=True)
     asked = ListFilters(missing="1", q="p1", sort="name")
-    assert [row["name"] for row in load_packages(lookups, asked).in_order()] == ["p10", "p11"]
+    assert [row["name"] for row in load_packages(lookups, asked).in_order()] == [
+        "p10",
+        "p11",
+    ]
     own_site = open_site(file)
     page, text = (
-        asked_of(own_site, f"/packages{form}{asked.address()}").body for form in ("", ".csv")
+        asked_of(own_site, f"/packages{form}{asked.address()}").body
+        for form in ("", ".csv")
     )
     assert b"&lt;b&gt;What&lt;/b&gt; it is.<" in page
     assert text.startswith(b"name,latest,dependents,summary\np10,")
@@ -240,7 +277,9 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
     conn = sqlite3.connect(samples_file)
     found = load_packages(read_lookups(conn), ListFilters(behind="1"))
     assert found.rows
-    assert found.faults == ("This database has no package data: it cannot be compared with Spack.",)
+    assert found.faults == (
+        "This database has no package data: it cannot be compared with Spack.",
+    )
     conn.close()
 
 

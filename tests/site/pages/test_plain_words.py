@@ -61,7 +61,9 @@ def test_places_narrow(conn: sqlite3.Connection) -> None:
 
 def test_a_system_without_a_name_is_part_of_none(tmp_path: Path) -> None:
     """A page may say an empty name: words are read as they are without it."""
-    pages = write(tmp_path / "pages", zlib=page("zlib", specs=[spec(1, os=""), spec(2)]))
+    pages = write(
+        tmp_path / "pages", zlib=page("zlib", specs=[spec(1, os=""), spec(2)])
+    )
     build([str(pages)], tmp_path / "built.db")
     with closing(open_database(tmp_path / "built.db")) as conn:
         assert reading(conn, "zlib ubuntu") == Reading("zlib os=ubuntu24.04")
@@ -76,19 +78,31 @@ def test_a_system_without_a_name_is_part_of_none(tmp_path: Path) -> None:
         ("torch without zlib", Reading("py-torch", left_out=("without zlib",))),
         # Of a platform, a system and a target in one word, all count or none.
         ("hdf5 linux-foo-bar", Reading("hdf5", left_out=("linux-foo-bar",))),
-        ("hdf5 linux-ubuntu22.04-foo", Reading("hdf5", left_out=("linux-ubuntu22.04-foo",))),
+        (
+            "hdf5 linux-ubuntu22.04-foo",
+            Reading("hdf5", left_out=("linux-ubuntu22.04-foo",)),
+        ),
         ("hdf5 linux-foo-zen3", Reading("hdf5", left_out=("linux-foo-zen3",))),
         ("python_pip", Reading("", words=("python_pip",))),
-        ("torch python_pip zen3", read_as("py-torch target=:zen3", words=("python_pip",))),
+        (
+            "torch python_pip zen3",
+            read_as("py-torch target=:zen3", words=("python_pip",)),
+        ),
         ("torch cuda 12", Reading("py-torch +cuda", left_out=("12",))),
     ],
 )
-def test_other_words_are_looked_for(conn: sqlite3.Connection, text: str, expected: Reading) -> None:
-    """What is no part of a spec is looked for in configurations; what none has is left out."""
+def test_other_words_are_looked_for(
+    conn: sqlite3.Connection, text: str, expected: Reading
+) -> None:
+    """What is no part of a spec is looked for in configurations; what none has is left
+    out.
+    """
     assert reading(conn, text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "with", "xyz", "12", "x " * 40, "1.2 3", 'a"b', "* OR"])
+@pytest.mark.parametrize(
+    "text", ["", "with", "xyz", "12", "x " * 40, "1.2 3", 'a"b', "* OR"]
+)
 def test_what_means_nothing_is_not_guessed(conn: sqlite3.Connection, text: str) -> None:
     """Where the file knows none of the words, nothing is read."""
     assert reading(conn, text) is None
@@ -112,7 +126,9 @@ def test_what_means_nothing_is_not_guessed(conn: sqlite3.Connection, text: str) 
         ("build_type=Release zstd", "zstd build_type=Release"),
     ],
 )
-def test_words_are_a_spec_of_an_index(real_index: sqlite3.Connection, text: str, spec: str) -> None:
+def test_words_are_a_spec_of_an_index(
+    real_index: sqlite3.Connection, text: str, spec: str
+) -> None:
     """Where dependencies are known, another package among the words is one."""
     assert reading(real_index, text) == read_as(spec)
 
@@ -120,7 +136,8 @@ def test_words_are_a_spec_of_an_index(real_index: sqlite3.Connection, text: str,
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
-        # Systems with less of their version than the file has, or more; by other names; unknown.
+        # Systems with less of their version than the file has, or more; by other names;
+        # unknown.
         ("jammy", "os=ubuntu22.04"),
         ("rhel 8.9", "os=rhel8"),
         ("debian", "os=debian12"),
@@ -178,8 +195,12 @@ def test_words_are_what_people_call_things(
         ("E4S", "/stack/e4s"),
     ],
 )
-async def test_the_search_box_takes_words(datasette: Any, text: str, address: str) -> None:
-    """Plain words lead to the spec that they mean, which stands in the box and can be changed."""
+async def test_the_search_box_takes_words(
+    datasette: Any, text: str, address: str
+) -> None:
+    """Plain words lead to the spec that they mean, which stands in the box and can be
+    changed.
+    """
     answer = await get(datasette, f"/find?q={quote_plus(text)}")
 
     assert answer.status_code == 302, answer.text
@@ -188,9 +209,15 @@ async def test_the_search_box_takes_words(datasette: Any, text: str, address: st
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("text", ["zlib==1.3", "zlib=1.3", "zlib >= 1.3, < 1.4", "zlib~=1.3.0"])
-async def test_versions_of_other_package_managers_are_answered(datasette: Any, text: str) -> None:
-    """A version as pip or conda writes it is read as Spack's, in the page and in its JSON."""
+@pytest.mark.parametrize(
+    "text", ["zlib==1.3", "zlib=1.3", "zlib >= 1.3, < 1.4", "zlib~=1.3.0"]
+)
+async def test_versions_of_other_package_managers_are_answered(
+    datasette: Any, text: str
+) -> None:
+    """A version as pip or conda writes it is read as Spack's, in the page and in its
+    JSON.
+    """
     page = await get(datasette, f"/find?q={quote_plus(text)}")
     rows = (await get(datasette, f"/find.json?q={quote_plus(text)}")).json()
 
@@ -202,7 +229,9 @@ async def test_versions_of_other_package_managers_are_answered(datasette: Any, t
 @pytest.mark.asyncio
 @pytest.mark.parametrize("text", ["newest", "with", "please the"])
 async def test_words_that_mean_nothing_are_quoted(datasette: Any, text: str) -> None:
-    """A search for words that are left out elsewhere says which words it searched for."""
+    """A search for words that are left out elsewhere says which words it searched
+    for.
+    """
     page = await get(datasette, f"/find?q={quote_plus(text)}")
 
     assert f"“{text.split()[0]}" in page.text
@@ -215,12 +244,17 @@ async def test_other_words_are_answered_with_rows(datasette: Any) -> None:
     page = (await get(datasette, "/find?q=python_pip")).text
 
     assert "Read as" in page and "<code>python_pip</code>" in page
-    assert 'href="/find?q=py-torch%20python_pip">py-torch</a> <span class="quiet">2</span>' in page
+    assert (
+        'href="/find?q=py-torch%20python_pip">py-torch</a> <span class="quiet">2</span>'
+        in page
+    )
 
 
 @pytest.mark.asyncio
 async def test_a_compiler_leads_to_what_it_built(index_site: Any) -> None:
-    """The name of a compiler that is a package as well leads to what the compiler built."""
+    """The name of a compiler that is a package as well leads to what the compiler
+    built.
+    """
     package = (await get(index_site, "/package/llvm")).text
     llvm = (await get(index_site, "/packages?compiler=llvm")).text
     gcc = await get(index_site, "/find?q=gcc@13")

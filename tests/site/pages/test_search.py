@@ -21,7 +21,9 @@ from tests.site.conftest import site
 
 
 def test_no_time_to_say_why_is_no_error(lookups: Lookups) -> None:
-    """Whenever its time is over after the answer itself is known, the answer is given without."""
+    """Whenever its time is over after the answer itself is known, the answer is given
+    without.
+    """
 
     def asked(steps: int) -> SearchPage | None:
         left = iter(range(steps))
@@ -45,15 +47,24 @@ def test_no_time_to_say_why_is_no_error(lookups: Lookups) -> None:
 
 @pytest.mark.asyncio
 async def test_the_ways_out_are_links(datasette: Any) -> None:
-    """Each leads to the spec without what excludes everything, or to the one that is meant."""
+    """Each leads to the spec without what excludes everything, or to the one that is
+    meant.
+    """
     excluded = await datasette.client.get("/find?q=hdf5%401.14+%2Bcuda")
     misplaced = await datasette.client.get("/find?q=hdf5+%25gcc+target%3Dzen3")
 
     assert 'href="/find?q=hdf5%401.14">Without +cuda: 4 configurations' in excluded.text
-    words = (await datasette.client.get("/find?q=hdf5+rhel8+aarch64+nothingelse+in+develop")).text
+    words = (
+        await datasette.client.get("/find?q=hdf5+rhel8+aarch64+nothingelse+in+develop")
+    ).text
     assert "No package matches “nothingelse”" in words
-    assert re.search(r'As a spec: <a href="/find\?q=hdf5%20[^"]*release=develop">', words)
-    assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
+    assert re.search(
+        r'As a spec: <a href="/find\?q=hdf5%20[^"]*release=develop">', words
+    )
+    assert (
+        'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">'
+        in misplaced.text
+    )
 
 
 def test_part_of_a_name(lookups: Lookups) -> None:
@@ -79,22 +90,31 @@ def test_part_of_a_name(lookups: Lookups) -> None:
         ("hdf5@1.14 %gcc@13 +mpi target=m1", "", "hdf5@1.14 +mpi target=:m1 %gcc@13"),
         ("hdf@1.14 +mpi", "&host=zen3", "hdf5@1.14 +mpi&host=zen3"),
         ("hdf5@1.9", "&release=v0.23.1", "hdf5@1.9"),
-        ("hdf5@1.9 +mpi", "&release=v0.23.1&host=zen3", "hdf5 +mpi&release=v0.23.1&host=zen3"),
+        (
+            "hdf5@1.9 +mpi",
+            "&release=v0.23.1&host=zen3",
+            "hdf5 +mpi&release=v0.23.1&host=zen3",
+        ),
     ],
 )
 async def test_a_way_out_keeps_what_it_does_not_name(
     datasette: Any, text: str, place: str, address: str
 ) -> None:
-    """A search without an answer is one link from what comes nearest, on the same machine."""
+    """A search without an answer is one link from what comes nearest, on the same
+    machine.
+    """
     page = await get(datasette, f"/find?q={quote_plus(text)}{place}")
     links = [
-        unquote(html.unescape(each)) for each in re.findall(r'href="(/find\?q=[^"]*)"', page.text)
+        unquote(html.unescape(each))
+        for each in re.findall(r'href="(/find\?q=[^"]*)"', page.text)
     ]
 
     assert f"/find?q={address}" in links
     for link in links:
         query, *rest = link.removeprefix("/find?q=").split("&")
-        found = await get(datasette, f"/find.json?q={quote_plus(query)}&{'&'.join(rest)}")
+        found = await get(
+            datasette, f"/find.json?q={quote_plus(query)}&{'&'.join(rest)}"
+        )
         assert found.json(), link
 
 
@@ -134,8 +154,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Any:
         )
         for at, name in enumerate(BUILT)
     }
-    data = [published(name, description=text) for name, text in (BUILT | UNBUILT).items()]
-    build([write(folder / "pages", **pages), write_packages(folder / "in", *data)], folder / "x.db")
+    data = [
+        published(name, description=text) for name, text in (BUILT | UNBUILT).items()
+    ]
+    build(
+        [write(folder / "pages", **pages), write_packages(folder / "in", *data)],
+        folder / "x.db",
+    )
     return site(folder / "x.db")
 
 
@@ -173,7 +198,9 @@ async def answer(packages: Any, text: str) -> Any:
         ("image datasets", "py-torchvision"),
     ],
 )
-async def test_the_package_that_is_meant_comes_first(packages: Any, text: str, first: str) -> None:
+async def test_the_package_that_is_meant_comes_first(
+    packages: Any, text: str, first: str
+) -> None:
     """By its name elsewhere, a part of its name, or its description."""
     found = await answer(packages, text)
     cards = CARD.findall(found.text)
@@ -191,8 +218,9 @@ async def test_a_card_says_what_there_is(packages: Any) -> None:
 
     text = re.sub(r"<[^>]*>", "", torch)
     assert "“pytorch” is called py-torch in Spack" in text
-    assert "2 binaries for zen3 · gcc 11\N{EN DASH}13 · +cuda +mpi · in develop" in " ".join(
-        text.split()
+    assert (
+        "2 binaries for zen3 · gcc 11\N{EN DASH}13 · +cuda +mpi · in develop"
+        in " ".join(text.split())
     )
     assert 'href="/package/py-torch?host=zen3"' in torch
 
@@ -212,15 +240,23 @@ async def test_a_package_without_a_binary_is_not_replaced(packages: Any) -> None
     """No other rows are shown; what builds it is."""
     for text in ("tensorflow gpu", "tensorflow +cuda zen3", "TensorFlow"):
         found = (await answer(packages, text)).text
-        assert "” is called py-tensorflow in Spack. This database has no binary of" in found
+        assert (
+            "” is called py-tensorflow in Spack. This database has no binary of"
+            in found
+        )
         assert "<code>spack install py-tensorflow</code>" in found
         assert 'id="configurations"' not in found and not CARD.findall(found)
     found = (await answer(packages, "blas")).text
-    assert '<a href="/package/hipblas">' in found.partition("without a binary in this database")[2]
+    assert (
+        '<a href="/package/hipblas">'
+        in found.partition("without a binary in this database")[2]
+    )
 
 
 @pytest.mark.asyncio
-async def test_a_package_without_a_binary_for_the_machine_says_so(packages: Any) -> None:
+async def test_a_package_without_a_binary_for_the_machine_says_so(
+    packages: Any,
+) -> None:
     """And leads to those for others."""
     (card,) = CARD.findall((await answer(packages, "libhdf5-dev m1")).text)
 
@@ -244,7 +280,9 @@ async def test_the_command_of_a_spec_is_one_click_away(packages: Any) -> None:
 @pytest.mark.asyncio
 async def test_no_words_lead_in_a_circle(packages: Any) -> None:
     """Every pair of words has an answer."""
-    words = re.findall(r"\S+", "hdf5 pytorch cuda mpi zen3 epyc develop gcc13 e4s xyz /a/b")
+    words = re.findall(
+        r"\S+", "hdf5 pytorch cuda mpi zen3 epyc develop gcc13 e4s xyz /a/b"
+    )
     for first in words:
         for second in words:
             assert (await answer(packages, f"{first} {second}")).status_code == 200

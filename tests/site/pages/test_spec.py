@@ -30,8 +30,12 @@ from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import site
 
 
-def test_a_spec_knows_its_listings_and_what_shares_its_configuration(lookups: Lookups) -> None:
-    """A spec's page has every release that lists it and every other hash of its configuration."""
+def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
+    lookups: Lookups,
+) -> None:
+    """A spec's page has every release that lists it and every other hash of its
+    configuration.
+    """
     page = load_spec(lookups, spec_hash(MPI))
 
     assert page is not None
@@ -44,7 +48,10 @@ def test_a_spec_knows_its_listings_and_what_shares_its_configuration(lookups: Lo
     assert (page.other_count, len(page.others)) == (6, 6)
     assert page.spec.stacks == ("e4s", "hep")
     assert page.install is not None
-    assert page.install.commands[0] == "spack mirror add develop https://binaries.spack.io/develop"
+    assert (
+        page.install.commands[0]
+        == "spack mirror add develop https://binaries.spack.io/develop"
+    )
 
 
 def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
@@ -55,8 +62,12 @@ def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
     assert page.install.commands[-1] == "spack install --cache-only zlib/aaaaaaab"
 
 
-def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection) -> None:
-    """A short hash may also mean an external, which is no row of the view of binaries."""
+def test_candidates_are_all_that_a_hash_may_mean(
+    real_index: sqlite3.Connection,
+) -> None:
+    """A short hash may also mean an external, which is no row of the view of
+    binaries.
+    """
     found = configurations_beginning(read_lookups(real_index), "", 51)
 
     assert [dag_hash for dag_hash, _ in found] == sorted(installs())[:51]
@@ -66,8 +77,13 @@ def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection)
 
 
 def test_the_release_of_the_reader_is_kept(lookups: Lookups) -> None:
-    """It is installed from the mirror of the release that was chosen, if that lists it."""
-    for wanted, chosen, mirror in (("v0.23.1", "v0.23.1", "v0.23.1"), ("v99", None, "develop")):
+    """It is installed from the mirror of the release that was chosen, if that lists
+    it.
+    """
+    for wanted, chosen, mirror in (
+        ("v0.23.1", "v0.23.1", "v0.23.1"),
+        ("v99", None, "develop"),
+    ):
         page = load_spec(lookups, spec_hash(MPI), release=wanted)
         assert page is not None and page.install is not None
         assert (page.release, page.install.release) == (chosen, mirror)
@@ -76,7 +92,9 @@ def test_the_release_of_the_reader_is_kept(lookups: Lookups) -> None:
 
 
 def test_one_page_of_them_the_current_first(built: Build) -> None:
-    """Not the spec itself; what a branch lists comes before what only a snapshot lists."""
+    """Not the spec itself; what a branch lists comes before what only a snapshot
+    lists.
+    """
     conn = built(
         a=page("foo", "develop", [spec(1), spec(9)]),
         b=page("foo", "develop-2025-01-05", [spec(2), spec(1)]),
@@ -92,7 +110,9 @@ def test_one_page_of_them_the_current_first(built: Build) -> None:
 
 
 def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
-    """Releases, stacks, days and sizes stand beside each hash, as far as they differ."""
+    """Releases, stacks, days and sizes stand beside each hash, as far as they
+    differ.
+    """
     conn = built(
         a=page("foo", "develop", [spec(1), spec(9, size="2 MB")]),
         b=page("foo", "develop-2025-01-05", [spec(2, stacks=["ml"]), spec(1)]),
@@ -106,7 +126,11 @@ def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
 
     places = {each.spec.hash: each.places for each in opened.rows[0].specs}
     assert places == {
-        pagetexts.spec_hash(1): ("develop and 2 other releases", "e4s", "2025-01-05 to 2025-01-12"),
+        pagetexts.spec_hash(1): (
+            "develop and 2 other releases",
+            "e4s",
+            "2025-01-05 to 2025-01-12",
+        ),
         pagetexts.spec_hash(9): ("develop", "e4s", "2 MB"),
         pagetexts.spec_hash(2): (
             "develop-2025-01-12 and 1 other release",
@@ -150,7 +174,9 @@ async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
 def test_a_spec_as_one_line_finds_its_configuration(
     real_index: sqlite3.Connection, conn: sqlite3.Connection
 ) -> None:
-    """What can be copied as a spec satisfies itself, in files of an index and of pages."""
+    """What can be copied as a spec satisfies itself, in files of an index and of
+    pages.
+    """
     for file in (real_index, conn):
         lookups = read_lookups(file)
         # Pages may print a variant that is no spec.
@@ -165,20 +191,25 @@ def test_a_spec_as_one_line_finds_its_configuration(
 
 
 def test_what_needs_a_spec_is_named(real_index: sqlite3.Connection) -> None:
-    """The specs that have an edge to it, each once; of a package, the packages of these."""
+    """The specs that have an edge to it, each once; of a package, the packages of
+    these.
+    """
     lookups = read_lookups(real_index)
     ((dag_hash, package, count),) = real_index.execute(
         """SELECT dependency_hash, dependency_package, count(DISTINCT hash) FROM dependency_edges
         GROUP BY 1 HAVING count(DISTINCT hash) BETWEEN 5 AND 50 ORDER BY 3 DESC, 1 LIMIT 1"""
     ).fetchall()
     expected = real_index.execute(
-        "SELECT DISTINCT hash FROM dependency_edges WHERE dependency_hash = ?", [dag_hash]
+        "SELECT DISTINCT hash FROM dependency_edges WHERE dependency_hash = ?",
+        [dag_hash],
     ).fetchall()
     page_of = load_spec(lookups, dag_hash)
     package_page = load_package(lookups, package, Filters())
 
     assert page_of is not None and package_page is not None
-    assert sorted(each.hash for each in page_of.needed_by) == sorted(row[0] for row in expected)
+    assert sorted(each.hash for each in page_of.needed_by) == sorted(
+        row[0] for row in expected
+    )
     assert len(page_of.needed_by) == count
     assert [*package_page.needed_by] == [
         row[0]
@@ -192,7 +223,9 @@ def test_what_needs_a_spec_is_named(real_index: sqlite3.Connection) -> None:
 
 @pytest.mark.asyncio
 async def test_a_package_without_a_binary_leads_on(index_site: Any) -> None:
-    """What is known of it and what needs it are links, and nothing is called a binary."""
+    """What is known of it and what needs it are links, and nothing is called a
+    binary.
+    """
     text = (await get(index_site, "/package/glibc")).text
 
     assert "External, no binary of it is in this database." in text
@@ -209,8 +242,12 @@ async def test_words_are_text(tmp_path: Path) -> None:
     write(tmp_path / "input")
     (tmp_path / "input" / "index.json").write_bytes(index(*records))
     build(tmp_path / "input", tmp_path / "spack-cache.db")
-    text = (await get(site(tmp_path / "spack-cache.db"), f"/spec/{hash_of('foo')}")).text
+    text = (
+        await get(site(tmp_path / "spack-cache.db"), f"/spec/{hash_of('foo')}")
+    ).text
 
-    (dependencies,) = re.findall('<ul class="tree" aria-label="To run">.*', text, re.DOTALL)
+    (dependencies,) = re.findall(
+        '<ul class="tree" aria-label="To run">.*', text, re.DOTALL
+    )
     assert "<script" not in dependencies
     assert dependencies.count("&lt;script&gt;") == 3

@@ -19,7 +19,10 @@ NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
 A_LOT = "replace(hex(zeroblob(49500)), '00', 'a')"
 MOST = f"({A_LOT} || {A_LOT} || {A_LOT} || {A_LOT})"
 LARGE = {
-    "cells": NUMBERS.format("") + "SELECT " + ", ".join(["x"] * 24) + " FROM n LIMIT 1000",
+    "cells": NUMBERS.format("")
+    + "SELECT "
+    + ", ".join(["x"] * 24)
+    + " FROM n LIMIT 1000",
     "addresses": NUMBERS.format("")
     + "SELECT "
     + ", ".join(["'https://a.b/' || x"] * 24)
@@ -29,7 +32,9 @@ LARGE = {
     + ", ".join([f"'{'a' * 32}' AS hash"] * 24)
     + " FROM n LIMIT 1000",
     "control characters": "SELECT "
-    + ", ".join(["replace(hex(zeroblob(49500)), '00', printf('%c%c', 1, 2) || '\t\v')"] * 20),
+    + ", ".join(
+        ["replace(hex(zeroblob(49500)), '00', printf('%c%c', 1, 2) || '\t\v')"] * 20
+    ),
     "a million letters": f"SELECT {', '.join([MOST] * 19)}",
 }
 """Results just within the limits: their pages have to be."""
@@ -63,8 +68,12 @@ def own_server(database: Path) -> Iterator[Server]:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["", ".json", ".csv"])
 @pytest.mark.parametrize("name", LARGE)
-def test_a_large_result_is_shown_within_bounds(own_server: Server, name: str, end: str) -> None:
-    """Results just within the limits are shown in every form, within 2 s of processor time."""
+def test_a_large_result_is_shown_within_bounds(
+    own_server: Server, name: str, end: str
+) -> None:
+    """Results just within the limits are shown in every form, within 2 s of processor
+    time.
+    """
     before = own_server.cpu_seconds()
     address, params = f"{own_server.address}{SQL}{end}", {"sql": LARGE[name]}
     answer = httpx.get(address, params=params, timeout=60, verify=False)

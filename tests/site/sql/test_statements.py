@@ -65,7 +65,9 @@ def test_every_table_and_view_can_be_read(conn: sqlite3.Connection) -> None:
     ],
 )
 def test_what_people_ask_is_allowed(conn: sqlite3.Connection, sql: str) -> None:
-    """Common table expressions, JSON, windows, full text and what describes a table work."""
+    """Common table expressions, JSON, windows, full text and what describes a table
+    work.
+    """
     assert conn.execute(sql).fetchall()
 
 
@@ -103,7 +105,9 @@ def test_what_people_ask_is_allowed(conn: sqlite3.Connection, sql: str) -> None:
     ],
 )
 def test_all_else_is_refused(conn: sqlite3.Connection, sql: str) -> None:
-    """What is not on the list is refused before it does anything, in whatever spelling."""
+    """What is not on the list is refused before it does anything, in whatever
+    spelling.
+    """
     # Some tables of SQLite itself are only in newer versions.
     refused = r"not authorized|prohibited|denied|no such table: (sqlite_stmt|pragma_module_list)"
     with pytest.raises(sqlite3.DatabaseError, match=f"(?i){refused}"):
@@ -111,7 +115,9 @@ def test_all_else_is_refused(conn: sqlite3.Connection, sql: str) -> None:
 
 
 def test_the_list_is_of_harmless_functions(conn: sqlite3.Connection) -> None:
-    """Of SQLite's own functions these are left out, and no others: a new one is not allowed."""
+    """Of SQLite's own functions these are left out, and no others: a new one is not
+    allowed.
+    """
     have: set[str] = set()
     # SQLite before 3.30 does not list its functions.
     if sqlite3.sqlite_version_info >= (3, 30):
@@ -121,9 +127,28 @@ def test_the_list_is_of_harmless_functions(conn: sqlite3.Connection) -> None:
 
     assert {"fts3_tokenizer", "load_extension"}.isdisjoint(FUNCTIONS)
     assert have - FUNCTIONS <= {
-        *("changes", "fts3_tokenizer", "fts5", "fts5_source_id", "last_insert_rowid", "matchinfo"),
-        *("load_extension", "offsets", "optimize", "rtreecheck", "rtreedepth", "rtreenode"),
-        *("sqlite_compileoption_get", "sqlite_compileoption_used", "sqlite_log", "subtype"),
+        *(
+            "changes",
+            "fts3_tokenizer",
+            "fts5",
+            "fts5_source_id",
+            "last_insert_rowid",
+            "matchinfo",
+        ),
+        *(
+            "load_extension",
+            "offsets",
+            "optimize",
+            "rtreecheck",
+            "rtreedepth",
+            "rtreenode",
+        ),
+        *(
+            "sqlite_compileoption_get",
+            "sqlite_compileoption_used",
+            "sqlite_log",
+            "subtype",
+        ),
         "total_changes",
     }
     assert "database_list" not in PRAGMAS
@@ -144,13 +169,16 @@ def empty() -> Iterator[sqlite3.Connection]:
     "sql",
     [
         f"SELECT zeroblob({RESULT_BYTES // 2 + 1}), zeroblob({RESULT_BYTES // 2})",
-        NUMBERS.format(f" LIMIT {RESULT_CELLS // 100 + 1}") + f"SELECT x{', x' * 99} FROM n",
+        NUMBERS.format(f" LIMIT {RESULT_CELLS // 100 + 1}")
+        + f"SELECT x{', x' * 99} FROM n",
         f"{NUMBERS.format('')} SELECT x AS [{'y' * 100_000}] FROM n LIMIT 50",
         f"SELECT replace(hex(zeroblob({RESULT_BYTES // 3 + 1})), '00', 'é')",
     ],
 )
 def test_a_large_result_is_refused(empty: sqlite3.Connection, sql: str) -> None:
-    """Bytes, cells, names that each row repeats, and text that JSON makes longer are counted."""
+    """Bytes, cells, names that each row repeats, and text that JSON makes longer are
+    counted.
+    """
     with pytest.raises(sqlite3.OperationalError) as caught:
         run_statement(empty, sql, {}, None)
 
@@ -160,7 +188,10 @@ def test_a_large_result_is_refused(empty: sqlite3.Connection, sql: str) -> None:
 SORTED = "SELECT x, x % 7 AS y FROM n ORDER BY y, x"
 PARTS = st.tuples(
     st.sampled_from(
-        [f"{NUMBERS.format(' LIMIT :most')}{each}" for each in (SORTED, "SELECT x FROM n")]
+        [
+            f"{NUMBERS.format(' LIMIT :most')}{each}"
+            for each in (SORTED, "SELECT x FROM n")
+        ]
     ),
     st.integers(0, 12),
     st.integers(0, 5),
@@ -169,32 +200,45 @@ PARTS = st.tuples(
 
 
 @given(st.lists(PARTS, max_size=12))
-def test_parts_are_those_of_the_statement(parts: list[tuple[str, int, int, int]]) -> None:
+def test_parts_are_those_of_the_statement(
+    parts: list[tuple[str, int, int, int]],
+) -> None:
     """Whatever was asked before, a part has the rows that `LIMIT` and `OFFSET` give."""
     connection = sqlite3.connect(":memory:")
     for sql, first, count, most in parts:
         params = {"most": most}
         # A stream: each part begins with the last row of the one before.
         for place in range(first, first + 3 * count, max(count - 1, 1)):
-            found = run_part(connection, f"{sql} limit {count} offset {place}", params, None)
-            whole = run_statement(connection, f"{sql} LIMIT {count} OFFSET {place}", params, None)
+            found = run_part(
+                connection, f"{sql} limit {count} offset {place}", params, None
+            )
+            whole = run_statement(
+                connection, f"{sql} LIMIT {count} OFFSET {place}", params, None
+            )
             assert found == whole
     connection.close()
 
 
 def test_a_part_that_was_ended_begins_anew(empty: sqlite3.Connection) -> None:
-    """A statement that ran out of time in the middle gives its part when it is asked again."""
+    """A statement that ran out of time in the middle gives its part when it is asked
+    again.
+    """
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
     later = f"{sql} limit 3 offset 3"
     assert run_part(empty, f"{sql} limit 4", {}, None).rows == [(1,), (2,), (3,), (4,)]
-    with pytest.raises(sqlite3.OperationalError, match="interrupted"), time_limit(empty, 0):
+    with (
+        pytest.raises(sqlite3.OperationalError, match="interrupted"),
+        time_limit(empty, 0),
+    ):
         run_part(empty, later, {}, None)
     assert run_part(empty, later, {}, None).rows == [(4,), (50000,), (99001,)]
 
 
 @given(st.text(alphabet='ab" \t\n', max_size=12))
 def test_searches_are_quoted_as_datasette_does(text: str) -> None:
-    """The SQL function `escape_fts` is Datasette's; without a word, it is the empty phrase."""
+    """The SQL function `escape_fts` is Datasette's; without a word, it is the empty
+    phrase.
+    """
     assert escape_fts(text) == (datasettes_escape_fts(text) or '""')
 
 
@@ -228,7 +272,9 @@ def ask(sql: sqlite3.Connection, spec: Any, dag_hash: Any = ZLIB) -> tuple[Any, 
         (15, None),
     ],
 )
-def test_errors_are_texts(sql: sqlite3.Connection, spec: Any, reason: str | None) -> None:
+def test_errors_are_texts(
+    sql: sqlite3.Connection, spec: Any, reason: str | None
+) -> None:
     """What cannot be answered is NULL, and spec_error says why."""
     *matched, error = ask(sql, spec)
 
@@ -280,6 +326,8 @@ async def test_asking_for_the_versions_takes_no_memory(datasette: Any) -> None:
     for _ in range(3):
         for _ in range(50):
             assert (await datasette.client.get("/-/versions.json")).status_code == 200
-        taken.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]))
+        taken.append(
+            int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        )
     pages = (10 << 20) // os.sysconf("SC_PAGE_SIZE")
     assert taken[2] - taken[1] < pages

@@ -1,4 +1,6 @@
-"""Mirrors as they lie on a server, as small as can be, and runs of fetch against them."""
+"""Mirrors as they lie on a server, as small as can be, and runs of fetch against
+them.
+"""
 
 import hashlib
 import json
@@ -18,9 +20,13 @@ QUICK = FetchLimits(pause=0.01, timeout=5.0)
 
 
 def index(*names: str, size: int = 0) -> bytes:
-    """Return an index of database 8 with a record per name, padded with blanks to `size` bytes."""
+    """Return an index of database 8 with a record per name, padded with blanks to
+    `size` bytes.
+    """
     installs = {
-        hashlib.md5(name.encode()).hexdigest().translate(_BASE32): {"spec": {"name": name}}
+        hashlib.md5(name.encode()).hexdigest().translate(_BASE32): {
+            "spec": {"name": name}
+        }
         for name in names
     }
     text = json.dumps({"database": {"version": "8", "installs": installs}}).encode()
@@ -40,8 +46,12 @@ def blob_path(data: bytes) -> str:
     return f"blobs/sha256/{sha256(data)[:2]}/{sha256(data)}"
 
 
-def manifest(data: bytes, checksum: str | None = None, kind: str = "db.v8+json") -> bytes:
-    """Return the manifest of an index, which names the sum of `data` unless told another."""
+def manifest(
+    data: bytes, checksum: str | None = None, kind: str = "db.v8+json"
+) -> bytes:
+    """Return the manifest of an index, which names the sum of `data` unless told
+    another.
+    """
     blob = {
         "contentLength": len(data),
         "mediaType": f"application/vnd.spack.{kind}",
@@ -56,12 +66,17 @@ def layout_3(data: bytes, view: str = "", signed: bool = False) -> dict[str, byt
     """Return the files of a mirror of layout 3, or of a view of it, by path."""
     path = f"v3/manifests/index/{view}/index.manifest.json" if view else LAYOUT_3
     text = manifest(data)
-    return {path: clear_signed(text.decode()).encode() if signed else text, blob_path(data): data}
+    return {
+        path: clear_signed(text.decode()).encode() if signed else text,
+        blob_path(data): data,
+    }
 
 
 def layout_2(data: bytes, with_sum: bool = True) -> dict[str, bytes]:
     """Return the files of a mirror of layout 2, by path."""
-    return {LAYOUT_2: data} | ({f"{LAYOUT_2}.hash": sha256(data).encode()} if with_sum else {})
+    return {LAYOUT_2: data} | (
+        {f"{LAYOUT_2}.hash": sha256(data).encode()} if with_sum else {}
+    )
 
 
 def below(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
@@ -78,7 +93,9 @@ def written(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def files_in(folder: Path, *, hidden: bool = False) -> dict[str, bytes]:
-    """Return the files of a folder by path, without hidden ones unless told otherwise."""
+    """Return the files of a folder by path, without hidden ones unless told
+    otherwise.
+    """
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -1,7 +1,7 @@
 """An object store that checks signatures by itself, as Amazon S3 describes them.
 
-"Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)" of the Amazon
-S3 API Reference.
+"Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)" of
+the Amazon S3 API Reference.
 """
 
 import hashlib
@@ -20,10 +20,19 @@ _AUTHORIZATION = re.compile(
 
 
 def signature(
-    path: str, headers: Mapping[str, str], signed: str, scope: str, date: str, secret: str
+    path: str,
+    headers: Mapping[str, str],
+    signed: str,
+    scope: str,
+    date: str,
+    secret: str,
 ) -> str:
-    """Return the signature of a GET request without a query; names of headers are lower case."""
-    lines = [f"{name}:{' '.join(headers[name].split())}\n" for name in signed.split(";")]
+    """Return the signature of a GET request without a query; names of headers are lower
+    case.
+    """
+    lines = [
+        f"{name}:{' '.join(headers[name].split())}\n" for name in signed.split(";")
+    ]
     payload = headers["x-amz-content-sha256"]
     request = "\n".join(["GET", path, "", "".join(lines), signed, payload])
     digest = hashlib.sha256(request.encode()).hexdigest()
@@ -35,7 +44,9 @@ def _keyed(key: bytes, text: str) -> bytes:
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
-def for_login(user: str, secret: str, session: str | None = None, region: str = "") -> Answer:
+def for_login(
+    user: str, secret: str, session: str | None = None, region: str = ""
+) -> Answer:
     """Answer as a good server whoever signs with this login, and others with 403.
 
     With a region, a signature for another one is refused as Amazon S3 does.
@@ -47,7 +58,10 @@ def for_login(user: str, secret: str, session: str | None = None, region: str = 
         if match is not None and region and f"/{region}/" not in match["scope"]:
             handler.send(400, b"", x_amz_bucket_region=region)
             return
-        is_user = match is not None and (match["user"], headers.get(_SESSION)) == (user, session)
+        is_user = match is not None and (match["user"], headers.get(_SESSION)) == (
+            user,
+            session,
+        )
         if match is not None and is_user and _is_signed(handler, match, secret):
             good(handler, data)
         else:
@@ -64,5 +78,7 @@ def _is_signed(handler: Handler, match: re.Match[str], secret: str) -> bool:
     ):
         return False
     date = headers["x-amz-date"]
-    made = signature(handler.path, headers, match["signed"], match["scope"], date, secret)
+    made = signature(
+        handler.path, headers, match["signed"], match["scope"], date, secret
+    )
     return hmac.compare_digest(made, match["signature"])

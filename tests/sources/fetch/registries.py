@@ -17,7 +17,9 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 @contextmanager
 def registry(folder: Path, auth: str = "") -> Iterator[str]:
-    """Run a registry that keeps its images in a folder while the context lasts; give its host."""
+    """Run a registry that keeps its images in a folder while the context lasts; give
+    its host.
+    """
     command = needed("docker-registry", "docker-registry")
     folder.mkdir(exist_ok=True)
     port = free_port()
@@ -30,7 +32,9 @@ def registry(folder: Path, auth: str = "") -> Iterator[str]:
         yield f"127.0.0.1:{port}"
 
 
-def push(host: str, name: str, layers: Sequence[bytes], tag: str = "index.spack") -> None:
+def push(
+    host: str, name: str, layers: Sequence[bytes], tag: str = "index.spack"
+) -> None:
     """Push an image of these layers by the registry's API, as Spack pushes an index."""
     with httpx.Client(base_url=f"http://{host}/v2/{name}", verify=False) as client:
         described = [_pushed(client, data) for data in layers]
@@ -38,14 +42,19 @@ def push(host: str, name: str, layers: Sequence[bytes], tag: str = "index.spack"
         image = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": {"mediaType": "application/vnd.oci.image.config.v1+json", **config},
+            "config": {
+                "mediaType": "application/vnd.oci.image.config.v1+json",
+                **config,
+            },
             "layers": [
                 {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **layer}
                 for layer in described
             ],
         }
         answer = client.put(
-            f"/manifests/{tag}", content=json.dumps(image), headers={"Content-Type": MANIFEST}
+            f"/manifests/{tag}",
+            content=json.dumps(image),
+            headers={"Content-Type": MANIFEST},
         )
         assert answer.status_code == 201, answer.text
 

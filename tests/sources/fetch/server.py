@@ -1,7 +1,9 @@
 """A real HTTP server that behaves as badly as it is told, one request at a time.
 
-It serves files from memory as a good server does: with strong tags and conditions. A test
-gives a path a list of other behaviours; each answers one request, and then it is good again.
+It serves files from memory as a good server does: with strong tags and conditions. A
+    test
+gives a path a list of other behaviours; each answers one request, and then it is good
+again.
 """
 
 import hashlib
@@ -25,7 +27,9 @@ class Request:
 
 
 Answer = Callable[["Handler", bytes], None]
-"""Answers a request for a file with these bytes; they are empty if there is no such file."""
+"""Answers a request for a file with these bytes; they are empty if there is no such
+file.
+"""
 
 
 @dataclass
@@ -40,11 +44,15 @@ class Site:
 
     def paths(self, ending: str = "") -> list[str]:
         """Return the paths that were asked for, in order, that end so."""
-        return [request.path for request in self.requests if request.path.endswith(ending)]
+        return [
+            request.path for request in self.requests if request.path.endswith(ending)
+        ]
 
     def secrets(self) -> dict[str, str]:
         """Return the headers with a login that came."""
-        headers = (pair for request in self.requests for pair in request.headers.items())
+        headers = (
+            pair for request in self.requests for pair in request.headers.items()
+        )
         return {
             name: value
             for name, value in headers
@@ -65,7 +73,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request."""
         site, path = self.site, self.path.partition("?")[0]
-        site.requests.append(Request(self.path, {k.lower(): v for k, v in self.headers.items()}))
+        site.requests.append(
+            Request(self.path, {k.lower(): v for k, v in self.headers.items()})
+        )
         data = site.files.get(path, b"")
         if site.answers.get(path):
             answer = site.answers[path].pop(0)
@@ -75,7 +85,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, data: bytes, **headers: object) -> None:
         """Send a response; a keyword `content_length` is the header Content-Length."""
-        names = {name.replace("_", "-").title(): value for name, value in headers.items()}
+        names = {
+            name.replace("_", "-").title(): value for name, value in headers.items()
+        }
         self.send_response(status)
         for name, value in ({"Content-Length": len(data)} | names).items():
             if value is not None:
@@ -137,7 +149,9 @@ def instead(body: bytes, **headers: object) -> Answer:
 
 
 def wants(*logins: str, challenge: str) -> Answer:
-    """Return the answer of a registry that takes these headers, and asks others for a login."""
+    """Return the answer of a registry that takes these headers, and asks others for a
+    login.
+    """
 
     def answer(handler: Handler, data: bytes) -> None:
         if handler.headers.get("Authorization", "").startswith(logins):
@@ -152,7 +166,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what went wrong, but for clients that leave: those may do so at any time."""
+        """Say what went wrong, but for clients that leave: those may do so at any
+        time.
+        """
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

@@ -45,7 +45,9 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def signed_bucket(site: Site, files: dict[str, bytes], session: str = "", region: str = "") -> None:
+def signed_bucket(
+    site: Site, files: dict[str, bytes], session: str = "", region: str = ""
+) -> None:
     """Serve the files of a bucket to whoever signs, and nothing to others."""
     site.serve(below("bucket", files))
     for path in site.files:
@@ -65,14 +67,22 @@ def signed_bucket(site: Site, files: dict[str, bytes], session: str = "", region
     ],
 )
 def test_addresses_of_objects(url: str, endpoint: str | None, address: str) -> None:
-    """A bucket is a host of Amazon's, or a folder of another store; names are names as they are."""
-    assert Web(QUICK, mirrors=[Mirror(url, endpoint=endpoint)]).address(url) == (address, None)
+    """A bucket is a host of Amazon's, or a folder of another store; names are names as
+    they are.
+    """
+    assert Web(QUICK, mirrors=[Mirror(url, endpoint=endpoint)]).address(url) == (
+        address,
+        None,
+    )
 
 
 def test_the_nearest_login() -> None:
     """The nearest mirror above an address counts, and no mirror that only begins so."""
     outer, inner = Login("outer", "a"), Login("inner", "b")
-    mirrors = [Mirror("oci://host/a", login=outer), Mirror("oci://host/a/b", login=inner)]
+    mirrors = [
+        Mirror("oci://host/a", login=outer),
+        Mirror("oci://host/a/b", login=inner),
+    ]
 
     found = [
         Web(QUICK, mirrors=mirrors).mirror(f"oci://{path}").login
@@ -106,10 +116,16 @@ def test_a_bucket_with_a_login(
 
 
 @pytest.mark.slow
-def test_another_region(site: Site, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_region(
+    site: Site, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A bucket of another region is told with its region, and comes with it."""
     signed_bucket(site, layout_3(NEW), region="eu-north-1")
-    mirror = {"url": "s3://bucket", "endpoint_url": site.url, "access_pair": [KEY, SECRET]}
+    mirror = {
+        "url": "s3://bucket",
+        "endpoint_url": site.url,
+        "access_pair": [KEY, SECRET],
+    }
 
     assert says(bring_mine(output, **mirror)) == (
         "answers 400, expected 200 and the bucket's region, eu-north-1, in AWS_DEFAULT_REGION"
@@ -120,17 +136,25 @@ def test_another_region(site: Site, output: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_a_redirect_takes_no_signature_along(site: Site, output: Path) -> None:
-    """The target of a redirect, in the store or elsewhere, gets neither signature nor session."""
+    """The target of a redirect, in the store or elsewhere, gets neither signature nor
+    session.
+    """
     with serve({"elsewhere": NEW}) as other:
         signed_bucket(site, layout_3(NEW), SESSION)
         site.always[f"/bucket/{blob_path(NEW)}"] = status(307, location="/inside")
         site.always["/inside"] = status(307, location=f"{other.url}/elsewhere")
-        mirror = {"url": "s3://bucket", "endpoint_url": site.url, "access_token": SESSION}
+        mirror = {
+            "url": "s3://bucket",
+            "endpoint_url": site.url,
+            "access_token": SESSION,
+        }
 
         assert bring_mine(output, access_pair=[KEY, SECRET], **mirror).faults == ()
 
         assert [len(site.paths("/inside")), len(other.requests)] == [1, 1]
-        site.requests = [request for request in site.requests if request.path == "/inside"]
+        site.requests = [
+            request for request in site.requests if request.path == "/inside"
+        ]
         assert site.secrets() | other.secrets() == {}
 
 
@@ -149,8 +173,12 @@ def test_a_folder_of_this_machine(
 
 
 @pytest.mark.slow
-def test_a_file_that_the_network_names(site: Site, tmp_path: Path, output: Path) -> None:
-    """Only a manifest of releases of this machine chooses which files of ours are read."""
+def test_a_file_that_the_network_names(
+    site: Site, tmp_path: Path, output: Path
+) -> None:
+    """Only a manifest of releases of this machine chooses which files of ours are
+    read.
+    """
     folder = written(tmp_path / "m", layout_2(NEW)).as_uri()
     manifest = json.dumps({"r": [{"label": "s", "url": folder}]}).encode()
     site.files["/list.json"] = manifest
@@ -168,11 +196,15 @@ def test_a_folder_without_an_index(tmp_path: Path, output: Path, name: str) -> N
     """Whatever `build` reads of a folder without a mirror's index is fetched, once."""
     folder = tmp_path / "mirror"
     if name in (".spack-db", "alone"):
-        written(folder / name if name == ".spack-db" else folder, {"index.json": real()})
+        written(
+            folder / name if name == ".spack-db" else folder, {"index.json": real()}
+        )
     else:
         shutil.copytree(MIRRORS / name, folder)
 
-    assert changes([fetch(folder.as_uri(), output, limits=QUICK) for _ in range(2)]) == [1, 0]
+    assert changes(
+        [fetch(folder.as_uri(), output, limits=QUICK) for _ in range(2)]
+    ) == [1, 0]
 
     built = [build(path, tmp_path / "x.db", release="r") for path in (folder, output)]
     assert built[0].specs == built[1].specs > 0

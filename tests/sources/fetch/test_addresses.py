@@ -7,7 +7,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, mirror_place, shown
+from spack_cache_db.sources.fetch.addresses import (
+    FetchFault,
+    Mirror,
+    mirror_place,
+    shown,
+)
 from spack_cache_db.sources.fetch.release_manifests import read_release_manifest
 
 SUM = "0123456789abcdef" * 4
@@ -30,16 +35,26 @@ def test_a_mirror_is_known_by_its_index(ending: str) -> None:
     assert mirror_place(f"https://host/a/b{ending}")[0] == "https://host/a/b"
 
 
-NO_URL, NO_SCHEME, QUERY = "is not a URL, ", "cannot be downloaded, ", "has a query or a fragment, "
+NO_URL, NO_SCHEME, QUERY = (
+    "is not a URL, ",
+    "cannot be downloaded, ",
+    "has a query or a fragment, ",
+)
 
 
 @pytest.mark.parametrize(
     ("message", "url"),
     [
-        *((NO_URL, url) for url in ("", "host/mirror", "https://", "https:///path", "https://[")),
+        *(
+            (NO_URL, url)
+            for url in ("", "host/mirror", "https://", "https:///path", "https://[")
+        ),
         *((NO_URL, f"https://host{end}") for end in (":port/a", "/a b", "/a\nb")),
         *((NO_URL, url) for url in ("file://", "s3:///path")),
-        *((NO_SCHEME, url) for url in ("ftp://host/a", "gs://bucket/a", "file://host/a")),
+        *(
+            (NO_SCHEME, url)
+            for url in ("ftp://host/a", "gs://bucket/a", "file://host/a")
+        ),
         *((QUERY, f"https://host/a{end}") for end in ("?token=1", "#b")),
     ],
 )
@@ -59,7 +74,9 @@ def test_what_cannot_be_fetched(message: str, url: str) -> None:
 @example("a\\b")
 @example("x" * 201)
 def test_every_name_is_a_folder_or_refused(name: str) -> None:
-    """Whatever the network says, a name is one part of a path or a fault that names it."""
+    """Whatever the network says, a name is one part of a path or a fault that names
+    it.
+    """
     for names in ((name, None, ()), (None, name, ()), (None, None, (name,))):
         try:
             Mirror("https://host", *names).placed()
@@ -102,7 +119,9 @@ PUBLIC = {
 
 
 def test_the_manifest_of_the_public_cache() -> None:
-    """It names indexes of layout 2 and blobs of layout 3 in a store: each is a mirror."""
+    """It names indexes of layout 2 and blobs of layout 3 in a store: each is a
+    mirror.
+    """
     maps = [("s3://bucket", "https://mirror")]
     selected = read_release_manifest(URL, json.dumps(PUBLIC).encode(), maps)
 
@@ -112,12 +131,18 @@ def test_the_manifest_of_the_public_cache() -> None:
         Mirror("https://mirror/develop/e4s", "develop", "e4s", manifest=URL),
         Mirror("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
     )
-    assert selected.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
+    assert selected.stacks == {
+        ("develop", "root"),
+        ("develop", "e4s"),
+        ("v0.21.0", "root"),
+    }
 
 
 def test_stores_that_are_not_mapped() -> None:
     """However many stacks lie in a store, the advice to map it is one line."""
-    selected = read_release_manifest(URL, json.dumps(PUBLIC).replace("s3://", "gs://").encode())
+    selected = read_release_manifest(
+        URL, json.dumps(PUBLIC).replace("s3://", "gs://").encode()
+    )
 
     assert selected.mirrors == ()
     assert {*map(str, selected.faults)} == {
@@ -127,8 +152,13 @@ def test_stores_that_are_not_mapped() -> None:
 
 
 def test_names_of_a_manifest_that_lead_elsewhere() -> None:
-    """A name from the network that is not a folder's is a fault; the others are fetched."""
-    good, bad = {"label": "root", "url": "https://host/a"}, {"label": "../x", "url": "https://b/c"}
+    """A name from the network that is not a folder's is a fault; the others are
+    fetched.
+    """
+    good, bad = (
+        {"label": "root", "url": "https://host/a"},
+        {"label": "../x", "url": "https://b/c"},
+    )
     manifest = {"develop": [good, bad], "..": [good]}
 
     selected = read_release_manifest(URL, json.dumps(manifest).encode())
@@ -141,11 +171,14 @@ def test_names_of_a_manifest_that_lead_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"[]", b'{"develop": [{"label": "root"}]}', b'{"\xff": []}', b'{"a": ' * 100_000]
+    "text",
+    [b"[]", b'{"develop": [{"label": "root"}]}', b'{"\xff": []}', b'{"a": ' * 100_000],
 )
 def test_what_is_no_manifest(text: bytes) -> None:
     """Other JSON is refused, with what was expected."""
-    with pytest.raises(FetchFault, match=r"^is not a manifest of releases: .*; expected a mirror"):
+    with pytest.raises(
+        FetchFault, match=r"^is not a manifest of releases: .*; expected a mirror"
+    ):
         read_release_manifest(URL, text)
 
 
@@ -212,7 +245,9 @@ def test_a_port_is_no_password(host: str, port: int, path: str) -> None:
     path=st.text("xyz/", max_size=9),
 )
 def test_no_password_is_shown(user: str, password: str, host: str, path: str) -> None:
-    """Nothing between the colon and the last `@` is shown, unless it begins like a port."""
+    """Nothing between the colon and the last `@` is shown, unless it begins like a
+    port.
+    """
     assume(not PORT_LIKE.match(password))
     assert shown(f"https://{user}:{password}@{host}/{path}") == f"https://{host}/{path}"
 

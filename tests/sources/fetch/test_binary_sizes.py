@@ -1,4 +1,6 @@
-"""fetch --sizes: the sizes of binaries come from their manifests, and `build` stores them."""
+"""fetch --sizes: the sizes of binaries come from their manifests, and `build` stores
+them.
+"""
 
 import json
 import sqlite3
@@ -18,7 +20,9 @@ from tests.sources.fetch.server import Site, serve, status
 SIZES = {"aa": 5, "bb": 70}
 
 
-def binary_manifest(name: str, size: int, kind: str = "install.v2.tar+gzip") -> dict[str, bytes]:
+def binary_manifest(
+    name: str, size: int, kind: str = "install.v2.tar+gzip"
+) -> dict[str, bytes]:
     """Return the manifest of a binary, as a mirror of layout 3 has it."""
     path = f"v3/manifests/spec/{name}/{name}-1.0-{hash_of(name)}.spec.manifest.json"
     return {path: manifest(b"x" * size, kind=kind)}
@@ -74,13 +78,18 @@ def test_sizes_come_once(site: Site, tmp_path: Path) -> None:
     site.requests.clear()
     assert stored(tmp_path / "m", tmp_path) == {"bb": 70, "cc": None}
     assert run(*command, "--sizes").exit_code == 0
-    assert (requested(site), stored(tmp_path / "m", tmp_path)) == (["cc"], {"bb": 70, "cc": 8})
+    assert (requested(site), stored(tmp_path / "m", tmp_path)) == (
+        ["cc"],
+        {"bb": 70, "cc": 8},
+    )
     sizes = json.loads((tmp_path / "m" / "m" / "root" / "sizes.json").read_text())
     assert sizes == {hash_of("bb"): 70, hash_of("cc"): 8}
 
 
 def test_a_size_that_is_unknown(site: Site, tmp_path: Path) -> None:
-    """A manifest that is missing or odd is a note, and is asked for again; others are stored."""
+    """A manifest that is missing or odd is a note, and is asked for again; others are
+    stored.
+    """
     command = ("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes")
     odd = mirror(**SIZES, cc=3, dd=4)
     odd |= below("m", binary_manifest("bb", 1, "spec.v5+json"))
@@ -89,7 +98,9 @@ def test_a_size_that_is_unknown(site: Site, tmp_path: Path) -> None:
     site.serve(odd)
     result = run(*command)
     assert result.exit_code == 0
-    assert result.stderr.startswith(f"Note: {site.url}/m: the size of 3 binaries is unknown: ")
+    assert result.stderr.startswith(
+        f"Note: {site.url}/m: the size of 3 binaries is unknown: "
+    )
     assert result.stderr.count("\n") == 1
     expected = {"aa": 5, "bb": None, "cc": None, "dd": None}
     assert stored(tmp_path / "m", tmp_path) == expected
@@ -123,7 +134,9 @@ def test_a_mirror_of_layout_2_has_no_sizes(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"a": "5"}', '{"a": -1}', '{"a": 1e30}'])
-def test_a_broken_file_of_sizes_is_a_fault(site: Site, tmp_path: Path, text: str) -> None:
+def test_a_broken_file_of_sizes_is_a_fault(
+    site: Site, tmp_path: Path, text: str
+) -> None:
     """It names the file; `fetch --sizes` writes it again."""
     command = ("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes")
     run(*command)
@@ -137,14 +150,26 @@ def test_a_broken_file_of_sizes_is_a_fault(site: Site, tmp_path: Path, text: str
 
 @pytest.mark.slow
 def test_the_last_layer_of_an_image_is_the_tarball(tmp_path: Path) -> None:
-    """In a registry, each binary is an image whose layers are its dependencies and itself."""
+    """In a registry, each binary is an image whose layers are its dependencies and
+    itself.
+    """
     odd: Any = node("bb", version="git.a/b=1.0+x")
     with registry(tmp_path / "registry") as host:
         push(host, "m", [index(record(node("aa")), record(odd), record(node("cc")))])
         push(host, "m", [b"dependency", b"x" * 5], f"aa-1.0-{hash_of('aa')}.spack")
         push(host, "m", [b"x" * 7], f"bb-git.a_b_1.0_x-{hash_of('bb')}.spack")
-        command = ("fetch", f"oci://{host}/m", "-o", tmp_path / "m", "--plain-http", "--sizes")
+        command = (
+            "fetch",
+            f"oci://{host}/m",
+            "-o",
+            tmp_path / "m",
+            "--plain-http",
+            "--sizes",
+        )
         result = run(*command)
     assert result.exit_code == 0, result.output
-    assert f"oci://{host}/m: the size of 1 binary is unknown: has no tag cc-1.0-" in result.stderr
+    assert (
+        f"oci://{host}/m: the size of 1 binary is unknown: has no tag cc-1.0-"
+        in result.stderr
+    )
     assert stored(tmp_path / "m", tmp_path) == {"aa": 5, "bb": 7, "cc": None}

@@ -1,4 +1,6 @@
-"""The index of one mirror over HTTP: what comes of it, and every fault of its server."""
+"""The index of one mirror over HTTP: what comes of it, and every fault of its
+server.
+"""
 
 import asyncio
 import gzip
@@ -46,14 +48,18 @@ LAYOUTS: dict[str, Callable[[bytes], dict[str, bytes]]] = {
 
 def times(folder: Path) -> dict[Path, int]:
     """Return when each file was written."""
-    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    return {
+        path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_index_comes_once_and_its_successor_replaces_it(
     site: Site, output: Path, layout: str
 ) -> None:
-    """An index lies as on the mirror, comes again only if it changed, and leaves nothing old."""
+    """An index lies as on the mirror, comes again only if it changed, and leaves
+    nothing old.
+    """
     for data in (OLD, NEW):
         files = LAYOUTS[layout](data)
         site.serve(below("m", files))
@@ -65,10 +71,16 @@ def test_an_index_comes_once_and_its_successor_replaces_it(
 
         fetched = files_in(output / "r" / "s")
         assert read_address(fetched.pop("mirror.json")).url == f"{site.url}/m"
-        assert fetched == {name: data for name, data in files.items() if name[-5:] != ".hash"}
+        assert fetched == {
+            name: data for name, data in files.items() if name[-5:] != ".hash"
+        }
         assert times(output) == before
         # The sum of layout 2 or 3 is enough, and layout 3 is looked for first.
-        last = [request for request in site.requests if request.path in (MANIFEST, INDEX, BLOB)][-1]
+        last = [
+            request
+            for request in site.requests
+            if request.path in (MANIFEST, INDEX, BLOB)
+        ][-1]
         is_asked = layout == "2, without a sum"
         assert (last.path, "if-none-match" in last.headers) == (
             INDEX if is_asked else MANIFEST,
@@ -80,7 +92,9 @@ def test_an_index_comes_once_and_its_successor_replaces_it(
     "trouble", [drop, status(500), status(429, retry_after=0), cut(0), cut(100_000)]
 )
 def test_a_trouble_that_passes(site: Site, output: Path, trouble: Answer) -> None:
-    """A connection that drops, at once or halfway, or a busy server: asked again for all of it."""
+    """A connection that drops, at once or halfway, or a busy server: asked again for
+    all of it.
+    """
     site.serve(below("m", layout_2(NEW, with_sum=False)))
     site.answers[INDEX] = [trouble] * 3
 
@@ -131,11 +145,21 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
     "never asked by condition": (BLOB, status(304), QUICK, "answers 304, expected 200"),
     "cut": (INDEX, cut(100_000), ONCE, "cannot be read: "),
     "shorter than it says": (BLOB, sends(200, len(NEW) + 50), ONCE, "cannot be read: "),
-    "much shorter": (BLOB, sends(200, 10**15), ONCE, "has more than 1,073,741,824 bytes"),
+    "much shorter": (
+        BLOB,
+        sends(200, 10**15),
+        ONCE,
+        "has more than 1,073,741,824 bytes",
+    ),
     "too large": (INDEX, instead(NEW), SMALL, TOO_LARGE),
     "endless": (INDEX, endless, SMALL, TOO_LARGE),
     "a bomb": (INDEX, BOMB, SMALL, TOO_LARGE),
-    "slow head": (MANIFEST, trickle(True), IMPATIENT, "does not answer in time; tried 1 time"),
+    "slow head": (
+        MANIFEST,
+        trickle(True),
+        IMPATIENT,
+        "does not answer in time; tried 1 time",
+    ),
     "slow body": (BLOB, trickle(False), HASTY, "takes more than 1 s (--deadline)"),
     "busy for long": (
         MANIFEST,
@@ -144,7 +168,12 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
         "answers 429, requests a pause of 3,600 s: try later",
     ),
     "other bytes": (BLOB, instead(OLD), QUICK, OTHER_SUM),
-    "a page of HTML": (MANIFEST, instead(b"<html>hello</html>"), QUICK, "broken manifest: "),
+    "a page of HTML": (
+        MANIFEST,
+        instead(b"<html>hello</html>"),
+        QUICK,
+        "broken manifest: ",
+    ),
     "no index": (
         MANIFEST,
         instead(b'{"version": 3, "data": []}'),
@@ -153,11 +182,18 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
     ),
     "a path for a sum": (MANIFEST, TRAVERSAL, QUICK, "broken manifest: "),
     **{
-        f"leads to {location!r}": (MANIFEST, status(302, location=location), ONCE, message)
+        f"leads to {location!r}": (
+            MANIFEST,
+            status(302, location=location),
+            ONCE,
+            message,
+        )
         for location, message in {
             "file://host/etc/passwd": "leads to file://, expected",
             "ftp://host/etc/passwd": "leads to ftp://, expected",
-            **dict.fromkeys(("data:,x", "http://[", "http:///a", "http://127.0.0.1:99999/"), ""),
+            **dict.fromkeys(
+                ("data:,x", "http://[", "http:///a", "http://127.0.0.1:99999/"), ""
+            ),
             "\x01": "",
         }.items()
     },
@@ -165,8 +201,12 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_one_line_and_the_old_index_stays(site: Site, output: Path, name: str) -> None:
-    """Whatever the server sends, the file that is wrong is named and nothing else changes."""
+def test_a_fault_is_one_line_and_the_old_index_stays(
+    site: Site, output: Path, name: str
+) -> None:
+    """Whatever the server sends, the file that is wrong is named and nothing else
+    changes.
+    """
     path, answer, limits, message = FAULTS[name]
     layout = LAYOUTS["2, without a sum" if path == INDEX else "3"]
     site.serve(below("m", layout(OLD)))
@@ -184,8 +224,14 @@ def test_a_fault_is_one_line_and_the_old_index_stays(site: Site, output: Path, n
 
 
 def test_views_of_earlier_runs_stay(site: Site, output: Path) -> None:
-    """A view that is not asked for again stays as it is, as other mirrors do; its index too."""
-    site.serve(below("m", layout_3(NEW) | layout_3(OLD, view="e4s") | layout_3(OLD, view="hep")))
+    """A view that is not asked for again stays as it is, as other mirrors do; its index
+    too.
+    """
+    site.serve(
+        below(
+            "m", layout_3(NEW) | layout_3(OLD, view="e4s") | layout_3(OLD, view="hep")
+        )
+    )
     bring(site, output, views=("e4s", "hep"))
     newer = layout_3(index("zlib", "hdf5", "gmake")) | layout_3(NEW, view="hep")
     site.serve(below("m", newer))
@@ -197,15 +243,21 @@ def test_views_of_earlier_runs_stay(site: Site, output: Path) -> None:
 
 
 def test_no_index_and_no_view(site: Site, output: Path) -> None:
-    """A URL that is no mirror is refused in one line with advice, and leaves nothing."""
+    """A URL that is no mirror is refused in one line with advice, and leaves
+    nothing.
+    """
     (line,) = faults(bring(site, output), site)
 
-    neither = f"/m: has neither {LAYOUT_3} nor {LAYOUT_2}, expected a mirror with an index: "
+    neither = (
+        f"/m: has neither {LAYOUT_3} nor {LAYOUT_2}, expected a mirror with an index: "
+    )
     assert line.startswith(f"{neither}`spack buildcache update-index` makes one, ")
     assert files_in(output, hidden=True) == {}
 
 
-def test_a_mirror_that_changes_between_manifest_and_blob(site: Site, output: Path) -> None:
+def test_a_mirror_that_changes_between_manifest_and_blob(
+    site: Site, output: Path
+) -> None:
     """The blob of the manifest that was read is gone: the manifest is read anew."""
     site.serve(below("m", layout_3(NEW)))
     site.answers[MANIFEST] = [instead(manifest(OLD))]
@@ -218,7 +270,8 @@ def test_a_mirror_that_changes_between_manifest_and_blob(site: Site, output: Pat
 
 @pytest.mark.parametrize("after", ["100", "soon", "-5", None])
 def test_pauses(site: Site, after: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each pause is twice as long as the one before, or as the server asks for; then it is enough.
+    """Each pause is twice as long as the one before, or as the server asks for; then it
+    is enough.
 
     A header that names no time changes nothing.
     """
@@ -235,7 +288,9 @@ def test_pauses(site: Site, after: str | None, monkeypatch: pytest.MonkeyPatch) 
         async with Web(FetchLimits(pause=1)) as web:
             return await web.read(url)
 
-    with pytest.raises(SilenceFault, match=r"(503|all connection attempts failed); tried 5 times$"):
+    with pytest.raises(
+        SilenceFault, match=r"(503|all connection attempts failed); tried 5 times$"
+    ):
         asyncio.run(read())
 
     assert pauses == ([100] * 4 if after == "100" else [1, 2, 4, 8])

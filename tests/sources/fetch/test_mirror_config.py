@@ -7,7 +7,11 @@ import pytest
 
 from spack_cache_db.sources.fetch.addresses import Login, Mirror, NamedMirrors
 from spack_cache_db.sources.fetch.mirrors_yaml import read_mirror_config
-from spack_cache_db.sources.indexes.addresses import LoginVariables, Properties, settings_of
+from spack_cache_db.sources.indexes.addresses import (
+    LoginVariables,
+    Properties,
+    settings_of,
+)
 
 VARIABLES = {"USER_NAME": "me", "SECRET": "s3cret", "TOKEN": "t0ken", "SITE": "/srv"}
 
@@ -47,8 +51,16 @@ E = {"endpoint": "https://e", "properties": Properties(endpoint_url="https://e")
         ("{url: https://a, push: https://b}", "https://a", {}),
         ("{url: s3://a, endpoint_url: https://e, fetch: s3://b}", "s3://b", E),
         ("{url: s3://a, fetch: {endpoint_url: https://e}}", "s3://a", E),
-        ("{fetch: {url: s3://b, endpoint_url: null, access_pair: [null, null]}}", "s3://b", {}),
-        ("{url: s3://b, endpoint_url: https://e, fetch: {endpoint_url: null}}", "s3://b", {}),
+        (
+            "{fetch: {url: s3://b, endpoint_url: null, access_pair: [null, null]}}",
+            "s3://b",
+            {},
+        ),
+        (
+            "{url: s3://b, endpoint_url: https://e, fetch: {endpoint_url: null}}",
+            "s3://b",
+            {},
+        ),
         ("{url: s3://b, source: no, autopush: true, other: [1]}", "s3://b", {}),
         (
             "{url: s3://b, signed: false, autopush: true}",
@@ -73,7 +85,11 @@ E = {"endpoint": "https://e", "properties": Properties(endpoint_url="https://e")
             "s3://b",
             {"include_binary": ("zlib", "+x"), "exclude_binary": ("y",)},
         ),
-        ("{url: s3://b, include_binary: [x], fetch: {include_binary: []}}", "s3://b", {}),
+        (
+            "{url: s3://b, include_binary: [x], fetch: {include_binary: []}}",
+            "s3://b",
+            {},
+        ),
         (
             "{url: s3://b, exclude_binary: [x], push: {exclude_binary: [y]}}",
             "s3://b",
@@ -83,7 +99,9 @@ E = {"endpoint": "https://e", "properties": Properties(endpoint_url="https://e")
 )
 def test_mirrors(tmp_path: Path, text: str, url: str, more: dict[str, Any]) -> None:
     """Keys below `fetch` count before keys beside it, also if they are empty."""
-    assert mirror(tmp_path, text) == Mirror(url, "m", has_index="views" not in more, **more)
+    assert mirror(tmp_path, text) == Mirror(
+        url, "m", has_index="views" not in more, **more
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,9 +109,18 @@ def test_mirrors(tmp_path: Path, text: str, url: str, more: dict[str, Any]) -> N
     [
         ("access_pair: [me, s3cret]", Login("me", "s3cret")),
         ("access_pair: {id: me, secret_variable: SECRET}", Login("me", "s3cret")),
-        ("access_pair: {id_variable: USER_NAME, secret_variable: SECRET}", Login("me", "s3cret")),
-        ("access_pair: [me, s3cret], access_token: t0ken", Login("me", "s3cret", "t0ken")),
-        ("access_pair: [me, s], access_token_variable: TOKEN", Login("me", "s", "t0ken")),
+        (
+            "access_pair: {id_variable: USER_NAME, secret_variable: SECRET}",
+            Login("me", "s3cret"),
+        ),
+        (
+            "access_pair: [me, s3cret], access_token: t0ken",
+            Login("me", "s3cret", "t0ken"),
+        ),
+        (
+            "access_pair: [me, s], access_token_variable: TOKEN",
+            Login("me", "s", "t0ken"),
+        ),
         ("access_pair: null", None),
     ],
 )
@@ -116,7 +143,9 @@ def test_logins(tmp_path: Path, text: str, login: Login | None) -> None:
             "access_pair: {id_variable: USER_NAME, secret_variable: SECRET}, profile: p",
             Properties(
                 profile="p",
-                access_pair=LoginVariables(id_variable="USER_NAME", secret_variable="SECRET"),
+                access_pair=LoginVariables(
+                    id_variable="USER_NAME", secret_variable="SECRET"
+                ),
             ),
         ),
         ("access_token_variable: TOKEN", Properties(access_token_variable="TOKEN")),
@@ -126,7 +155,9 @@ def test_logins(tmp_path: Path, text: str, login: Login | None) -> None:
         ),
     ],
 )
-def test_properties_that_users_need(tmp_path: Path, text: str, properties: Properties) -> None:
+def test_properties_that_users_need(
+    tmp_path: Path, text: str, properties: Properties
+) -> None:
     """Names of variables are kept; values of logins are not, wherever they are."""
     found = mirror(tmp_path, f"{{url: s3://b, {text}}}").properties
     assert found == properties
@@ -140,7 +171,9 @@ def test_a_profile_that_is_not_needed_is_accepted(tmp_path: Path, url: str) -> N
     assert mirror(tmp_path, f"{{url: '{url}', profile: x}}").properties.profile == "x"
 
 
-def test_a_profile_beside_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_beside_a_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A login, or the variables of an exported profile, replace a profile."""
     pair = "access_pair: {id_variable: USER_NAME, secret_variable: SECRET}"
     found = mirror(tmp_path, f"{{url: s3://b, profile: x, {pair}}}")
@@ -179,7 +212,10 @@ def test_files(tmp_path: Path, text: str) -> None:
             "{url: s3://b, access_pair: {id: me, secret_variable: NOT_SET}}",
             "needs the environment variable NOT_SET, which is not set",
         ),
-        ("{url: s3://b, access_pair: {secret_variable: SECRET}}", "has an access_pair without id:"),
+        (
+            "{url: s3://b, access_pair: {secret_variable: SECRET}}",
+            "has an access_pair without id:",
+        ),
         ("{url: s3://b, access_pair: [a, b, c]}", "has 3 values in access_pair"),
         ("$nothing/a", "needs the environment variable nothing"),
     ],
@@ -190,13 +226,22 @@ def test_faults(tmp_path: Path, text: str, message: str) -> None:
 
     assert [mirror.release for mirror in found.mirrors] == ["first"]
     (fault,) = found.faults
-    assert (fault.line, fault.message.startswith(f"the mirror m {message}")) == (3, True)
+    assert (fault.line, fault.message.startswith(f"the mirror m {message}")) == (
+        3,
+        True,
+    )
     assert "s3cret" not in str(fault)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a: b", "mirrors: [a]", "mirrors: {", "mirrors: {s: {url: https://s, binary: false}}"],
+    [
+        "",
+        "a: b",
+        "mirrors: [a]",
+        "mirrors: {",
+        "mirrors: {s: {url: https://s, binary: false}}",
+    ],
 )
 def test_no_configuration(tmp_path: Path, text: str) -> None:
     """A file that names nothing to fetch is a fault."""

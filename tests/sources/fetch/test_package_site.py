@@ -1,4 +1,6 @@
-"""Package data over the web: archives, lists and the site, verified before they are kept."""
+"""Package data over the web: archives, lists and the site, verified before they are
+kept.
+"""
 
 import gzip
 import io
@@ -23,7 +25,9 @@ from tests.sources.fetch.server import Site, missing
 
 
 def bring(site: Site, output: Path, path: str, *names: str) -> FetchReport:
-    """Fetch package data from a path of the site, of the packages with these names if any."""
+    """Fetch package data from a path of the site, of the packages with these names if
+    any.
+    """
     options = FetchOptions(packages=f"{site.url}/{path}", package_names=names or None)
     return fetch([], output, options, QUICK)
 
@@ -44,8 +48,13 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-ZLIB, HDF5 = as_json(published("zlib", "1.3")), as_json(published("hdf5", "1.14", "1.12"))
-REPOSITORY = archive(**{"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5})
+ZLIB, HDF5 = (
+    as_json(published("zlib", "1.3")),
+    as_json(published("hdf5", "1.14", "1.12")),
+)
+REPOSITORY = archive(
+    **{"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5}
+)
 LIST = as_json([listed("zlib", "1.3"), listed("hdf5", "1.14")])
 
 
@@ -57,7 +66,10 @@ def files_of(output: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "data", "brought"),
-    [("a/main.tar.gz", REPOSITORY, "packages.tar.zst"), ("version.json", LIST, "packages.json")],
+    [
+        ("a/main.tar.gz", REPOSITORY, "packages.tar.zst"),
+        ("version.json", LIST, "packages.json"),
+    ],
 )
 def test_what_is_brought_can_be_built(
     path: str, data: bytes, brought: str, site: Site, output: Path, tmp_path: Path
@@ -77,7 +89,10 @@ def test_files_of_the_packages_that_a_database_has(
 ) -> None:
     """One the site does not have is nobody's fault; one that it drops goes."""
     site.serve({"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5})
-    pages = {name: page(name, specs=[spec(at)]) for at, name in enumerate(("zlib", "hdf5", "own"))}
+    pages = {
+        name: page(name, specs=[spec(at)])
+        for at, name in enumerate(("zlib", "hdf5", "own"))
+    }
     build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
     names = package_names(tmp_path / "x.db")
     assert names == ("hdf5", "own", "zlib")
@@ -94,7 +109,11 @@ def test_files_of_the_packages_that_a_database_has(
 @pytest.mark.parametrize(
     ("path", "data", "expected"),
     [
-        ("a.tar.gz", archive(), "has no package data, expected data/packages/<name>.json"),
+        (
+            "a.tar.gz",
+            archive(),
+            "has no package data, expected data/packages/<name>.json",
+        ),
         ("a.tar.gz", REPOSITORY[:-40], "Compressed file ended"),
         ("a.zip", b"<html>", "not a zip"),
         ("a.json", b"<html>", "is not package data"),

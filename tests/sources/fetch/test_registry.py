@@ -37,7 +37,9 @@ MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha25
 
 def bring(host: str, output: Path) -> FetchReport:
     """Fetch the index of an image."""
-    return fetch([f"oci://{host}/caches/mine"], output, FetchOptions(plain_http=True), QUICK)
+    return fetch(
+        [f"oci://{host}/caches/mine"], output, FetchOptions(plain_http=True), QUICK
+    )
 
 
 def image(data: bytes, **changes: object) -> bytes:
@@ -57,12 +59,20 @@ def serve_image(site: Site) -> str:
     [
         (b"<html>", "is not an image: "),
         (b'{"manifests": []}', "is not an image: "),
-        (image(NEW, digest="sha256:../../x"), "has a layer without a sha256, expected one"),
+        (
+            image(NEW, digest="sha256:../../x"),
+            "has a layer without a sha256, expected one",
+        ),
         (image(NEW, digest="md5:abc"), "has a layer without a sha256, expected one"),
-        (image(NEW, size=2**40), "has more than 1,073,741,824 bytes, expected less (--max-size)"),
+        (
+            image(NEW, size=2**40),
+            "has more than 1,073,741,824 bytes, expected less (--max-size)",
+        ),
     ],
 )
-def test_a_broken_manifest(site: Site, output: Path, manifest: bytes, message: str) -> None:
+def test_a_broken_manifest(
+    site: Site, output: Path, manifest: bytes, message: str
+) -> None:
     """A manifest that names no layer to fetch is refused by what is wrong with it."""
     host = serve_image(site)
     site.files[MANIFEST] = manifest
@@ -74,10 +84,14 @@ def test_a_broken_manifest(site: Site, output: Path, manifest: bytes, message: s
 def test_a_token_goes_to_the_registry_alone(
     site: Site, output: Path, key: str, login: bool
 ) -> None:
-    """The server of tokens gets the login, the registry a token, a store elsewhere neither."""
+    """The server of tokens gets the login, the registry a token, a store elsewhere
+    neither.
+    """
     with serve({"layer": NEW}) as store:
         host = serve_image(site)
-        challenge = f'Bearer realm="{site.url}/token",service="a,b",scope="repository:x:pull"'
+        challenge = (
+            f'Bearer realm="{site.url}/token",service="a,b",scope="repository:x:pull"'
+        )
         site.always[MANIFEST] = wants("Bearer abc", challenge=challenge)
         site.always[BLOB] = status(307, location=f"{store.url}/layer?signed=1")
         site.files["/token"] = json.dumps({key: "abc"}).encode()
@@ -87,9 +101,16 @@ def test_a_token_goes_to_the_registry_alone(
         assert files_in(output / "mine" / "root")["index.json"] == NEW
         assert site.paths()[1] == "/token?service=a%2Cb&scope=repository%3Ax%3Apull"
         sent = [
-            request.headers.get("authorization") for request in (*site.requests, *store.requests)
+            request.headers.get("authorization")
+            for request in (*site.requests, *store.requests)
         ]
-        assert sent == [None, BASIC if login else None, "Bearer abc", "Bearer abc", None]
+        assert sent == [
+            None,
+            BASIC if login else None,
+            "Bearer abc",
+            "Bearer abc",
+            None,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +126,9 @@ def test_a_token_goes_to_the_registry_alone(
     ],
 )
 def test_a_login(site: Site, output: Path, challenge: str) -> None:
-    """A registry that wants a password, or a token from where anybody can listen, is refused."""
+    """A registry that wants a password, or a token from where anybody can listen, is
+    refused.
+    """
     host = serve_image(site)
     site.always[MANIFEST] = status(401, www_authenticate=challenge)
 
@@ -119,13 +142,18 @@ BASIC = "Basic bWU6aHVudGVyMiBpczpsb25n"
 HASHED = "me:$2b$04$abcdefghijklmnopqrstuuuS/NGErcdMNmoqPaj73zzPpNpbNDASe"
 
 
-def bring_with_login(host: str, output: Path, secret: str = "hunter2 is:long") -> FetchReport:
+def bring_with_login(
+    host: str, output: Path, secret: str = "hunter2 is:long"
+) -> FetchReport:
     """Fetch the index of an image of a configured mirror, as its user."""
-    return bring_mine(output, url=f"oci://{host}/caches/mine", access_pair=["me", secret])
+    return bring_mine(
+        output, url=f"oci://{host}/caches/mine", access_pair=["me", secret]
+    )
 
 
 def test_an_index(tmp_path: Path, output: Path) -> None:
-    """The layer comes, whole and verified; the second time nothing but the manifest does.
+    """The layer comes, whole and verified; the second time nothing but the manifest
+    does.
 
     A registry that wants a password is given that of its mirror; a wrong one is told.
     """
@@ -139,11 +167,17 @@ def test_an_index(tmp_path: Path, output: Path) -> None:
         reports.append(bring_with_login(closed, output / "closed"))
 
     assert (changes(reports), reports[1].size < 1000) == ([1, 0, 1], True)
-    assert says(refused) == "refuses the login of its mirror, expected one that may read"
+    assert (
+        says(refused) == "refuses the login of its mirror, expected one that may read"
+    )
     files = files_in(output, hidden=True)
     assert files["mine/root/index.json"] == files["closed/mine/root/index.json"] == NEW
-    assert read_address(files["mine/root/mirror.json"]).url == f"oci://{host}/caches/mine"
-    assert [name for name, data in files.items() if b"hunter2" in data] == ["mirrors.yaml"]
+    assert (
+        read_address(files["mine/root/mirror.json"]).url == f"oci://{host}/caches/mine"
+    )
+    assert [name for name, data in files.items() if b"hunter2" in data] == [
+        "mirrors.yaml"
+    ]
 
 
 def opened(url: str, *, plain_http: bool = True) -> Registry:
@@ -157,15 +191,21 @@ def test_only_this_machine_is_asked_by_http() -> None:
         assert opened(f"oci://{host}/a:t").address == f"http://{host}/v2/a"
     for host in ("ghcr.io", "localhost.example.org", "127.0.0.1.example.org"):
         assert opened(f"oci://{host}/a").address == f"https://{host}/v2/a"
-    assert opened("oci://localhost/a", plain_http=False).address == "https://localhost/v2/a"
+    assert (
+        opened("oci://localhost/a", plain_http=False).address
+        == "https://localhost/v2/a"
+    )
 
 
 @pytest.mark.parametrize(
-    "image", ["", "/", "/A", "/../x", "/a//b", "/a:", "/a@sha256:00", "user:secret@ghcr.io/a"]
+    "image",
+    ["", "/", "/A", "/../x", "/a//b", "/a:", "/a@sha256:00", "user:secret@ghcr.io/a"],
 )
 def test_no_references(image: str) -> None:
     """A URL that does not name an image is refused, above all one with a password."""
-    with pytest.raises(FetchFault, match=r"^does not name an image, expected oci://host/name"):
+    with pytest.raises(
+        FetchFault, match=r"^does not name an image, expected oci://host/name"
+    ):
         opened(f"oci://{image}" if "user" in image else f"oci://ghcr.io{image}")
 
 
@@ -189,7 +229,9 @@ def leads_to(stranger: Site) -> Answer:
 def test_a_registry_that_redirects(
     site: Site, stranger: Site, output: Path, kind: str, path: str
 ) -> None:
-    """A challenge counts only if the registry itself sent it, before and after the login."""
+    """A challenge counts only if the registry itself sent it, before and after the
+    login.
+    """
     realm = f'{kind} realm="{site.url}/token"'
     host = serve_image(site)
     site.files["/token"] = b'{"token": "abc"}'
@@ -205,8 +247,12 @@ def test_a_registry_that_redirects(
     assert stranger.secrets() == {}
 
 
-def test_a_realm_on_another_port_gets_no_login(site: Site, stranger: Site, output: Path) -> None:
-    """Another port of this machine is another program; without a login, it may give a token."""
+def test_a_realm_on_another_port_gets_no_login(
+    site: Site, stranger: Site, output: Path
+) -> None:
+    """Another port of this machine is another program; without a login, it may give a
+    token.
+    """
     realm = f'Bearer realm="{stranger.url}/token"'
     site.always[MANIFEST] = status(401, www_authenticate=realm)
 
@@ -215,14 +261,20 @@ def test_a_realm_on_another_port_gets_no_login(site: Site, stranger: Site, outpu
 
 
 def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> None:
-    """The server of tokens that the registry names is given the login, and none behind it."""
-    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')
+    """The server of tokens that the registry names is given the login, and none behind
+    it.
+    """
+    site.always[MANIFEST] = status(
+        401, www_authenticate=f'Bearer realm="{site.url}/token"'
+    )
     site.always["/token"] = leads_to(stranger)
 
     message = says(bring_with_login(serve_image(site), output))
 
     assert message.startswith(f"redirects to {stranger.url}, which requires a login")
-    assert [request.headers.get("authorization", "")[:6] for request in site.requests] == [
+    assert [
+        request.headers.get("authorization", "")[:6] for request in site.requests
+    ] == [
         "",
         "Basic ",
     ]
@@ -231,9 +283,14 @@ def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> Non
 
 @pytest.mark.parametrize("layout", [layout_3, layout_2])
 def test_a_password_in_a_url(
-    site: Site, stranger: Site, output: Path, layout: Callable[[bytes], dict[str, bytes]]
+    site: Site,
+    stranger: Site,
+    output: Path,
+    layout: Callable[[bytes], dict[str, bytes]],
 ) -> None:
-    """A user and a password of a URL go to its server alone, whichever file redirects."""
+    """A user and a password of a URL go to its server alone, whichever file
+    redirects.
+    """
     files = below("m", layout(NEW))
     url = site.url.replace("://", "://me:hunter2@") + "/m"
     for number, path in enumerate(("m", *files)):
@@ -241,6 +298,8 @@ def test_a_password_in_a_url(
         site.always = {f"/{path}": leads_to(stranger)}
         fetch(url, output / str(number), limits=QUICK)
 
-    assert {request.headers["authorization"][:6] for request in site.requests} == {"Basic "}
+    assert {request.headers["authorization"][:6] for request in site.requests} == {
+        "Basic "
+    }
     assert len(stranger.requests) == 1 + len(files)
     assert stranger.secrets() == {}

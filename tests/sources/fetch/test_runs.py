@@ -33,7 +33,10 @@ ONE, TWO = index("zlib"), index("hdf5")
 def serve_manifest(site: Site, **releases: dict[str, str]) -> None:
     """Serve a manifest of releases and stacks, whose mirrors lie at these paths."""
     manifest = {
-        release: [{"label": stack, "url": f"s3://bucket/{path}"} for stack, path in stacks.items()]
+        release: [
+            {"label": stack, "url": f"s3://bucket/{path}"}
+            for stack, path in stacks.items()
+        ]
         for release, stacks in releases.items()
     }
     site.files["/list.json"] = json.dumps(manifest).encode()
@@ -50,7 +53,9 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
     """The second of them is refused with the name of the first."""
     site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
 
-    report = fetch([f"{site.url}/{name}/v1" for name in "xy"], output, limits=FetchLimits(jobs=1))
+    report = fetch(
+        [f"{site.url}/{name}/v1" for name in "xy"], output, limits=FetchLimits(jobs=1)
+    )
 
     assert faults(report, site) == [
         "/y/v1: goes to v1/root as /x/v1 does; fetch it with another --release"
@@ -60,7 +65,9 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stack_that_vanished(site: Site, output: Path) -> None:
-    """A stack that its manifest names no longer stays; a broken manifest says nothing of it."""
+    """A stack that its manifest names no longer stays; a broken manifest says nothing
+    of it.
+    """
     site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
     serve_manifest(site, develop={"root": "a"}, old={"root": "b"})
     fetch([f"{site.url}/b"], output, FetchOptions(release="mine"), QUICK)
@@ -95,10 +102,14 @@ def test_so_many_at_once(site: Site, output: Path) -> None:
         handler.send(200, data, etag=tag(data))
 
     for name in names:
-        site.files |= {f"/{path}": data for path, data in below(name, layout_3(ONE)).items()}
+        site.files |= {
+            f"/{path}": data for path, data in below(name, layout_3(ONE)).items()
+        }
         site.always[f"/{name}/{blob_path(ONE)}"] = counted
 
-    report = fetch([f"{site.url}/{name}" for name in names], output, limits=FetchLimits(jobs=3))
+    report = fetch(
+        [f"{site.url}/{name}" for name in names], output, limits=FetchLimits(jobs=3)
+    )
 
     assert (report.faults, report.mirrors, most) == ((), 8, [3])
 
@@ -136,12 +147,16 @@ def test_a_folder_that_cannot_be_written(site: Site, output: Path) -> None:
 
     report = fetch([f"{site.url}/a", f"{site.url}/b"], output, limits=QUICK)
 
-    assert faults(report, site) == [f"{output}/a/root: cannot be written: Not a directory"]
+    assert faults(report, site) == [
+        f"{output}/a/root: cannot be written: Not a directory"
+    ]
     assert folders(output) == ["b/root"]
 
 
 def test_an_output_that_cannot_be_used(output: Path) -> None:
-    """A file is refused, and a folder that another run writes into, which is left alone."""
+    """A file is refused, and a folder that another run writes into, which is left
+    alone.
+    """
     running = pytest.raises(OutputError, match="another fetch is writing into it")
     with alone_in(output, "fetch"), running:
         fetch(["https://host/a"], output)
@@ -158,7 +173,9 @@ OTHERS = (
 
 
 def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
-    """Whatever a folder's record claims: other names, other folders and links' targets stay."""
+    """Whatever a folder's record claims: other names, other folders and links' targets
+    stay.
+    """
     site.serve(below("a", layout_3(ONE)))
     folder, elsewhere = output / "a" / "root", output.parent / "elsewhere"
     folder.mkdir(parents=True)
@@ -170,7 +187,9 @@ def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
     for path in mine:
         written(path.parent, {path.name: b"mine"})
     record = {"url": "https://host/a", "sha256": "0" * 64}
-    (folder / STATE_FILE).write_text(json.dumps({"files": dict.fromkeys(OTHERS, record)}))
+    (folder / STATE_FILE).write_text(
+        json.dumps({"files": dict.fromkeys(OTHERS, record)})
+    )
 
     assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
 
@@ -197,7 +216,9 @@ def test_another_address(output: Path) -> None:
     """A folder of another mirror, or with a broken address, is left alone."""
     StackFolder(output, MIRROR).write("index.json", b"data", URL)
 
-    with pytest.raises(FetchFault, match="has the index of https://host/a: name another with"):
+    with pytest.raises(
+        FetchFault, match="has the index of https://host/a: name another with"
+    ):
         StackFolder(output, MIRROR._replace(url="https://host/b"))
     (output / "v1/root" / ADDRESS_FILE).write_bytes(b"{}")
     with pytest.raises(FetchFault, match="broken address of a mirror"):

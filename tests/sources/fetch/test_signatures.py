@@ -1,4 +1,6 @@
-"""sources.fetch.remote_files: a fetched mirror shows whether its binaries are signed."""
+"""sources.fetch.remote_files: a fetched mirror shows whether its binaries are
+signed.
+"""
 
 import json
 from collections.abc import Iterator
@@ -66,12 +68,16 @@ def test_a_few_binaries_show_it(layout: object, site: Site, tmp_path: Path) -> N
         site.serve(layout(**signatures))
         site.requests.clear()
         assert found(site, tmp_path / f"{at}") is expected
-        asked = [path for path in site.paths("") if "/spec/" in path or ".spec." in path]
+        asked = [
+            path for path in site.paths("") if "/spec/" in path or ".spec." in path
+        ]
         assert len(asked) <= 6
 
 
 def test_more_binaries_are_read_on_this_machine(tmp_path: Path) -> None:
-    """One binary without a signature is found among many, although it is not one of the first."""
+    """One binary without a signature is found among many, although it is not one of the
+    first.
+    """
     names = sorted("abcdefgh", key=hash_of)
     signatures = dict.fromkeys(names, True) | {names[-1]: False}
     for path, data in mirror_3(**signatures).items():
@@ -80,11 +86,15 @@ def test_more_binaries_are_read_on_this_machine(tmp_path: Path) -> None:
         target.write_bytes(data)
     url = (tmp_path / "served" / "m").as_uri()
     assert run("fetch", url, "-o", tmp_path / "fetched").exit_code == 0
-    record = json.loads((tmp_path / "fetched" / "m" / "root" / "mirror.json").read_text())
+    record = json.loads(
+        (tmp_path / "fetched" / "m" / "root" / "mirror.json").read_text()
+    )
     assert "signed" not in record
 
 
-def test_it_is_asked_for_again_if_the_mirror_changes(site: Site, tmp_path: Path) -> None:
+def test_it_is_asked_for_again_if_the_mirror_changes(
+    site: Site, tmp_path: Path
+) -> None:
     """A mirror that has not changed is not asked, and keeps its answer."""
     site.serve(mirror_3(a=False))
     assert found(site, tmp_path / "m") is False
@@ -96,7 +106,9 @@ def test_it_is_asked_for_again_if_the_mirror_changes(site: Site, tmp_path: Path)
 
 
 @pytest.mark.parametrize("broken", ["missing", "html", "403", "503"])
-def test_a_mirror_that_shows_nothing_is_fetched(broken: str, site: Site, tmp_path: Path) -> None:
+def test_a_mirror_that_shows_nothing_is_fetched(
+    broken: str, site: Site, tmp_path: Path
+) -> None:
     """No fault, no answer: a server may not have the file, or return a page for it."""
     files = mirror_3(a=True)
     (path,) = (path for path in files if path.endswith(".spec.manifest.json"))
@@ -111,7 +123,9 @@ def test_a_mirror_that_shows_nothing_is_fetched(broken: str, site: Site, tmp_pat
 
 
 def test_the_configuration_decides(site: Site, tmp_path: Path) -> None:
-    """With `signed` in mirrors.yaml, nothing is asked for; its properties are stored."""
+    """With `signed` in mirrors.yaml, nothing is asked for; its properties are
+    stored.
+    """
     site.serve(mirror_3(a=True))
     config = tmp_path / "mirrors.yaml"
     config.write_text(

@@ -1,4 +1,6 @@
-"""Views and filters of configured mirrors: from Spack's configuration over HTTP to a database."""
+"""Views and filters of configured mirrors: from Spack's configuration over HTTP to a
+database.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -13,7 +15,14 @@ from spack_cache_db.sources.fetch.options import FetchOptions
 from spack_cache_db.sources.indexes.addresses import Address, read_address
 from tests.commands import run
 from tests.indexes import VIEWS
-from tests.sources.fetch.mirrors import QUICK, bring_mine, changes, configured, files_in, says
+from tests.sources.fetch.mirrors import (
+    QUICK,
+    bring_mine,
+    changes,
+    configured,
+    files_in,
+    says,
+)
 from tests.sources.fetch.server import Site
 
 pytestmark = pytest.mark.slow
@@ -38,25 +47,33 @@ def built(folder: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("is_in_fetch", [False, True])
-@pytest.mark.parametrize(("view", "names"), [("sub/view2", ["tool"]), ("myview", ["tlib"] * 2)])
+@pytest.mark.parametrize(
+    ("view", "names"), [("sub/view2", ["tool"]), ("myview", ["tlib"] * 2)]
+)
 def test_a_mirror_with_a_view(
     mirror: str, output: Path, view: str, names: list[str], is_in_fetch: bool
 ) -> None:
-    """Only its view is fetched, as Spack reads it; that of `fetch` counts before the mirror's."""
+    """Only its view is fetched, as Spack reads it; that of `fetch` counts before the
+    mirror's.
+    """
     keys: dict[str, Any] = {"url": mirror, "view": view}
     if is_in_fetch:
         keys = {"url": "s3://nothing", "view": "no", "fetch": keys}
 
     assert changes([bring_mine(output, **keys) for _ in range(2)]) == [1, 0]
 
-    manifests = [name for name in files_in(output / "mine/root") if name.startswith("v3/")]
+    manifests = [
+        name for name in files_in(output / "mine/root") if name.startswith("v3/")
+    ]
     assert manifests == [f"{INDEX}/{view}/index.manifest.json"]
     assert built(output) == [("mine", f'["{view}"]', name) for name in names]
 
 
 @pytest.mark.parametrize("ending", ["", "/index.manifest.json"])
 def test_views_that_are_named(mirror: str, output: Path, ending: str) -> None:
-    """`--view` takes a name with slashes; the URL of a view's index is that of the view alone."""
+    """`--view` takes a name with slashes; the URL of a view's index is that of the view
+    alone.
+    """
     if ending:
         report = fetch(f"{mirror}/{INDEX}/sub/view2{ending}", output, limits=QUICK)
     else:
@@ -73,16 +90,27 @@ def test_a_view_that_is_missing(mirror: str, output: Path) -> None:
     """A view that the mirror has not is named, and nothing else is taken instead."""
     message = says(bring_mine(output, url=mirror, view="no/such"))
 
-    assert message.startswith(f"has no view no/such: {INDEX}/no/such/index.manifest.json answers")
+    assert message.startswith(
+        f"has no view no/such: {INDEX}/no/such/index.manifest.json answers"
+    )
     assert files_in(output) == {}
 
 
 def test_filters(mirror: str, output: Path) -> None:
-    """Binaries that a mirror leaves out are counted by `fetch` and `build`, and not listed."""
-    filters: dict[str, Any] = {"include_binary": ["tlib", "tapp"], "exclude_binary": ["^tprov"]}
+    """Binaries that a mirror leaves out are counted by `fetch` and `build`, and not
+    listed.
+    """
+    filters: dict[str, Any] = {
+        "include_binary": ["tlib", "tapp"],
+        "exclude_binary": ["^tprov"],
+    }
     options = configured(
         output.parent,
-        all={"url": mirror, "include_binary": ["nothing"], "fetch": {"include_binary": []}},
+        all={
+            "url": mirror,
+            "include_binary": ["nothing"],
+            "fetch": {"include_binary": []},
+        },
         some={"url": mirror, **filters},
     )
 

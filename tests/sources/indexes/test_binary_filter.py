@@ -42,7 +42,9 @@ RECORDS = Installs(index(*map(record, NODES.values())))
 def test_what_is_left_out(
     include: tuple[str, ...], exclude: tuple[str, ...], left: tuple[str, ...]
 ) -> None:
-    """A binary stays if some spec of `include_binary` fits, or none is there, and none excludes."""
+    """A binary stays if some spec of `include_binary` fits, or none is there, and none
+    excludes.
+    """
     given = BinaryFilter(parse_filter(include), parse_filter(exclude))
 
     assert given.left_out(RECORDS) == {*map(hash_of, left)}
@@ -52,7 +54,9 @@ def test_a_version_of_a_virtual_package() -> None:
     """No index knows which version of a virtual package something provides."""
     for spec in ("^mpi@3", "mpi@3"):
         given = BinaryFilter(parse_filter([spec]))
-        with pytest.raises(IndexFault, match="mpi@3 has a version of a virtual package"):
+        with pytest.raises(
+            IndexFault, match="mpi@3 has a version of a virtual package"
+        ):
             given.left_out(RECORDS)
 
 
@@ -64,7 +68,9 @@ ANSWERS: dict[str, list[tuple[str, list[int]]]] = json.loads(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_answers_are_those_of_spack(name: str) -> None:
-    """Of two real indexes, one from before Spack 1.0, the binaries that Spack 1.2 finds."""
+    """Of two real indexes, one from before Spack 1.0, the binaries that Spack 1.2
+    finds.
+    """
     records = Installs(gzip.decompress((DATA / "indexes" / name).read_bytes()))
     known = Graph(records)
     binaries = sorted(each for each in records if records.entry(each).is_binary)

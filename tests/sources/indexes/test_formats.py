@@ -1,4 +1,6 @@
-"""sources.indexes: every form of an index, a spec file, an address and compressed data."""
+"""sources.indexes: every form of an index, a spec file, an address and compressed
+data.
+"""
 
 import gzip
 import json
@@ -46,7 +48,13 @@ FULL = record(
     node(
         "a",
         edge("gcc", "build", virtuals=("c",), direct=True),
-        parameters={"x": True, "y": "z", "l": ["p"], "patches": ["a" * 64], "cflags": []},
+        parameters={
+            "x": True,
+            "y": "z",
+            "l": ["p"],
+            "patches": ["a" * 64],
+            "cflags": [],
+        },
         build_spec={"name": "gcc", "hash": hash_of("gcc")},
     ),
     path="/p",
@@ -56,19 +64,25 @@ FULL = record(
     deprecated_for=None,
     origin="o",
 )
-OUTSIDE = node("gcc", external={"path": "/usr", "module": None, "extra_attributes": {"c": "cc"}})
+OUTSIDE = node(
+    "gcc", external={"path": "/usr", "module": None, "extra_attributes": {"c": "cc"}}
+)
 WHOLE = json.loads(index(FULL, record(OUTSIDE, is_binary=False)))
 
 
 def test_words_are_those_that_spack_prints() -> None:
-    """For each of 905 real records, configuration for configuration, as Spack 1.1 prints it."""
+    """For each of 905 real records, configuration for configuration, as Spack 1.1
+    prints it.
+    """
     found = read_files([RawFile("index.json", "index.json", real())])
     hashes, things = found.things["hashes"], found.things["configurations"]
     tables = {name: found.tables[name] for name in ("listings", "unlisted")}
     configurations = {
         hashes[spec - 1]: things[configuration - 1]
         for table in tables.values()
-        for spec, configuration in zip(table["spec"], table["configuration"], strict=True)
+        for spec, configuration in zip(
+            table["spec"], table["configuration"], strict=True
+        )
     }
     printed = json.loads((DATA / "satisfies.json").read_text())
     expected = {}
@@ -77,7 +91,10 @@ def test_words_are_those_that_spack_prints() -> None:
         values = [package, version, normal_compiler(compiler), *words, variants]
         expected[dag_hash] = Configuration._make(values)
     assert configurations == expected
-    counts = {name: len(found.tables[name]["spec"]) for name in ("listings", "unlisted", "edges")}
+    counts = {
+        name: len(found.tables[name]["spec"])
+        for name in ("listings", "unlisted", "edges")
+    }
     assert counts == {"listings": 883, "unlisted": 22, "edges": 6115}
     assert (found.faults, found.documents[0].problems) == ([], ())
 
@@ -85,9 +102,18 @@ def test_words_are_those_that_spack_prints() -> None:
 BROKEN_INDEXES = {
     "cut": (real()[:100_000], "truncated"),
     "no object": (b"[" * 1_000_000, "Expected `object`"),
-    "nested": (b'{"database":{"version":"8","installs":' + b"[" * 1_000_000, "broken index"),
-    "another version": (index(version="4"), "database version 4, expected one of 5, 6, 7, 8"),
-    "a list for a version": (b'{"database":{"version":[],"installs":{}}}', "Expected `int"),
+    "nested": (
+        b'{"database":{"version":"8","installs":' + b"[" * 1_000_000,
+        "broken index",
+    ),
+    "another version": (
+        index(version="4"),
+        "database version 4, expected one of 5, 6, 7, 8",
+    ),
+    "a list for a version": (
+        b'{"database":{"version":[],"installs":{}}}',
+        "Expected `int",
+    ),
     "no records": (b'{"database":{"version":"8"},"more":1}', "missing required field"),
     "not UTF-8": (b"\xff\xfe", "broken index"),
 }
@@ -95,7 +121,9 @@ BROKEN_INDEXES = {
 
 @pytest.mark.parametrize("name", sorted(BROKEN_INDEXES))
 def test_what_is_no_index_is_named(name: str) -> None:
-    """An index that is cut, nested, of another version or no index at all is refused in words."""
+    """An index that is cut, nested, of another version or no index at all is refused in
+    words.
+    """
     data, words = BROKEN_INDEXES[name]
     with pytest.raises(IndexFault, match=words):
         Installs(data)
@@ -111,12 +139,17 @@ def problems_of(tmp_path: Path, text: str) -> list[tuple[str, str]]:
 
 
 def test_keys_beside_the_records_are_noted(tmp_path: Path) -> None:
-    """A newer Spack may write more keys: the index is read, and each key is one problem."""
+    """A newer Spack may write more keys: the index is read, and each key is one
+    problem.
+    """
     data = json.loads(index(record(node("a"))))
     data["repository"] = {"x": 1}
     data["database"]["later"] = [1]
     assert problems_of(tmp_path, json.dumps(data)) == [
-        ("unknown_key", "the key database.later of the index is not known and left out"),
+        (
+            "unknown_key",
+            "the key database.later of the index is not known and left out",
+        ),
         ("unknown_key", "the key repository of the index is not known and left out"),
     ]
 
@@ -130,7 +163,9 @@ def test_keys_beside_the_records_are_noted(tmp_path: Path) -> None:
         ("namespace", "7", "7"),
     ],
 )
-def test_numbers_are_read_as_texts(tmp_path: Path, place: str, number: str, text: str) -> None:
+def test_numbers_are_read_as_texts(
+    tmp_path: Path, place: str, number: str, text: str
+) -> None:
     """A number where Spack writes a text is one problem, and keeps its digits."""
     whole = index(record(node("a", **{place: "PLACE"})), record(node("b"))).decode()
     whole = whole.replace('"PLACE"', number).replace('"version": "8"', '"version": 8')
@@ -160,13 +195,31 @@ def test_a_number_in_a_variant_is_read_as_a_text(tmp_path: Path) -> None:
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
-    "another hash": ([{**record(node("a")), "spec": node("b")}], "its spec has the hash"),
-    "no node": ([{"spec": {"name": "a", "hash": hash_of("a")}}], "spec.arch is not an object"),
-    "a word for a flag": ([record(node("a"), installed="yes")], "has installed 'yes', expected"),
-    "a prefix that is a list": ([record(node("a"), installed=True, path=[])], "has path []"),
+    "another hash": (
+        [{**record(node("a")), "spec": node("b")}],
+        "its spec has the hash",
+    ),
+    "no node": (
+        [{"spec": {"name": "a", "hash": hash_of("a")}}],
+        "spec.arch is not an object",
+    ),
+    "a word for a flag": (
+        [record(node("a"), installed="yes")],
+        "has installed 'yes', expected",
+    ),
+    "a prefix that is a list": (
+        [record(node("a"), installed=True, path=[])],
+        "has path []",
+    ),
     "no namespace": ([record(node("a", namespace=None))], "has the namespace ''"),
-    "a name that is an option": ([record(node("a", version="--help"))], "has the version"),
-    "text that turns": ([record(node("a", parameters={"x": "a\u202eb"}))], "the character"),
+    "a name that is an option": (
+        [record(node("a", version="--help"))],
+        "has the version",
+    ),
+    "text that turns": (
+        [record(node("a", parameters={"x": "a\u202eb"}))],
+        "the character",
+    ),
     "an edge to no hash": (
         [record(node("a", {**edge("b", "link"), "hash": "B"}))],
         "'B' is not a hash, expected 32 characters of a-z and 2-7",
@@ -219,12 +272,16 @@ OLD = {
 )
 def test_what_no_file_could_hold(text: bytes, words: str, tmp_path: Path) -> None:
     """Refused by name before anything is made of it, on one line."""
-    (tmp_path / "index.json").write_bytes(json.dumps(WHOLE).encode().replace(b'"1.0"', text, 1))
+    (tmp_path / "index.json").write_bytes(
+        json.dumps(WHOLE).encode().replace(b'"1.0"', text, 1)
+    )
 
     faults, _ = check(tmp_path / "index.json")
 
     assert faults
-    assert all(words in str(each) and str(each).isprintable() for each in faults), faults
+    assert all(words in str(each) and str(each).isprintable() for each in faults), (
+        faults
+    )
 
 
 @pytest.mark.parametrize("place", ["", "database", "spec"])
@@ -249,12 +306,18 @@ def test_a_message_repeats_little_of_the_file(place: str, tmp_path: Path) -> Non
 
 FILES: dict[str, dict[str, Any]] = {
     "specfile 5": {
-        "spec": {"_meta": {"version": 5}, "nodes": [node("a", edge("b", "link")), node("b")]},
+        "spec": {
+            "_meta": {"version": 5},
+            "nodes": [node("a", edge("b", "link")), node("b")],
+        },
         "buildcache_layout_version": 2,
         "binary_cache_checksum": {"hash_algorithm": "sha256", "hash": "ab"},
     },
     "specfile 2": {
-        "spec": {"_meta": {"version": 2}, "nodes": [old_node("a", "6", "b"), old_node("b", "6")]}
+        "spec": {
+            "_meta": {"version": 2},
+            "nodes": [old_node("a", "6", "b"), old_node("b", "6")],
+        }
     },
     "specfile 1": {
         "spec": [old_node("a", "5", "b"), old_node("b", "5")],
@@ -286,7 +349,9 @@ def test_every_form_says_the_same(name: str, form: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name
+)
 def test_real_files_are_read(path: Path) -> None:
     """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
     _, entries = read_spec_file(path.read_bytes())
@@ -299,24 +364,40 @@ def test_real_files_are_read(path: Path) -> None:
 
 BROKEN = {
     "empty": (b"", "broken spec file"),
-    "a lockfile": (b'{"_meta": {}, "roots": [], "concrete_specs": {}}', "cover spack.lock"),
+    "a lockfile": (
+        b'{"_meta": {}, "roots": [], "concrete_specs": {}}',
+        "cover spack.lock",
+    ),
     "cut": (json.dumps(FILES["specfile 5"]).encode()[:-40], "broken spec file"),
     "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
-    "closed YAML": (b"spec: " + b"[" * 100_000 + b"]" * 100_000, "nested more than 32 levels"),
+    "closed YAML": (
+        b"spec: " + b"[" * 100_000 + b"]" * 100_000,
+        "nested more than 32 levels",
+    ),
     "no number": (
         b'spec: 1\nfull_hash: !!int ""\n',
         "broken YAML: this is not a value of type int",
     ),
     "YAML that grows": (b"spec: &a [*a]\nbuildinfo: {a: *a}", r"\*a contains itself"),
-    "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
+    "no nodes": (
+        b'{"spec": {"_meta": {"version": 2}, "nodes": []}}',
+        "has 0 nodes, expected 1",
+    ),
     "too many nodes": (
-        json.dumps({"spec": {"_meta": {"version": 2}, "nodes": [0] * (NODE_LIMIT + 1)}}).encode(),
+        json.dumps(
+            {"spec": {"_meta": {"version": 2}, "nodes": [0] * (NODE_LIMIT + 1)}}
+        ).encode(),
         "has 10,001 nodes",
     ),
     "a key twice in YAML": (b"spec: []\nfull_hash: x\nfull_hash: y", "a repeated key"),
-    "a number without end": (b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}", "broken spec"),
+    "a number without end": (
+        b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}",
+        "broken spec",
+    ),
     "no hash": (
-        json.dumps(replaced(FILES["specfile 5"], ("spec", "nodes", 1, "hash"), "b")).encode(),
+        json.dumps(
+            replaced(FILES["specfile 5"], ("spec", "nodes", 1, "hash"), "b")
+        ).encode(),
         "'b' is not a hash, expected 32 characters",
     ),
     "two names": (
@@ -348,8 +429,12 @@ PLACES = [
 @pytest.mark.slow
 @settings(max_examples=250)
 @given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
-def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any, Any], other: Any) -> None:
-    """A file is refused in words, with no traceback and no file, or its database is a source."""
+def test_another_type_in_any_place_is_told_or_kept(
+    place: tuple[str, Any, Any], other: Any
+) -> None:
+    """A file is refused in words, with no traceback and no file, or its database is a
+    source.
+    """
     name, value, way = place
     with tempfile.TemporaryDirectory() as folder:
         path, output, again = (Path(folder, each) for each in ("in", "x.db", "y.db"))
@@ -401,8 +486,14 @@ def test_the_text_of_a_signed_message_comes_back(text: str) -> None:
         (b'{"url": "https://a", "more": 1}', "broken address of a mirror: "),
         (b'{"url": "\xff"}', "broken address of a mirror: "),
         (b"[" * 100_000, "broken address of a mirror: "),
-        (b'{"url": "somewhere"}', "the address of a mirror is not a URL, expected one such as"),
-        (b'{"url": "https://a b"}', "the address of a mirror is not a URL, expected one such as"),
+        (
+            b'{"url": "somewhere"}',
+            "the address of a mirror is not a URL, expected one such as",
+        ),
+        (
+            b'{"url": "https://a b"}',
+            "the address of a mirror is not a URL, expected one such as",
+        ),
     ],
 )
 def test_what_says_no_address(data: bytes, message: str) -> None:

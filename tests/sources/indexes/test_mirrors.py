@@ -1,4 +1,6 @@
-"""Mirrors in every layout that Spack has written, and single indexes, known by their content."""
+"""Mirrors in every layout that Spack has written, and single indexes, known by their
+content.
+"""
 
 import gzip
 import json
@@ -58,14 +60,19 @@ def fault(folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_signed", [False, True])
 def test_views_are_stacks(tmp_path: Path, is_signed: bool) -> None:
-    """Named views with or without an index of the mirror's own; `--stack` unites them."""
+    """Named views with or without an index of the mirror's own; `--stack` unites
+    them.
+    """
     views: dict[str | None, bytes] = {
         "e4s": index(record(node("a"))),
         "hep": index(record(node("a")), record(node("b"))),
     }
     folder = write_layout3(tmp_path / "mirror", views, is_signed=is_signed)
 
-    assert rows(folder, PLACES) == [("root", "e4s", "8", 1, 1), ("root", "hep", "8", 2, 2)]
+    assert rows(folder, PLACES) == [
+        ("root", "e4s", "8", 1, 1),
+        ("root", "hep", "8", 2, 2),
+    ]
     assert rows(folder, "SELECT package, stacks FROM builds", stack="mine") == [
         ("a", '["mine"]'),
         ("b", '["mine"]'),
@@ -76,7 +83,9 @@ def test_views_are_stacks(tmp_path: Path, is_signed: bool) -> None:
 
 @pytest.mark.slow
 def test_views_with_slashes_in_their_names(tmp_path: Path) -> None:
-    """Views lie at any depth below the manifests, as Spack 1.2 writes them, alone or several."""
+    """Views lie at any depth below the manifests, as Spack 1.2 writes them, alone or
+    several.
+    """
     folder = shutil.copytree(VIEWS, tmp_path / "mirror")
 
     assert rows(folder, PLACES) == [
@@ -93,7 +102,9 @@ def test_views_with_slashes_in_their_names(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["index", "spec files"])
 def test_binaries_that_a_mirror_leaves_out(tmp_path: Path, layout: str) -> None:
-    """The filters of a mirror's address leave out binaries, which stay known, and are counted."""
+    """The filters of a mirror's address leave out binaries, which stay known, and are
+    counted.
+    """
     folder = shutil.copytree(VIEWS, tmp_path / "mirror")
     shutil.rmtree(folder / "v3/manifests/index/sub")
     shutil.rmtree(folder / "v3/manifests/index/myview")
@@ -125,12 +136,19 @@ def test_binaries_that_a_mirror_leaves_out(tmp_path: Path, layout: str) -> None:
     [
         ('{"url": "https://a", "exclude_binary": ["@@"]}', "'@@' is not a spec: "),
         ('{"url": "https://a", "exclude_binary": ["%[when=@@] b"]}', "is not a spec: "),
-        ('{"url": "https://a", "exclude_binary": "gcc"}', "broken address of a mirror: "),
+        (
+            '{"url": "https://a", "exclude_binary": "gcc"}',
+            "broken address of a mirror: ",
+        ),
         ('{"url": "https://a", "include": []}', "broken address of a mirror: "),
     ],
 )
-def test_a_filter_that_cannot_be_read(tmp_path: Path, address: str, message: str) -> None:
-    """A mirror whose filter cannot be read is a fault, so that it does not take too much."""
+def test_a_filter_that_cannot_be_read(
+    tmp_path: Path, address: str, message: str
+) -> None:
+    """A mirror whose filter cannot be read is a fault, so that it does not take too
+    much.
+    """
     folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
     (folder / "mirror.json").write_text(address)
 
@@ -140,9 +158,13 @@ def test_a_filter_that_cannot_be_read(tmp_path: Path, address: str, message: str
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["5", "6", "7", "8"])
 def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:
-    """A mirror from which all was removed is no fault: it has its row, and nothing else."""
+    """A mirror from which all was removed is no fault: it has its row, and nothing
+    else.
+    """
     (tmp_path / "mirror" / "build_cache").mkdir(parents=True)
-    (tmp_path / "mirror" / "build_cache" / "index.json").write_bytes(index(version=version))
+    (tmp_path / "mirror" / "build_cache" / "index.json").write_bytes(
+        index(version=version)
+    )
 
     assert rows(tmp_path / "mirror", PLACES) == [("root", "root", version, 0, 0)]
     assert rows(tmp_path / "mirror", "SELECT * FROM builds") == []
@@ -151,7 +173,9 @@ def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:
 def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
     """The index does not; the address of the mirror is that of the file beside it."""
     folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
-    (folder / "mirror.json").write_bytes(write_address(Address(url="https://cache.example.org/v1")))
+    (folder / "mirror.json").write_bytes(
+        write_address(Address(url="https://cache.example.org/v1"))
+    )
     blob = write_blob(folder, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
     manifests = folder / "v3" / "manifests" / "spec" / "a"
     manifests.mkdir(parents=True)
@@ -163,11 +187,15 @@ def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
     assert rows(folder, sql) == [("8", f"https://cache.example.org/v1/{place}")]
 
     path.write_text("{")
-    assert f"spec/a/a-1.0-{hash_of('a')}.spec.manifest.json: broken manifest" in fault(folder)
+    assert f"spec/a/a-1.0-{hash_of('a')}.spec.manifest.json: broken manifest" in fault(
+        folder
+    )
 
 
 def test_what_a_manifest_names_must_be_there(tmp_path: Path) -> None:
-    """A blob that is gone, cut or changed is named, and so is a manifest without an index."""
+    """A blob that is gone, cut or changed is named, and so is a manifest without an
+    index.
+    """
     folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
     (blob,) = (path for path in (folder / "blobs").rglob("*") if path.is_file())
     data = blob.read_bytes()
@@ -186,16 +214,24 @@ def test_what_a_manifest_names_must_be_there(tmp_path: Path) -> None:
 
 
 def test_what_manifests_say_beside_is_told_once(tmp_path: Path) -> None:
-    """Keys of manifests that are not known: once for each index and key, with how many have it."""
-    folder = write_layout3(tmp_path / "mirror", {None: index(*map(record, map(node, "abc")))})
+    """Keys of manifests that are not known: once for each index and key, with how many
+    have it.
+    """
+    folder = write_layout3(
+        tmp_path / "mirror", {None: index(*map(record, map(node, "abc")))}
+    )
     own = folder / "v3" / "manifests" / "index" / "index.manifest.json"
     own.write_text(json.dumps(json.loads(own.read_text()) | {"signedBy": "spack"}))
     for name in "ab":
-        blob = write_blob(folder, name.encode(), "application/vnd.spack.install.v2.tar+gzip")
+        blob = write_blob(
+            folder, name.encode(), "application/vnd.spack.install.v2.tar+gzip"
+        )
         place = folder / "v3" / "manifests" / "spec" / name
         place.mkdir(parents=True)
         said = {"version": 3, "data": [blob | {"annotations": {}}, blob | {"odd": 1}]}
-        (place / f"{name}-1-{hash_of(name)}.spec.manifest.json").write_text(json.dumps(said))
+        (place / f"{name}-1-{hash_of(name)}.spec.manifest.json").write_text(
+            json.dumps(said)
+        )
 
     assert rows(folder, "SELECT code, message FROM problems ORDER BY message") == [
         ("unknown_key", f"the key {key} is not known and left out: {many} it")
@@ -224,7 +260,9 @@ def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
 def test_little_that_unpacks_to_much_is_refused(
     tmp_path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
-    """Zeros that shrink to a thousandth are no index: they are not unpacked to their end."""
+    """Zeros that shrink to a thousandth are no index: they are not unpacked to their
+    end.
+    """
     (tmp_path / "index.json").write_bytes(pack(bytes(300_000_000)))
 
     status, megabytes, output = peak_memory("check", tmp_path, "--jobs", 1)
@@ -235,7 +273,9 @@ def test_little_that_unpacks_to_much_is_refused(
 
 
 def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
-    """Layouts 2 and 3 without an index, clear-signed or not, JSON and YAML: nothing is lost."""
+    """Layouts 2 and 3 without an index, clear-signed or not, JSON and YAML: nothing is
+    lost.
+    """
     folder = shutil.copytree(MIRRORS, tmp_path / "in")
     assert rows(folder, PLACES.replace("mirrors.record_count, ", "")) == [
         ("v2", "root", "spec files, layout 2", 4),
@@ -248,14 +288,19 @@ def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
 
 
 def test_stacks_of_a_release_meet_in_one_listing(tmp_path: Path) -> None:
-    """A spec of two stacks is listed once in their release, with both; its records stay two."""
+    """A spec of two stacks is listed once in their release, with both; its records stay
+    two.
+    """
     for stack, names in (("e4s", "ab"), ("hep", "b"), ("root", "ab")):
         folder = tmp_path / "in" / "develop" / stack
         folder.mkdir(parents=True)
         (folder / "index.json").write_bytes(index(*map(record, map(node, names))))
 
     sql = "SELECT package, stacks FROM build_listings ORDER BY package"
-    assert rows(tmp_path / "in", sql) == [("a", '["e4s","root"]'), ("b", '["e4s","hep","root"]')]
+    assert rows(tmp_path / "in", sql) == [
+        ("a", '["e4s","root"]'),
+        ("b", '["e4s","hep","root"]'),
+    ]
     assert rows(tmp_path / "in", "SELECT count(*) FROM records") == [(5,)]
 
 

@@ -1,4 +1,6 @@
-"""sources.indexes.mirrors: whether the binaries of a mirror are signed, and its settings."""
+"""sources.indexes.mirrors: whether the binaries of a mirror are signed, and its
+settings.
+"""
 
 import json
 import sqlite3
@@ -9,10 +11,23 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.sources.indexes.addresses import Address, read_address, write_address
+from spack_cache_db.sources.indexes.addresses import (
+    Address,
+    read_address,
+    write_address,
+)
 from spack_cache_db.sources.indexes.faults import IndexFault
 from tests.commands import run
-from tests.indexes import MIRRORS, VIEWS, index, node, record, signed, write_blob, write_layout3
+from tests.indexes import (
+    MIRRORS,
+    VIEWS,
+    index,
+    node,
+    record,
+    signed,
+    write_blob,
+    write_layout3,
+)
 from tests.test_databases_as_sources import same
 from tests.trees import installed, write_tree
 
@@ -20,7 +35,8 @@ URL = "https://cache.example.org/v1"
 
 
 def facts(folder: Path, tmp_path: Path) -> tuple[int | None, str | None]:
-    """Build a folder, and return what the database has of its only mirror, and of a second build.
+    """Build a folder, and return what the database has of its only mirror, and of a
+    second build.
 
     A build from the database has the same bytes.
     """
@@ -77,7 +93,9 @@ def test_manifests_show_signatures(
     ],
 )
 def test_mirrors_of_spack(folder: Path, expected: int | None, tmp_path: Path) -> None:
-    """As several versions of Spack wrote them: unsigned, or both signed and unsigned."""
+    """As several versions of Spack wrote them: unsigned, or both signed and
+    unsigned.
+    """
     assert facts(folder, tmp_path)[0] == expected
 
 
@@ -93,7 +111,9 @@ def test_signed_files_of_layout_2(tmp_path: Path) -> None:
     assert facts(folder.parent, tmp_path)[0] == 1
 
 
-@pytest.mark.parametrize("key", ["v3/manifests/key/ab.key.manifest.json", "build_cache/_pgp/a.pub"])
+@pytest.mark.parametrize(
+    "key", ["v3/manifests/key/ab.key.manifest.json", "build_cache/_pgp/a.pub"]
+)
 def test_keys_show_signatures_if_nothing_else_does(key: str, tmp_path: Path) -> None:
     """A copy of an index with the keys of its mirror is that of a signed mirror."""
     folder = tmp_path / "mirror"
@@ -110,7 +130,9 @@ def test_keys_show_signatures_if_nothing_else_does(key: str, tmp_path: Path) -> 
 
 
 def test_the_address_file_decides(tmp_path: Path) -> None:
-    """`signed` comes before what the mirror shows, and the settings are stored with sorted keys."""
+    """`signed` comes before what the mirror shows, and the settings are stored with
+    sorted keys.
+    """
     folder = layout_3(tmp_path / "mirror", a=True)
     values: dict[str, Any] = {
         "url": "s3://bucket/spack",
@@ -127,7 +149,9 @@ def test_the_address_file_decides(tmp_path: Path) -> None:
         '"endpoint_url":"https://store.example.org","profile":"site","view":"teams/physics"}'
     )
     assert facts(folder, tmp_path) == (0, settings)
-    (folder / "mirror.json").write_text(json.dumps({"url": "s3://bucket/spack", "signed": True}))
+    (folder / "mirror.json").write_text(
+        json.dumps({"url": "s3://bucket/spack", "signed": True})
+    )
     assert facts(folder, tmp_path) == (1, None)
 
 
@@ -136,7 +160,9 @@ def test_images_are_not_signed(tmp_path: Path) -> None:
     folder = tmp_path / "image"
     folder.mkdir()
     (folder / "index.json").write_bytes(index(record(node("a"))))
-    (folder / "mirror.json").write_text('{"url": "oci://registry.example.org/spack/cache"}')
+    (folder / "mirror.json").write_text(
+        '{"url": "oci://registry.example.org/spack/cache"}'
+    )
     assert facts(folder, tmp_path) == (0, None)
 
 
@@ -159,7 +185,9 @@ def test_an_installation_is_no_mirror(tmp_path: Path) -> None:
         {"password": "x"},
     ],
 )
-def test_a_setting_that_no_command_can_have(values: dict[str, Any], tmp_path: Path) -> None:
+def test_a_setting_that_no_command_can_have(
+    values: dict[str, Any], tmp_path: Path
+) -> None:
     """Is a fault of the file; a command with it would be another command."""
     with pytest.raises(IndexFault):
         read_address(json.dumps({"url": URL, **values}).encode())

@@ -1,4 +1,6 @@
-"""sources.indexes: which specs Spack before 1.0 concretized, and which have a `dev_path`."""
+"""sources.indexes: which specs Spack before 1.0 concretized, and which have a
+`dev_path`.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -41,7 +43,9 @@ def write(tmp_path: Path, *nodes: dict[str, Any], version: str) -> Path:
 
 @pytest.mark.parametrize("version", ["5", "6", "7"])
 def test_indexes_before_8_have_only_old_specs(version: str, tmp_path: Path) -> None:
-    """Also a node that names no compiler, which Spack reads as the format of its index."""
+    """Also a node that names no compiler, which Spack reads as the format of its
+    index.
+    """
     bare = old_node("bare", version)
     del (bare["bare"] if version == "5" else bare)["compiler"]
     source = write(tmp_path, old_node("a", version), bare, version=version)
@@ -49,7 +53,9 @@ def test_indexes_before_8_have_only_old_specs(version: str, tmp_path: Path) -> N
 
 
 def test_index_8_has_the_original_format_of_each_spec(tmp_path: Path) -> None:
-    """Spack 1.0 writes the format, and the word None for a compiler that a spec never had."""
+    """Spack 1.0 writes the format, and the word None for a compiler that a spec never
+    had.
+    """
 
     def of(name: str, **annotations: Any) -> dict[str, Any]:
         return node(name, annotations=annotations)
@@ -68,7 +74,9 @@ def test_index_8_has_the_original_format_of_each_spec(tmp_path: Path) -> None:
     old = {"new": 0, "old": 1, "none": 1, "bare": 1, "plain": 0}
     expected = {hash_of(name): is_old for name, is_old in old.items()}
     assert before_1_0(source, tmp_path) == expected
-    compilers = {found.package: found.compiler for found in find(tmp_path / "x.db", "*")}
+    compilers = {
+        found.package: found.compiler for found in find(tmp_path / "x.db", "*")
+    }
     assert (compilers["old"], compilers["none"]) == ("gcc@12.2.0", "none")
 
 
@@ -94,9 +102,13 @@ def test_a_real_index_of_spack_1_1(tmp_path: Path) -> None:
 def test_a_format_that_is_no_number_is_a_fault(version: Any, tmp_path: Path) -> None:
     """With the hash of the spec."""
     source = write(
-        tmp_path, node("a", annotations={"original_specfile_version": version}), version="8"
+        tmp_path,
+        node("a", annotations={"original_specfile_version": version}),
+        version="8",
     )
-    with pytest.raises(InputError, match=f"{hash_of('a')}: has original_specfile_version"):
+    with pytest.raises(
+        InputError, match=f"{hash_of('a')}: has original_specfile_version"
+    ):
         build(source, tmp_path / "x.db")
 
 

@@ -1,4 +1,5 @@
-"""Reads the specs in a command line of Spack, such as `spack install --fresh -j 8 hdf5`.
+"""Reads the specs in a command line of Spack, such as
+`spack install --fresh -j 8 hdf5`.
 
 The options are those of `spack COMMAND --help` from Spack 0.17 to 1.2.
 """
@@ -20,8 +21,8 @@ class Command:
         values: options whose value is the next word.
         spec_values: options whose value, the next word, is a spec.
         mirror_options: options that name a mirror, in place of the first argument.
-        place_count: number of arguments before the specs: the name or URL of a mirror, or
-            the action and the path of a view.
+        place_count: number of arguments before the specs: the name or URL of a mirror,
+            or the action and the path of a view.
         is_certain: whether each argument is a spec, even if its name is unknown.
     """
 
@@ -51,7 +52,9 @@ def _command(
     )
 
 
-_CDASH = "--cdash-upload-url --cdash-build --cdash-site --cdash-track --cdash-buildstamp"
+_CDASH = (
+    "--cdash-upload-url --cdash-build --cdash-site --cdash-track --cdash-buildstamp"
+)
 _INSTALL = f"""
 -f --file -u --until -p --concurrent-packages -j --jobs --only --use-buildcache --test
 --log-format --log-file --add-repo {_CDASH}
@@ -75,8 +78,12 @@ COMMANDS = {
     "buildcache install": _command("-m --multiple", is_certain=True),
     "buildcache list": _command(),
     "buildcache preview": _command(),
-    "buildcache push": _command(_PUSH, mirror_options=_PUSH_MIRROR, place_count=1, is_certain=True),
-    "buildcache save-specfile": _command("--specfile-dir", spec_values="--root-spec -s --specs"),
+    "buildcache push": _command(
+        _PUSH, mirror_options=_PUSH_MIRROR, place_count=1, is_certain=True
+    ),
+    "buildcache save-specfile": _command(
+        "--specfile-dir", spec_values="--root-spec -s --specs"
+    ),
     "change": _command("-l --list-name", spec_values="--match-spec", is_certain=True),
     "checksum": _command("-j --jobs"),
     "deconcretize": _command(),
@@ -84,7 +91,8 @@ COMMANDS = {
     "dependents": _command("--deptype"),
     "deprecate": _command("-l --link-type"),
     "dev-build": _command(
-        "-j --jobs -d --source-path --drop-in --test -b --before -u --until", is_certain=True
+        "-j --jobs -d --source-path --drop-in --test -b --before -u --until",
+        is_certain=True,
     ),
     "develop": _command("-p --path -b --build-directory", is_certain=True),
     "diff": _command("-a --attribute --ignore"),
@@ -126,7 +134,9 @@ COMMANDS = {
     "verify versions": _command(),
     "versions": _command("-j --jobs"),
     "view": _command(
-        "-e --exclude -d --dependencies --projection-file", place_count=2, is_certain=True
+        "-e --exclude -d --dependencies --projection-file",
+        place_count=2,
+        is_certain=True,
     ),
 }
 """The commands of Spack that take specs, by their words."""
@@ -177,7 +187,8 @@ def _read_command(words: list[str]) -> PastedSpec | None:
         return None
     command = COMMANDS[name]
     position = start + len(name.split())
-    # Each word up to the end of the command is an option, its value, a mirror or a spec.
+    # Each word up to the end of the command is an option, its value, a mirror or a
+    # spec.
     options = words[:position]
     specs: list[str] = []
     place_count = command.place_count
@@ -212,7 +223,9 @@ def _command_name(words: list[str]) -> str | None:
     return None
 
 
-def _option_length(command: Command, option: str, following: list[str], *, is_first: bool) -> int:
+def _option_length(
+    command: Command, option: str, following: list[str], *, is_first: bool
+) -> int:
     """Return the number of words of an option with its value; 0 for a part of a spec.
 
     Args:

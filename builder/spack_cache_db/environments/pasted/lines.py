@@ -1,9 +1,9 @@
 """Finds the spec in a text, or the specs in a line of a longer text.
 
-`pasted_spec` reads a text that is one spec, `pasted_line` a line of a longer text. Both read
-commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, output of Spack 0.17
-to 1.2 (`[+]  2feova4  zlib@1.3`), installation prefixes, names of modules, and versions as
-other package managers write them.
+`pasted_spec` reads a text that is one spec, `pasted_line` a line of a longer text. Both
+read commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, output of
+Spack 0.17 to 1.2 (`[+]  2feova4  zlib@1.3`), installation prefixes, names of modules,
+and versions as other package managers write them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,19 @@ from itertools import pairwise
 from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
 from spack_cache_db.environments.pasted.commands import spec_in_command
 from spack_cache_db.environments.pasted.model import PastedSpec
-from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, specs_of_modules
+from spack_cache_db.environments.pasted.modules import (
+    HASH,
+    spec_of_module,
+    specs_of_modules,
+)
 from spack_cache_db.environments.pasted.prefixes import spec_of_prefix_line
 from spack_cache_db.environments.pasted.printed import cells_of, hashes_of
-from spack_cache_db.environments.pasted.quotes import plain, quoted_part, unquoted, without_prompt
+from spack_cache_db.environments.pasted.quotes import (
+    plain,
+    quoted_part,
+    unquoted,
+    without_prompt,
+)
 from spack_cache_db.environments.pasted.version_signs import with_spack_versions
 from spack_cache_db.spack.lexer import QuerySyntaxError, tokens
 from spack_cache_db.spack.queries import SpecQuery
@@ -28,7 +37,9 @@ LONGEST = 10_000
 
 
 def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
-    """Return the spec of a pasted text; `known_names` decides which words name modules."""
+    """Return the spec of a pasted text; `known_names` decides which words name
+    modules.
+    """
     if len(text) > LONGEST:
         return PastedSpec(text)
     text = re.sub(r"\\\s*\n\s*", " ", plain(text).strip())
@@ -55,13 +66,14 @@ def pasted_line(
     *,
     is_module_list: bool = False,
 ) -> tuple[PastedSpec, ...]:
-    """Return the specs of a line of a longer text; a line that is not a spec is returned as one.
+    """Return the specs of a line of a longer text; a line that is not a spec is
+    returned as one.
 
     Args:
         line: the line, without terminal sequences.
         known_names: decides which words name modules.
-        heading: constraints from a heading of Spack's output, as a spec; None outside such
-            output.
+        heading: constraints from a heading of Spack's output, as a spec; None outside
+            such output.
         is_module_list: whether a heading of `module avail` is above the line.
     """
     text = line.strip()
@@ -74,7 +86,9 @@ def pasted_line(
     # The kinds of lines, from the most to the least certain.
     command = spec_in_command(text)
     if command is not None:
-        return tuple(replace(command, spec=spec) for spec in separate_specs(command.spec))
+        return tuple(
+            replace(command, spec=spec) for spec in separate_specs(command.spec)
+        )
     prefix = spec_of_prefix_line(text, known_names)
     if prefix is not None:
         return (prefix,)
@@ -93,7 +107,9 @@ def pasted_line(
 
 
 def _typed(text: str, known_names: KnownNames) -> PastedSpec:
-    """Return the spec that a person typed, with the versions of other package managers."""
+    """Return the spec that a person typed, with the versions of other package
+    managers.
+    """
     versions = with_spack_versions(text, known_names.is_package)
     if versions is None:
         return PastedSpec(text)
@@ -103,8 +119,8 @@ def _typed(text: str, known_names: KnownNames) -> PastedSpec:
 def separate_specs(text: str) -> list[str]:
     """Split a text of several specs, such as the arguments of a command.
 
-    A name that does not follow a `%` or `^` begins a spec. A text with a syntax error is
-    returned as one.
+    A name that does not follow a `%` or `^` begins a spec. A text with a syntax error
+    is returned as one.
     """
     try:
         words = tokens(text)
@@ -121,21 +137,27 @@ def separate_specs(text: str) -> list[str]:
 def is_visible(query: SpecQuery) -> bool:
     """Return whether the text of a query has the syntax of a spec, not only a name.
 
-    `NAME=value` with capitals is a shell variable, `-name` may be an option of a command, and
-    a slash may be part of a path.
+    `NAME=value` with capitals is a shell variable, `-name` may be an option of a
+    command, and a slash may be part of a path.
     """
     if query.name is not None and query.name != query.name.lower():
         return False
     has_hash = re.fullmatch(HASH if query.name else "[a-z2-7]+", query.hash or "")
-    has_part = any((query.versions, query.os, query.platform, query.target, query.flags))
-    variants = [variant for variant in query.variants if variant.name == variant.name.lower()]
+    has_part = any(
+        (query.versions, query.os, query.platform, query.target, query.flags)
+    )
+    variants = [
+        variant for variant in query.variants if variant.name == variant.name.lower()
+    ]
     signs = [query.text[variant.column : variant.column + 1] for variant in variants]
     has_variant = any(sign != "-" for sign in signs)
     return bool(has_hash or has_part or has_variant or query.dependencies)
 
 
 def has_options(query: SpecQuery) -> bool:
-    """Return whether a query is a command with options: `--version` and `-v` parse as variants."""
+    """Return whether a query is a command with options: `--version` and `-v` parse as
+    variants.
+    """
     if is_visible(query):
         return False
     for variant in query.variants:

@@ -11,12 +11,13 @@ class PastedSpec:
 
     Attributes:
         spec: the spec; empty if the text has none.
-        left_out: the words that are not part of the spec, such as `install --fresh -j 8`.
+        left_out: the words that are not part of the spec, such as
+            `install --fresh -j 8`.
         external: the prefix, if Spack printed that the spec is an external.
         is_dependency: whether it is below another spec in a tree.
         is_printed: whether Spack printed it, with a state or a hash.
-        is_certain: whether it is a spec even if its name is unknown: it has a hash, or is
-            the argument of a command that takes only specs.
+        is_certain: whether it is a spec even if its name is unknown: it has a hash, or
+            is the argument of a command that takes only specs.
         hash: the hash that Spack printed for it, whole or in part; empty for none.
         note: how the text was read, if it is written for another package manager.
     """

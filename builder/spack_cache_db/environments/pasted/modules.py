@@ -1,7 +1,8 @@
-"""Reads the names of environment modules, as `module load`, `avail` and `list` have them.
+"""Reads the names of environment modules, as `module load`, `avail` and `list` have
+them.
 
-Spack names its modules `{name}/{version}-{compiler.name}-{compiler.version}`, or a part of
-it, with seven characters of the hash at the end (Spack 1.2 `modules/common.py`).
+Spack names its modules `{name}/{version}-{compiler.name}-{compiler.version}`, or a part
+of it, with seven characters of the hash at the end (Spack 1.2 `modules/common.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ _COMMAND = re.compile(
     r"(?:\s+-\S+)*\s+(?=\S)"
 )
 _NAME = re.compile(r"\w[\w.+-]*(?:/\.?[\w.+-]+)*")
-_VERSION = re.compile(r"v?\d[\w.]*|develop|main|master|head|trunk|nightly|stable|latest")
+_VERSION = re.compile(
+    r"v?\d[\w.]*|develop|main|master|head|trunk|nightly|stable|latest"
+)
 _PRERELEASE = re.compile(r"(?:alpha|beta|rc)\d*")
 _MARK = re.compile(r"[(<][A-Za-z:,@]+[>)]|\d+\)")
-"""A word beside a module: loaded `(L)`, default `(D)`, or its number in `module list`."""
+"""A word beside a module: loaded `(L)`, default `(D)`, or its number in
+`module list`.
+"""
 _MARK_AT_END = re.compile(r"(?:\((?:default|[A-Z](?:,[A-Z])*)\)|<[A-Za-z]+>|@)\Z")
 _COLUMNS = re.compile(r"\S\s{2,}\S")
 _LONGEST = 200
@@ -36,9 +41,9 @@ def specs_of_modules(
 ) -> tuple[PastedSpec, ...]:
     """Return what each word of a line of modules is; empty for other lines.
 
-    A word that cannot be read as a module is returned as it is. A line is one of modules if
-    a command loads them, if each word is one, or if it has the columns or the marks of
-    `module avail` and one of them is a module.
+    A word that cannot be read as a module is returned as it is. A line is one of
+    modules if a command loads them, if each word is one, or if it has the columns or
+    the marks of `module avail` and one of them is a module.
 
     Args:
         text: the line.
@@ -59,7 +64,8 @@ def specs_of_modules(
     modules = [spec for spec in specs if spec is not None]
     if len(modules) == len(names):
         return tuple(modules)
-    # The line looks like one of `module avail`, and a word is a module with its version.
+    # The line looks like one of `module avail`, and a word is a module with its
+    # version.
     has_marks = len(names) < len(words)
     looks_like_list = is_list or has_marks or _COLUMNS.search(text) is not None
     specs_of_names = list(zip(names, specs, strict=True))
@@ -70,7 +76,9 @@ def specs_of_modules(
 
 
 def _loaded(name: str, known_names: KnownNames) -> PastedSpec:
-    """Return the spec of an argument of `module load`, even if its package is unknown."""
+    """Return the spec of an argument of `module load`, even if its package is
+    unknown.
+    """
     spec = spec_of_module(name, known_names) or spec_of_module(name, ANY_NAME)
     return spec or PastedSpec(name)
 
@@ -78,8 +86,8 @@ def _loaded(name: str, known_names: KnownNames) -> PastedSpec:
 def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
     """Return the spec of a module: its hash if that is known, else package and version.
 
-    `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is `hdf5/nekvq6z`, or `hdf5@1.14.5` if no binary has
-    this hash. Of `gcc/13.2.0/hdf5/1.14.5`, the last package counts.
+    `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is `hdf5/nekvq6z`, or `hdf5@1.14.5` if no binary
+    has this hash. Of `gcc/13.2.0/hdf5/1.14.5`, the last package counts.
     """
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
         return None
@@ -113,11 +121,13 @@ def version_position(
 ) -> int | None:
     """Return the position of the version in the words of a name; None if it has none.
 
-    A name may have a word that looks like a version, as `py-2to3`. So the first version behind
-    the name of a known package counts, or else the first one.
+    A name may have a word that looks like a version, as `py-2to3`. So the first version
+    behind the name of a known package counts, or else the first one.
     """
     positions = [
-        position for position, word in enumerate(words) if position > 0 and version.fullmatch(word)
+        position
+        for position, word in enumerate(words)
+        if position > 0 and version.fullmatch(word)
     ]
     for position in positions:
         if known_names.is_package("-".join(words[:position])):
@@ -128,17 +138,20 @@ def version_position(
 def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec | None:
     """Return the spec of a package's module.
 
-    `details` are the version, and perhaps the compiler, options and the hash, with dashes
-    between them. A dot before the version hides the module.
+    `details` are the version, and perhaps the compiler, options and the hash, with
+    dashes between them. A dot before the version hides the module.
     """
     version, *suffixes = details.removeprefix(".").split("-")
     if not _VERSION.fullmatch(version):
         return None
-    # `main` in `hdf5/main` may also be the beginning of a hash: the parser of specs reads it.
+    # `main` in `hdf5/main` may also be the beginning of a hash: the parser of specs
+    # reads it.
     if not suffixes and re.fullmatch("[a-z2-7]+", version):
         return None
     # A compiler is a name and its version, or `none`.
-    has_compiler = any(_VERSION.fullmatch(word) or word == "none" for word in suffixes[1:])
+    has_compiler = any(
+        _VERSION.fullmatch(word) or word == "none" for word in suffixes[1:]
+    )
     has_hash = bool(suffixes) and re.fullmatch(HASH, suffixes[-1]) is not None
     dag_hash = suffixes[-1] if has_hash else ""
     if not (has_compiler or known_names.is_package(package)):

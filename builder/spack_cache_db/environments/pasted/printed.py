@@ -1,8 +1,9 @@
-"""Reads the specs that Spack prints: `spack find`, `spec`, `install`, `uninstall` and others.
+"""Reads the specs that Spack prints: `spack find`, `spec`, `install`, `uninstall` and
+others.
 
-A line has one or more specs, at least two blanks apart. Each may have before it the state of
-its installation, its hash and its dependency types, and behind it its prefix (Spack 1.2
-`cmd/__init__.py`, `display_specs`; `spec.py`, `tree`).
+A line has one or more specs, at least two blanks apart. Each may have before it the
+state of its installation, its hash and its dependency types, and behind it its prefix
+(Spack 1.2 `cmd/__init__.py`, `display_specs`; `spec.py`, `tree`).
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Cell(NamedTuple):
 
 
 def hashes_of(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
-    """Return the specs of a line that has only hashes, as `--format '{hash:7}'` prints them.
+    """Return the specs of a line that has only hashes, as `--format '{hash:7}'` prints
+    them.
 
     A word of seven letters, such as `openmpi`, is a hash only if a binary has it.
     """
@@ -82,15 +84,19 @@ def hashes_of(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
         is_short = len(word) < 32
         if is_short and (known_names.is_package(word) or not known_names.is_hash(word)):
             return ()
-        specs.append(PastedSpec(f"/{word}", is_printed=True, is_certain=True, hash=word))
+        specs.append(
+            PastedSpec(f"/{word}", is_printed=True, is_certain=True, hash=word)
+        )
     return tuple(specs)
 
 
-def cells_of(line: str, known_names: KnownNames, *, is_output: bool = False) -> list[Cell]:
+def cells_of(
+    line: str, known_names: KnownNames, *, is_output: bool = False
+) -> list[Cell]:
     """Return the specs of a line, which are at least two blanks apart.
 
-    `is_output` is true below a heading of Spack's: there, a word of seven letters before a name
-    is a hash, even if a package has this name.
+    `is_output` is true below a heading of Spack's: there, a word of seven letters
+    before a name is a hash, even if a package has this name.
     """
     cells: list[Cell] = []
     position = 0
@@ -138,7 +144,9 @@ def _with_prefix(cell: Cell, path: str, known_names: KnownNames) -> Cell:
     return cell if prefix is None else cell._replace(hash=prefix.hash)
 
 
-def _is_hash(lead: re.Match[str], following: str, known_names: KnownNames, is_output: bool) -> bool:
+def _is_hash(
+    lead: re.Match[str], following: str, known_names: KnownNames, is_output: bool
+) -> bool:
     """Return whether a word before a name is a hash, not a package such as libxml2."""
     dag_hash = lead["hash"]
     if len(dag_hash) == 32 or dag_hash.startswith("-") or lead["types"]:
@@ -171,8 +179,8 @@ def _without_what_follows(text: str) -> str:
 def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
     """Return a spec that Spack printed, with its hash and the constraints of a heading.
 
-    Before Spack 1.0, variants are printed behind the compiler. Patches are printed in part,
-    also behind `:=`.
+    Before Spack 1.0, variants are printed behind the compiler. Patches are printed in
+    part, also behind `:=`.
     """
     text = " ".join(text.removeprefix("^").split())
     try:
@@ -188,5 +196,7 @@ def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
         longest = max(map(len, variant.values), default=0)
         is_cut = variant.name == "patches" and longest <= PATCH_PRINTED
         variants.append(replace(variant, exact=False) if is_cut else variant)
-    whole = replace(query, **parts, variants=tuple(variants), hash=query.hash or dag_hash or None)
+    whole = replace(
+        query, **parts, variants=tuple(variants), hash=query.hash or dag_hash or None
+    )
     return spec_text(whole)

@@ -1,8 +1,9 @@
 """Collects the specs of a text: a list, the output of a terminal, a log or a README.
 
-A line is a spec if it parses, and if it names a known package, has a sign of a spec such as
-`@` or `%`, or was printed by Spack with a state or a hash. A note counts all other lines. If
-every line is written as a spec, the text is a list, and unknown names count as well.
+A line is a spec if it parses, and if it names a known package, has a sign of a spec
+such as `@` or `%`, or was printed by Spack with a state or a hash. A note counts all
+other lines. If every line is written as a spec, the text is a list, and unknown names
+count as well.
 """
 
 from __future__ import annotations
@@ -14,9 +15,18 @@ from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 
-from spack_cache_db.environments.model import Environment, Limits, Surroundings, UserSpec
+from spack_cache_db.environments.model import (
+    Environment,
+    Limits,
+    Surroundings,
+    UserSpec,
+)
 from spack_cache_db.environments.pasted.commands import SHELL_COMMANDS
-from spack_cache_db.environments.pasted.lines import has_options, is_visible, pasted_line
+from spack_cache_db.environments.pasted.lines import (
+    has_options,
+    is_visible,
+    pasted_line,
+)
 from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.quotes import plain
 from spack_cache_db.environments.user_specs import legacy_notes, read_user_spec
@@ -36,8 +46,8 @@ _NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
 _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
 """The beginning of a line that is a spec with a mistake."""
 
-# Headings of Spack's output: the architecture and compilers of the specs below. Spack fills
-# them with dashes up to 64 columns, so a longer one has no dash at its end
+# Headings of Spack's output: the architecture and compilers of the specs below. Spack
+# fills them with dashes up to 64 columns, so a longer one has no dash at its end
 # (`llnl/util/tty/__init__.py`, `hline`).
 _HEADING = re.compile(r"-{2,} (?P<text>\S.*?)(?: -*)?")
 _SECTION = re.compile(r"(?P<arch>[^/]+?) / (?P<compilers>\S.*)")
@@ -54,11 +64,16 @@ _SHORTEST_HASH = 7
 
 
 def read_text(
-    text: str, limits: Limits, surroundings: Surroundings, *, is_beside_output: bool = False
+    text: str,
+    limits: Limits,
+    surroundings: Surroundings,
+    *,
+    is_beside_output: bool = False,
 ) -> Environment:
     """Return the specs of a text; `LineFault` if it has none, but other lines.
 
-    `is_beside_output` is for the lines around JSON that Spack printed: they need no spec.
+    `is_beside_output` is for the lines around JSON that Spack printed: they need no
+    spec.
     """
     reader = _TextReader(limits, surroundings, is_beside_output=is_beside_output)
     for number, line in _lines(text):
@@ -67,7 +82,9 @@ def read_text(
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines with their numbers, counted from 1; a backslash at the end joins two lines."""
+    """Yield lines with their numbers, counted from 1; a backslash at the end joins two
+    lines.
+    """
     joined = ""
     start = 0
     for number, raw in enumerate(StringIO(text), start=1):
@@ -105,10 +122,12 @@ class _TextReader:
         self._unread_headings: dict[str, None] = {}
         self._printed_hashes: defaultdict[str, list[str]] = defaultdict(list)
         self._is_output = is_beside_output
-        # Constraints of the last heading on the specs below; None outside Spack's output.
+        # Constraints of the last heading on the specs below; None outside Spack's
+        # output.
         self._heading: str | None = None
         self._group = ""
-        # Blanks before the roots of a tree, -1 before the first root; None outside a tree.
+        # Blanks before the roots of a tree, -1 before the first root; None outside a
+        # tree.
         self._margin: int | None = None
         self._is_module_list = False
         # Whether the next indented lines belong to a message.
@@ -130,7 +149,10 @@ class _TextReader:
         line = _COMMENT.sub("", line).rstrip()
         if line and not self._is_input:
             self._read(number, line)
-        if len(self._specs) + len(self._arguments) + len(self._doubtful) > self._limits.specs:
+        if (
+            len(self._specs) + len(self._arguments) + len(self._doubtful)
+            > self._limits.specs
+        ):
             raise LineFault(0, f"has more than {self._limits.specs:,} specs")
         if len(self._others) + self._dependency_count > self._limits.nodes:
             most = f"{self._limits.nodes:,} lines that are not specs"
@@ -154,7 +176,9 @@ class _TextReader:
         is_empty = not specs and (other_lines or self._is_output)
         if is_empty and not self._is_beside_output:
             raise LineFault(0, "; ".join(("there is no spec in this text", *notes)))
-        return Environment(tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines))
+        return Environment(
+            tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines)
+        )
 
     def _notes(self, other_lines: list[str]) -> Iterator[str]:
         count = self._dependency_count
@@ -166,7 +190,9 @@ class _TextReader:
         if self._readings:
             yield _listed(self._readings, "; ")
         if other_lines:
-            are = "lines are not specs" if len(other_lines) > 1 else "line is not a spec"
+            are = (
+                "lines are not specs" if len(other_lines) > 1 else "line is not a spec"
+            )
             yield f"{len(other_lines):,} {are}: {_listed(map(_short, other_lines), ', ')}"
         if self._unread_headings:
             names = _listed(map(_short, self._unread_headings), ", ")
@@ -234,10 +260,16 @@ class _TextReader:
             line, self._known, self._heading, is_module_list=self._is_module_list
         )
         if self._is_indented(line):
-            pasted_specs = tuple(replace(pasted, is_dependency=True) for pasted in pasted_specs)
+            pasted_specs = tuple(
+                replace(pasted, is_dependency=True) for pasted in pasted_specs
+            )
         self._is_output |= any(pasted.is_printed for pasted in pasted_specs)
         # A command without specs, such as `spack find`.
-        if len(pasted_specs) == 1 and pasted_specs[0].left_out and not pasted_specs[0].spec:
+        if (
+            len(pasted_specs) == 1
+            and pasted_specs[0].left_out
+            and not pasted_specs[0].spec
+        ):
             self._commands[pasted_specs[0].left_out] = None
             return
         # Separate the specs that count from other words.
@@ -249,9 +281,11 @@ class _TextReader:
                 valid.append((pasted, spec))
             else:
                 invalid.append((pasted, spec))
-        # A line that was typed by a person, neither printed nor a command, is a spec as a whole.
+        # A line that was typed by a person, neither printed nor a command, is a spec as
+        # a whole.
         is_typed = not any(
-            pasted.is_printed or pasted.is_certain or pasted.left_out for pasted in pasted_specs
+            pasted.is_printed or pasted.is_certain or pasted.left_out
+            for pasted in pasted_specs
         )
         if invalid and is_typed:
             self._add_doubtful(line, [spec for _, spec in invalid], len(valid))
@@ -264,7 +298,9 @@ class _TextReader:
             self._add_spec(pasted, spec)
 
     def _is_indented(self, line: str) -> bool:
-        """Return whether a line is below another spec in a tree; the first line is a root."""
+        """Return whether a line is below another spec in a tree; the first line is a
+        root.
+        """
         if self._margin is None:
             return False
         blanks = len(line) - len(line.lstrip())
@@ -272,15 +308,21 @@ class _TextReader:
             self._margin = blanks
         return blanks - self._margin >= _INDENTED
 
-    def _add_doubtful(self, line: str, invalid: list[UserSpec], valid_count: int) -> None:
-        """Add a typed line that may be a spec of an unknown package, or is not a spec."""
+    def _add_doubtful(
+        self, line: str, invalid: list[UserSpec], valid_count: int
+    ) -> None:
+        """Add a typed line that may be a spec of an unknown package, or is not a
+        spec.
+        """
         if len(invalid) == 1 and not valid_count and self._is_written(invalid[0]):
             self._doubtful.append(invalid[0])
         else:
             self._others.append(line.strip())
 
     def _is_written(self, spec: UserSpec) -> bool:
-        """Return whether a line is written as a spec: a name, or a known name and a mistake."""
+        """Return whether a line is written as a spec: a name, or a known name and a
+        mistake.
+        """
         if spec.error is not None:
             attempt = _ATTEMPT.match(spec.text)
             return attempt is not None and self._known.is_package(attempt[1])
@@ -296,7 +338,8 @@ class _TextReader:
             self._arguments.append(spec)
             self._commands[pasted.left_out] = None
             return
-        # Spack may print a binary twice: among the roots and below its compiler, or in a log.
+        # Spack may print a binary twice: among the roots and below its compiler, or in
+        # a log.
         if not self._was_printed(pasted.hash):
             self._specs.append(spec)
 
@@ -313,7 +356,9 @@ class _TextReader:
 
     def _user_spec(self, pasted: PastedSpec, line: int) -> UserSpec:
         if pasted.external:
-            return UserSpec(pasted.spec, line, external=pasted.external, is_buildable=False)
+            return UserSpec(
+                pasted.spec, line, external=pasted.external, is_buildable=False
+            )
         spec = read_user_spec(pasted.spec, line, self._limits, self._parse)
         return replace(spec, group=self._group)
 

@@ -1,8 +1,9 @@
-"""Reads versions as other package managers write them: `hdf5==1.14.6`, `hdf5>=1.12,<1.14`.
+"""Reads versions as other package managers write them: `hdf5==1.14.6`,
+`hdf5>=1.12,<1.14`.
 
-In Spack, `hdf5==1.14.6` is a variant that all dependencies have too. If the word before the
-sign is a package, nobody means that. pip's signs are those of PEP 440; conda's `=` is a version
-and its second `=` a build.
+In Spack, `hdf5==1.14.6` is a variant that all dependencies have too. If the word before
+the sign is a package, nobody means that. pip's signs are those of PEP 440; conda's `=`
+is a version and its second `=` a build.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _PINNED = re.compile(
 )
 _PIN = re.compile(rf"(?P<sign>{_SIGN})\s*(?P<version>{_NUMBER})\s*(?:,|\Z)")
 _MARKER = re.compile(r"\s*;.*|\s+--hash=\S+.*", re.DOTALL)
-"""The parts that pip puts behind a version: a condition, or the checksums of its files."""
+"""The parts that pip puts behind a version: a condition, or the checksums of its
+files.
+"""
 
 
 class SpackVersions(NamedTuple):
@@ -31,11 +34,14 @@ class SpackVersions(NamedTuple):
     note: str
 
 
-def with_spack_versions(text: str, is_package: Callable[[str], bool]) -> SpackVersions | None:
+def with_spack_versions(
+    text: str, is_package: Callable[[str], bool]
+) -> SpackVersions | None:
     """Return a text with the version as Spack writes it; None if it is not written so.
 
-    `hdf5==1.14.6`, `hdf5=1.14.6` and `hdf5=1.14.6=nompi_h1` are `hdf5@1.14.6`; `hdf5>=1.12`
-    is `hdf5@1.12:`, and `hdf5~=1.14` is `hdf5@1.14:1`. Versions below 1.13 are `@:1.12`.
+    `hdf5==1.14.6`, `hdf5=1.14.6` and `hdf5=1.14.6=nompi_h1` are `hdf5@1.14.6`;
+    `hdf5>=1.12` is `hdf5@1.12:`, and `hdf5~=1.14` is `hdf5@1.14:1`. Versions below 1.13
+    are `@:1.12`.
 
     Args:
         text: the text that a person typed.
@@ -86,9 +92,11 @@ def _package_called(name: str, is_package: Callable[[str], bool]) -> str | None:
 
 
 def _just_below(version: str) -> str | None:
-    """Return the versions below one as the end of a range of Spack's, which includes it.
+    """Return the versions below one as the end of a range of Spack's, which includes
+    it.
 
-    `:1.12` has all versions 1.12.x, so it stands for `<1.13`. None if there is no such end.
+    `:1.12` has all versions 1.12.x, so it stands for `<1.13`. None if there is no such
+    end.
     """
     parts = version.split(".")
     while parts and re.fullmatch("0+", parts[-1]):

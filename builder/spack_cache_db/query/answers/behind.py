@@ -23,17 +23,21 @@ FROM package_status ORDER BY name
 def behind(
     db: Database, *, release: str | None = None, stack: str | None = None
 ) -> list[PackageStatus]:
-    """Return the packages whose newest binary is older than Spack's newest version, by name.
+    """Return the packages whose newest binary is older than Spack's newest version, by
+    name.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         release: only binaries that this release lists.
-        stack: only binaries in this stack; with `release`, in this stack of the release.
+        stack: only binaries in this stack; with `release`, in this stack of the
+            release.
 
     Raises:
         ArgumentError: an argument has a wrong type.
         UnknownNameError: the database has no such release or stack.
-        DatabaseError: the database was not made by this builder, or has no package data.
+        DatabaseError: the database was not made by this builder, or has no package
+            data.
     """
     with opened(db) as lookups:
         packages = compared_with_spack(lookups, release=release, stack=stack)
@@ -48,7 +52,9 @@ def compared_with_spack(
     packages = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
     if not packages:
         data = "the output of spack list --format version_json"
-        raise DatabaseError(f"the database has no package data; build it with {data} as well")
+        raise DatabaseError(
+            f"the database has no package data; build it with {data} as well"
+        )
     return [*_within(lookups, scope, packages)] if scope else packages
 
 
@@ -63,4 +69,6 @@ def _within(
             _, specs, version = counts[status.name]
             newest = lookups.words["version"][version]
             newer, _ = behind.get((status.name, newest), (None, None))
-        yield status._replace(newest_version=newest, versions_behind=newer, spec_count=specs)
+        yield status._replace(
+            newest_version=newest, versions_behind=newer, spec_count=specs
+        )

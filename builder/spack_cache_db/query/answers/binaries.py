@@ -50,9 +50,11 @@ def binaries(
     They are read in pieces, between which other queries can run.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         release: only binaries that this release lists.
-        stack: only binaries in this stack; with `release`, in this stack of the release.
+        stack: only binaries in this stack; with `release`, in this stack of the
+            release.
 
     Raises:
         ArgumentError: an argument has a wrong type.
@@ -67,11 +69,16 @@ def binaries(
 
 def _read_binaries(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
     is_open = isinstance(db, OpenFile | sqlite3.Connection)
-    context: AbstractContextManager[Database] = nullcontext(db) if is_open else OpenFile(str(db))
+    context: AbstractContextManager[Database] = (
+        nullcontext(db) if is_open else OpenFile(str(db))
+    )
     with context as file:
         for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
             with opened(file) as lookups:
-                piece, provided = ids[start : start + CONFIGURATIONS_AT_ONCE], externals(lookups)
+                piece, provided = (
+                    ids[start : start + CONFIGURATIONS_AT_ONCE],
+                    externals(lookups),
+                )
                 in_scope = specs_in_scope(lookups.conn, piece, scope)
                 rows = [
                     (row.configuration, spec)

@@ -1,4 +1,5 @@
-"""Answers an environment: a binary for each spec or node of a lockfile, or why there is none.
+"""Answers an environment: a binary for each spec or node of a lockfile, or why there is
+none.
 
 `spec_coverage` answers specs, `lockfile_coverage` nodes; `covered` has the records.
 """
@@ -19,7 +20,13 @@ from spack_cache_db.environments.reading import user_specs
 from spack_cache_db.environments.rules import ALL
 from spack_cache_db.query.answers.cover_lockfile import lockfile_answers
 from spack_cache_db.query.answers.cover_specs import SpecAnswers
-from spack_cache_db.query.answers.covered import AVAILABLE, LOST, Cover, CoveredSpec, Download
+from spack_cache_db.query.answers.covered import (
+    AVAILABLE,
+    LOST,
+    Cover,
+    CoveredSpec,
+    Download,
+)
 from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
@@ -31,7 +38,13 @@ from spack_cache_db.query.match.question import respelled
 from spack_cache_db.query.match.selection import Candidates
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.names.scope import UnknownNameError, scope_of
-from spack_cache_db.query.open.lookups import Database, Lookups, has_records, name_of, opened
+from spack_cache_db.query.open.lookups import (
+    Database,
+    Lookups,
+    has_records,
+    name_of,
+    opened,
+)
 from spack_cache_db.query.open.sql import json_pieces, select, select_ids
 from spack_cache_db.query.stored.binary import HASHES_AT_ONCE
 from spack_cache_db.query.stored.mirrors import NOWHERE, first_places
@@ -48,7 +61,9 @@ CROSS JOIN releases
 CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
 GROUP BY specs.hash
 """
-UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
+UNCHECKED = (
+    "checked for the specs, not for what they link: the database has no dependency data"
+)
 ALL_OLD = (
     "all binaries of this database are from before Spack 1.0: Spack 1.2 and newer install them by "
     "hash, but do not reuse them by themselves"
@@ -68,36 +83,50 @@ def cover(
     spack: str | None = None,
     baseline: Database | None = None,
 ) -> Cover:
-    """Return for each spec of an environment its binary in a database, or the nearest one.
+    """Return for each spec of an environment its binary in a database, or the nearest
+    one.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
-        environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
+        environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or
+            specs.
         release: only binaries that this release lists.
-        stack: only binaries in this stack; with `release`, in this stack of the release.
+        stack: only binaries in this stack; with `release`, in this stack of the
+            release.
         host: only binaries that run on a machine of this CPU target, such as `zen3`.
         os: only binaries for this operating system, such as `ubuntu24.04`.
         platform: only binaries for this platform, such as `linux`.
-        spack: the version of Spack for which the specs are written, such as `0.23`; None for 1.0
-            and later.
-        baseline: an older database: specs that had a binary in it and have none now are `lost`.
+        spack: the version of Spack for which the specs are written, such as `0.23`;
+            None for 1.0 and later.
+        baseline: an older database: specs that had a binary in it and have none now are
+            `lost`.
 
     Raises:
         ArgumentError: an argument has a wrong type.
         UnreadableEnvironment: the environment cannot be read.
-        UnknownNameError: a database has no such release or stack, archspec no such host.
+        UnknownNameError: a database has no such release or stack, archspec no such
+            host.
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
     parse = parser_of(spack)
-    names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
+    names = {
+        "release": release,
+        "stack": stack,
+        "host": host,
+        "os": os,
+        "platform": platform,
+    }
     with opened(db) as lookups, opened_baseline(baseline, names) as older:
         if isinstance(environment, str | PathLike):
             path = checked_file("environment", environment, "an environment")
             specs = read_environment_file(path, parse=parse, known=known_names(lookups))
         else:
             specs = user_specs([*environment], parse)
-        return cover_environment(lookups, specs, scope_of(lookups, **names), older=older)
+        return cover_environment(
+            lookups, specs, scope_of(lookups, **names), older=older
+        )
 
 
 class Baseline(NamedTuple):
@@ -112,7 +141,9 @@ class Baseline(NamedTuple):
 def opened_baseline(
     db: Database | None, names: Mapping[str, str | None]
 ) -> Iterator[Baseline | None]:
-    """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as `scope_of`."""
+    """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as
+    `scope_of`.
+    """
     if db is None:
         yield None
         return
@@ -134,7 +165,8 @@ def cover_environment(
 ) -> Cover:
     """Return the answers for an environment.
 
-    With a baseline, snapshots are left out on both sides, because they list lost binaries.
+    With a baseline, snapshots are left out on both sides, because they list lost
+    binaries.
     """
     if older is not None:
         scope = _without_snapshots(lookups, scope)
@@ -171,7 +203,10 @@ def cover_environment(
 
 
 def _notes(
-    lookups: Lookups, environment: Environment, specs: Sequence[UserSpec], scope: Conditions
+    lookups: Lookups,
+    environment: Environment,
+    specs: Sequence[UserSpec],
+    scope: Conditions,
 ) -> Iterator[str]:
     """Yield notes on what is not looked at."""
     if environment.is_lock and without(scope, "release", "stack"):
@@ -206,7 +241,9 @@ def _with_places(
 
 
 def _download(lookups: Lookups, answers: Sequence[CoveredSpec]) -> Download | None:
-    """Return what Spack downloads for the specs that have a binary; None if it is not known."""
+    """Return what Spack downloads for the specs that have a binary; None if it is not
+    known.
+    """
     sizes: dict[str, int | None] = {}
     nodes: list[str] = []
     for answer in answers:
@@ -252,8 +289,12 @@ def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
     return replace(now, status=LOST, reasons=(was, *now.reasons))
 
 
-def _respelled(lookups: Lookups, environment: Environment) -> tuple[list[UserSpec], list[str]]:
-    """Return specs with names as the database spells them, and the notes on an environment."""
+def _respelled(
+    lookups: Lookups, environment: Environment
+) -> tuple[list[UserSpec], list[str]]:
+    """Return specs with names as the database spells them, and the notes on an
+    environment.
+    """
     specs = []
     # Each change once, in order.
     all_changes: dict[str, None] = {}

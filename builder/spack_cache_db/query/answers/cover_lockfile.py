@@ -1,8 +1,8 @@
 """Answers the nodes of a lockfile: the binary of each hash, or binaries like it.
 
-A lockfile names its binaries, and installing by hash is not restricted by the solver's rules. But
-Spack installs a binary together with what it links and runs, so a node is `incomplete` if a node
-that it needs has no binary.
+A lockfile names its binaries, and installing by hash is not restricted by the solver's
+rules. But Spack installs a binary together with what it links and runs, so a node is
+`incomplete` if a node that it needs has no binary.
 """
 
 from __future__ import annotations
@@ -33,14 +33,20 @@ MOST_OTHERS = 5
 """Maximum of other binaries that an answer lists."""
 
 
-def lockfile_answers(candidates: Candidates, locked: tuple[LockedSpec, ...]) -> list[CoveredSpec]:
+def lockfile_answers(
+    candidates: Candidates, locked: tuple[LockedSpec, ...]
+) -> list[CoveredSpec]:
     """Return the answers for the nodes of a lockfile, in their order."""
     answers = list(_own_answers(candidates, locked))
     return list(_with_missing(locked, answers))
 
 
-def _own_answers(candidates: Candidates, locked: tuple[LockedSpec, ...]) -> Iterator[CoveredSpec]:
-    """Yield the answers for nodes, in their order, without regard to what the nodes need."""
+def _own_answers(
+    candidates: Candidates, locked: tuple[LockedSpec, ...]
+) -> Iterator[CoveredSpec]:
+    """Yield the answers for nodes, in their order, without regard to what the nodes
+    need.
+    """
     lookups = candidates.lookups
     scope = candidates.scope
     # The configurations of the specs that have the hashes of the nodes.
@@ -71,8 +77,12 @@ def _own_answers(candidates: Candidates, locked: tuple[LockedSpec, ...]) -> Iter
         yield comparison.answer(node, others) if others else _of_node(node, "missing")
 
 
-def _binaries(lookups: Lookups, ids: Iterable[int], scope: Conditions) -> dict[int, list[Spec]]:
-    """Return the specs of configurations in a scope, without externals, by configuration."""
+def _binaries(
+    lookups: Lookups, ids: Iterable[int], scope: Conditions
+) -> dict[int, list[Spec]]:
+    """Return the specs of configurations in a scope, without externals, by
+    configuration.
+    """
     externals = graph.externals(lookups)
     binaries = {}
     for key, specs in specs_in_scope(lookups.conn, ids, scope).items():
@@ -87,7 +97,9 @@ def _hashes(binaries: Mapping[int, Sequence[Spec]]) -> set[str]:
 def _row_ids(
     candidates: Candidates, configurations: Set[Configuration]
 ) -> dict[Configuration, int]:
-    """Return the ids of configurations; those that the database does not have are left out."""
+    """Return the ids of configurations; those that the database does not have are left
+    out.
+    """
     ids = {}
     for package in {configuration.package for configuration in configurations}:
         for row in candidates.rows(package):
@@ -98,7 +110,10 @@ def _row_ids(
 
 
 def _of_node(
-    node: LockedSpec, status: str, others: Iterable[Spec] = (), differences: Iterable[str] = ()
+    node: LockedSpec,
+    status: str,
+    others: Iterable[Spec] = (),
+    differences: Iterable[str] = (),
 ) -> CoveredSpec:
     configuration = node.configuration
     hashes = tuple(other.hash for other in others)
@@ -115,7 +130,8 @@ def _of_node(
 
 
 class _Comparison:
-    """Compares run-time dependencies of a lockfile's nodes and a database's specs, as bit sets.
+    """Compares run-time dependencies of a lockfile's nodes and a database's specs, as
+    bit sets.
 
     A name with its version has the same bit on both sides.
 
@@ -125,7 +141,9 @@ class _Comparison:
         others: the ids of the specs with which nodes are compared.
     """
 
-    def __init__(self, lookups: Lookups, locked: tuple[LockedSpec, ...], others: list[int]) -> None:
+    def __init__(
+        self, lookups: Lookups, locked: tuple[LockedSpec, ...], others: list[int]
+    ) -> None:
         self._number_of_bit: dict[tuple[str, str], int] = {}
         # What the specs need, of those whose dependencies the database has.
         self._recorded = frozenset(graph.recorded_specs(lookups.conn, others))
@@ -148,28 +166,38 @@ class _Comparison:
         return 1 << self._number_of_bit.setdefault(name_and_version, next_number)
 
     def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredSpec:
-        """Return the answer for a node without a binary, given specs of its configuration."""
+        """Return the answer for a node without a binary, given specs of its
+        configuration.
+        """
         needed = self._of_nodes.run_time(self._numbers[node.hash])
-        # The dependencies that only the node or only the spec has. Specs without an index record
-        # count as equal.
+        # The dependencies that only the node or only the spec has. Specs without an
+        # index record count as equal.
         differing: dict[Spec, int] = {}
         for other in others:
             differing[other] = 0
             if other.id in self._recorded:
                 differing[other] = needed ^ self._of_specs.run_time(other.id)
-        # A spec that is itself a node of this lockfile cannot stand in for another node.
+        # A spec that is itself a node of this lockfile cannot stand in for another
+        # node.
         same = [
-            other for other in others if not differing[other] and other.hash not in self._numbers
+            other
+            for other in others
+            if not differing[other] and other.hash not in self._numbers
         ]
         if same:
             return _of_node(node, "rebuilt", same)
         # The most similar first, and other nodes of this lockfile last.
         by_similarity = sorted(
             others,
-            key=lambda other: (other.hash in self._numbers, differing[other].bit_count()),
+            key=lambda other: (
+                other.hash in self._numbers,
+                differing[other].bit_count(),
+            ),
         )
         first = by_similarity[0]
-        differences = [str(change) for change in self._changes(needed, differing[first])]
+        differences = [
+            str(change) for change in self._changes(needed, differing[first])
+        ]
         if first.hash in self._numbers:
             differences.append(A_NODE)
         return _of_node(node, "alike", by_similarity, differences)
@@ -198,7 +226,9 @@ def _needs(locked: Sequence[LockedSpec], numbers: Mapping[str, int]) -> graph.Ne
     edges = {}
     for node in locked:
         needed = [numbers[dag_hash] for dag_hash in node.needs if dag_hash in numbers]
-        edges[numbers[node.hash]] = [graph.Edge(number, ("run",), ()) for number in needed]
+        edges[numbers[node.hash]] = [
+            graph.Edge(number, ("run",), ()) for number in needed
+        ]
     return graph.Needs(edges, frozenset())
 
 
@@ -222,7 +252,9 @@ def _with_missing(
             yield answer
             continue
         nodes = [
-            answers[other] for position, other in enumerate(lacking) if missing >> position & 1
+            answers[other]
+            for position, other in enumerate(lacking)
+            if missing >> position & 1
         ]
         needed = short_series([node.spec for node in nodes])
         yield replace(

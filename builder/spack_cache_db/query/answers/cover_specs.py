@@ -1,4 +1,6 @@
-"""Answers the specs of an environment: the binary that Spack takes for each, or why it has none."""
+"""Answers the specs of an environment: the binary that Spack takes for each, or why it
+has none.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,24 @@ from typing import NamedTuple
 
 from spack_cache_db.environments.model import UserSpec
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
-from spack_cache_db.environments.rules import NO_RULES, PackageRules, required_query, ways
+from spack_cache_db.environments.rules import (
+    NO_RULES,
+    PackageRules,
+    required_query,
+    ways,
+)
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.covered import CoveredSpec
 from spack_cache_db.query.answers.why_not import WhyNot, explained
 from spack_cache_db.query.choice.pool import read_pool
 from spack_cache_db.query.choice.proposal import read_facts
 from spack_cache_db.query.choice.reuse import Pool
-from spack_cache_db.query.choice.rule import Option, criteria_of, in_order, options_in_order
+from spack_cache_db.query.choice.rule import (
+    Option,
+    criteria_of,
+    in_order,
+    options_in_order,
+)
 from spack_cache_db.query.choice.search import (
     Finding,
     Places,
@@ -70,7 +82,9 @@ WHERE specs.is_gone ORDER BY specs.last_seen DESC, specs.id
 IS_COPY = "SELECT name FROM releases WHERE is_copy AND id = :release"
 NOTHING = "nothing here satisfies it"
 MOST_UNKNOWN = 20
-"""Maximum of unknown packages whose answers list similar names, which take milliseconds each."""
+"""Maximum of unknown packages whose answers list similar names, which take milliseconds
+each.
+"""
 
 
 class _Question(NamedTuple):
@@ -83,7 +97,9 @@ class _Question(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """The configurations that satisfy a query and its requirements, with their spec counts."""
+    """The configurations that satisfy a query and its requirements, with their spec
+    counts.
+    """
 
     query: SpecQuery
     conditions: Conditions
@@ -132,9 +148,14 @@ class SpecAnswers:
             # An answer from memory runs no statement.
             check_time(self._lookups.conn)
         # Then choose the binaries, for all questions together.
-        satisfied = [answer for answer in read.values() if isinstance(answer, _Satisfied)]
-        search_all(self._lookups, [answer.search for answer in satisfied], self._places())
-        # Equal questions have equal answers, apart from what the environment has about a spec.
+        satisfied = [
+            answer for answer in read.values() if isinstance(answer, _Satisfied)
+        ]
+        search_all(
+            self._lookups, [answer.search for answer in satisfied], self._places()
+        )
+        # Equal questions have equal answers, apart from what the environment has about
+        # a spec.
         answered: dict[_Question, CoveredSpec] = {}
         for question, answer in read.items():
             if isinstance(answer, _Satisfied):
@@ -208,17 +229,23 @@ class SpecAnswers:
         if rules is not NO_RULES:
             # Specs with equal rules share what is computed for them.
             once = self._candidates.once
-            checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
+            checked = once(
+                rules, lambda: CheckedRules(self._records, rules, self._roots)
+            )
             ids = self._ids_of(query.name)
             dropped = checked.dropped_for(spelled)
             key = (rules, query.name, dropped)
             conditions += once(key, lambda: checked.conditions(ids, dropped))
-        return _Match(query, conditions, misses_of(self._candidates, conditions).fitting())
+        return _Match(
+            query, conditions, misses_of(self._candidates, conditions).fitting()
+        )
 
     def _package_of(self, dag_hash: str | None) -> str:
         """Return the only package with hashes that begin with `dag_hash`."""
         if dag_hash is None:
-            raise UnsupportedQuery("names no package, and an environment asks for packages by name")
+            raise UnsupportedQuery(
+                "names no package, and an environment asks for packages by name"
+            )
         rows = select(self._lookups.conn, PACKAGE_OF_HASH, hash=dag_hash)
         names = [name for (name,) in rows]
         if len(names) != 1:
@@ -231,8 +258,12 @@ class SpecAnswers:
         specs = self._candidates.specs_of(self._scope, self._candidates.rows(package))
         return {spec.id for specs_of_row in specs.values() for spec in specs_of_row}
 
-    def _satisfied(self, text: str, matches: Sequence[_Match], reuse: ReuseRules) -> _Satisfied:
-        """Return configurations that match, with the search for the binary that Spack takes."""
+    def _satisfied(
+        self, text: str, matches: Sequence[_Match], reuse: ReuseRules
+    ) -> _Satisfied:
+        """Return configurations that match, with the search for the binary that Spack
+        takes.
+        """
         conditions: dict[Candidate, Conditions] = {}
         counts: dict[Candidate, int] = {}
         for match in matches:
@@ -244,16 +275,22 @@ class SpecAnswers:
 
     def _pool(self, reuse: ReuseRules) -> Pool:
         """Return what Spack's solver takes from the database, under rules of reuse."""
-        return self._candidates.once(("pool", reuse), lambda: read_pool(self._records, reuse))
+        return self._candidates.once(
+            ("pool", reuse), lambda: read_pool(self._records, reuse)
+        )
 
     def _satisfying_specs(
         self, conditions: Mapping[Candidate, Conditions], pool: Pool
     ) -> Iterator[SatisfyingSpec]:
-        """Yield the specs of configurations: installed ones, binaries, and then externals."""
+        """Yield the specs of configurations: installed ones, binaries, and then
+        externals.
+        """
         provided = graph.externals(self._lookups)
         trees = self._lookups.trees(asked(self._scope, "release"))
         for tree in trees:
-            within = {row: within_release(places, tree) for row, places in conditions.items()}
+            within = {
+                row: within_release(places, tree) for row, places in conditions.items()
+            }
             for option in self._in_order(within):
                 if option.spec.id not in provided:
                     yield SatisfyingSpec("installed", option.row, option.spec)
@@ -270,7 +307,9 @@ class SpecAnswers:
                 yield SatisfyingSpec("external", option.row, option.spec)
 
     def _in_order(self, conditions: Mapping[Candidate, Conditions]) -> Iterator[Option]:
-        """Yield the specs of configurations; those that are proposed first come first."""
+        """Yield the specs of configurations; those that are proposed first come
+        first.
+        """
         rows = list(conditions)
         facts = read_facts(self._lookups, rows, conditions[rows[0]])
 
@@ -311,7 +350,9 @@ class SpecAnswers:
         )
 
     def _unknown_answer(self, query: str, match: _Match) -> CoveredSpec | None:
-        """Return the answer if binaries satisfy all conditions for which the database has data."""
+        """Return the answer if binaries satisfy all conditions for which the database
+        has data.
+        """
         ids = self._ids_of(match.query.name)
         # Let specs pass of which it is unknown whether they satisfy a condition.
         unknown: dict[str, Set[int]] = {}
@@ -337,12 +378,18 @@ class SpecAnswers:
         configuration = self._candidates.configuration(row)
         reason = f"the database does not show whether it satisfies {', '.join(texts)}"
         reasons = (f"{configuration.summary} /{spec.hash}: {reason}",)
-        return CoveredSpec("", "unknown", query=query, configuration=configuration, reasons=reasons)
+        return CoveredSpec(
+            "", "unknown", query=query, configuration=configuration, reasons=reasons
+        )
 
-    def _why_legacy(self, legacy: SpecQuery | None, rules: PackageRules) -> WhyNot | None:
-        """Return the spec that Spack before 1.0 reads, or why that has no binary either.
+    def _why_legacy(
+        self, legacy: SpecQuery | None, rules: PackageRules
+    ) -> WhyNot | None:
+        """Return the spec that Spack before 1.0 reads, or why that has no binary
+        either.
 
-        None if Spack before 1.0 reads the same spec, or if the database cannot answer it.
+        None if Spack before 1.0 reads the same spec, or if the database cannot answer
+        it.
         """
         if legacy is None:
             return None
@@ -354,7 +401,9 @@ class SpecAnswers:
         except UnsupportedQuery:
             return None
 
-    def _without_binary(self, text: str, match: _Match, why: WhyNot | None) -> CoveredSpec:
+    def _without_binary(
+        self, text: str, match: _Match, why: WhyNot | None
+    ) -> CoveredSpec:
         """Return the answer for a query that nothing satisfies."""
         if why is None:
             why = self._why_not(match)
@@ -365,7 +414,10 @@ class SpecAnswers:
             # The notes would say again that the mirror has lost it.
             others = replace(why, notes=()).sentences() if why.known is None else ()
             return replace(
-                lost, query=text, reasons=(*lost.reasons, *others), corrected=why.corrected
+                lost,
+                query=text,
+                reasons=(*lost.reasons, *others),
+                corrected=why.corrected,
             )
         nearest: Configuration | None = None
         if why.without:
@@ -383,7 +435,9 @@ class SpecAnswers:
         )
 
     def _why_not(self, match: _Match) -> WhyNot:
-        """Return why nothing matches; of many unknown packages, similar names of the first only."""
+        """Return why nothing matches; of many unknown packages, similar names of the
+        first only.
+        """
         name = str(match.query.name)
         if name not in self._lookups.packages:
             self._unknown += 1
@@ -392,7 +446,9 @@ class SpecAnswers:
         return explained(self._candidates, match.query, match.conditions)
 
     def _lost(self, match: _Match) -> CoveredSpec | None:
-        """Return the answer with the last binary that a mirror has lost, if one satisfies."""
+        """Return the answer with the last binary that a mirror has lost, if one
+        satisfies.
+        """
         if not self._gone:
             return None
         # Requirements of `packages:` were checked only for what mirrors have.
@@ -411,21 +467,27 @@ class SpecAnswers:
             of_package = self._candidates.rows(match.query.name)
             row = next(row for row in of_package if row.id == configuration_id)
             configuration = self._candidates.configuration(row)
-            reason = f"{configuration.summary} /{spec.hash}: {lost_sentence(spec.last_seen)}"
-            return CoveredSpec("", "near", configuration=configuration, reasons=(reason,))
+            reason = (
+                f"{configuration.summary} /{spec.hash}: {lost_sentence(spec.last_seen)}"
+            )
+            return CoveredSpec(
+                "", "near", configuration=configuration, reasons=(reason,)
+            )
         return None
 
 
 def _is_of_requirement(condition: Condition) -> bool:
-    """Return whether a condition is one of `packages:` that specs were compared with."""
+    """Return whether a condition is one of `packages:` that specs were compared
+    with.
+    """
     return isinstance(condition.asked, Verdict) and condition.asked.named is not None
 
 
 def mirrored(candidates: Candidates) -> int | None:
     """Return the release whose mirror must have everything, by id; None for any.
 
-    An installation and a copy that `build --snapshot` made are not mirrors: what their specs need
-    may be in any mirror.
+    An installation and a copy that `build --snapshot` made are not mirrors: what their
+    specs need may be in any mirror.
     """
     release = asked(candidates.scope, "release")
     if release is None or candidates.lookups.trees(release):
@@ -441,7 +503,9 @@ def _question_of(spec: UserSpec) -> _Question | None:
     return _Question(spec.query, spec.legacy, spec.rules, spec.reuse)
 
 
-def _completed(spec: UserSpec, answered: Mapping[_Question, CoveredSpec]) -> CoveredSpec:
+def _completed(
+    spec: UserSpec, answered: Mapping[_Question, CoveredSpec]
+) -> CoveredSpec:
     """Return the answer for a spec, with its place in the environment."""
     question = _question_of(spec)
     if question is not None:
@@ -460,7 +524,9 @@ def _completed(spec: UserSpec, answered: Mapping[_Question, CoveredSpec]) -> Cov
 
 
 def _must_be_external(spec: UserSpec) -> bool:
-    """Return whether an external satisfies a spec, and Spack must not build its package."""
+    """Return whether an external satisfies a spec, and Spack must not build its
+    package.
+    """
     return bool(spec.external) and not spec.is_buildable
 
 
@@ -469,5 +535,6 @@ def _missing(finding: Finding) -> tuple[str, ...]:
     if finding.closure is None:
         return ()
     return tuple(
-        f"{member.package}@{member.version}/{member.hash}" for member in finding.closure.missing
+        f"{member.package}@{member.version}/{member.hash}"
+        for member in finding.closure.missing
     )

@@ -1,4 +1,6 @@
-"""The answers of `cover`: one for each spec of an environment or node of a lockfile, and totals."""
+"""The answers of `cover`: one for each spec of an environment or node of a lockfile,
+and totals.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ STATUSES = (
 OF_NODES = ("missing", "alike", "rebuilt")
 """The statuses of nodes without a binary."""
 LOST = "lost"
-"""The status of a spec without a binary that had one in the baseline; it is shown first."""
+"""The status of a spec without a binary that had one in the baseline; it is shown
+first.
+"""
 AVAILABLE = ("binary", "installed")
 TO_BUILD = ("near", "incomplete", LOST, *OF_NODES)
 """The statuses of specs and nodes that Spack builds from source."""
@@ -40,38 +44,44 @@ class CoveredSpec:
 
     Attributes:
         spec: the spec as in the environment, or the name and version of the node.
-        status: `installed` (in an installed tree), `binary`, `incomplete` (a binary, but mirrors
-            lack something that it links or runs), or `lost` (none of these, but a binary in the
-            baseline). Specs also: `near` (binaries satisfy it without one or two conditions, or
-            Spack's solver does not reuse the one that satisfies it), `none`, `unknown` (binaries
-            satisfy the conditions for which the database has data, or whether the solver reuses
-            one depends on settings that are not known), `external` (Spack must use an external,
-            or only an installation's external satisfies it), `unanswerable`. Nodes also:
-            `rebuilt` (an equivalent binary exists, with one configuration and run-time
-            dependencies of the same packages and versions), `alike` (only binaries of its
-            configuration exist), `missing`.
+        status: `installed` (in an installed tree), `binary`, `incomplete` (a binary,
+            but mirrors lack something that it links or runs), or `lost` (none of these,
+            but a binary in the baseline). Specs also: `near` (binaries satisfy it
+            without one or two conditions, or Spack's solver does not reuse the one that
+            satisfies it), `none`, `unknown` (binaries satisfy the conditions for which
+            the database has data, or whether the solver reuses one depends on settings
+            that are not known), `external` (Spack must use an external, or only an
+            installation's external satisfies it), `unanswerable`. Nodes also: `rebuilt`
+            (an equivalent binary exists, with one configuration and run-time
+            dependencies of the same packages and versions), `alike` (only binaries of
+            its configuration exist), `missing`.
         line: its line, counted from 1; 0 if it is not from a text.
         query: the spec with the environment's requirements, as a query for `find`.
         configurations: the number of configurations that satisfy it.
         spec_count: the number of specs of these.
-        configuration: the chosen one of these, or the nearest if there is none; for a node, its
-            own.
-        hash: the chosen spec that satisfies it, even if the solver does not reuse it; for a node,
-            its own.
+        configuration: the chosen one of these, or the nearest if there is none; for a
+            node, its own.
+        hash: the chosen spec that satisfies it, even if the solver does not reuse it;
+            for a node, its own.
         why: why no binary satisfies it; None if one does, or the reason is unknown.
         reasons: `why` in sentences, or why it cannot be answered.
         corrected: the spec to type instead.
         group: its group of specs in the environment.
-        external: the environment's external that satisfies it, or the path in an installation.
-        release: the first release that has that spec, preferably an installed tree; for a node
-            without a binary, the first release of the first of `others`.
+        external: the environment's external that satisfies it, or the path in an
+            installation.
+        release: the first release that has that spec, preferably an installed tree; for
+            a node without a binary, the first release of the first of `others`.
         mirror: the URL of the mirror that has it; None if unknown or installed.
-        is_root: whether a node is a root of the lockfile; None for a spec, which is not a node.
-        others: the hashes of the first other binaries: current ones, or the most similar, first.
+        is_root: whether a node is a root of the lockfile; None for a spec, which is not
+            a node.
+        others: the hashes of the first other binaries: current ones, or the most
+            similar, first.
         other_count: the number of other binaries.
         differences: the differences between the node and the first of `others`.
-        missing: what the binary links or runs and no mirror lists, each as `name@version/hash`.
-        size: the size of the binary and all that it needs, in bytes; None if it is not known.
+        missing: what the binary links or runs and no mirror lists, each as
+            `name@version/hash`.
+        size: the size of the binary and all that it needs, in bytes; None if it is not
+            known.
         closure: the binary and all that it needs; not part of the JSON.
     """
 
@@ -105,12 +115,16 @@ class CoveredSpec:
 
     @property
     def title(self) -> str:
-        """The spec, with the hash of a node, because nodes may share a name and a version."""
+        """The spec, with the hash of a node, because nodes may share a name and a
+        version.
+        """
         return self.spec if self.is_root is None else f"{self.spec}/{self.hash}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `cover --json` prints for it."""
-        names = [each.name for each in fields(self) if each.name not in ("why", "closure")]
+        names = [
+            each.name for each in fields(self) if each.name not in ("why", "closure")
+        ]
         values = {name: getattr(self, name) for name in names}
         values["root"] = values.pop("is_root")
         for name in ("reasons", "others", "differences", "missing"):
@@ -223,7 +237,9 @@ class Cover(NotebookTable):
     @property
     def statuses(self) -> str:
         """The number of specs by status, in words."""
-        counts = [(status, self.counted(status)) for status in (LOST, *OF_NODES, *STATUSES)]
+        counts = [
+            (status, self.counted(status)) for status in (LOST, *OF_NODES, *STATUSES)
+        ]
         return ", ".join(f"{status} {count}" for status, count in counts if count)
 
     @property
@@ -235,13 +251,17 @@ class Cover(NotebookTable):
         if len(groups) < 2:
             return ()
         for group in groups:
-            part = Cover(tuple(spec for spec in specs if spec.group == group), is_lock=False)
+            part = Cover(
+                tuple(spec for spec in specs if spec.group == group), is_lock=False
+            )
             texts.append(f"{group or 'no group'}: {part.available:,} of {part.total:,}")
         return tuple(texts)
 
     @property
     def to_build(self) -> tuple[str, ...]:
-        """The packages that Spack builds from source, as far as they are known, sorted."""
+        """The packages that Spack builds from source, as far as they are known,
+        sorted.
+        """
         names = set()
         for spec in self.specs:
             if spec.status in TO_BUILD and spec.configuration is not None:
@@ -251,7 +271,9 @@ class Cover(NotebookTable):
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """What Spack builds from source and what it downloads, if the database shows it."""
+        """What Spack builds from source and what it downloads, if the database shows
+        it.
+        """
         if self.download is None:
             return ()
         texts = []
@@ -276,20 +298,31 @@ class Cover(NotebookTable):
             counts |= dict(reversed(nodes.items()))
             counts["incomplete"] = self.counted("incomplete")
         else:
-            counts |= {status: self.counted(status) for status in STATUSES if status != "binary"}
+            counts |= {
+                status: self.counted(status)
+                for status in STATUSES
+                if status != "binary"
+            }
             counts |= {status: count for status, count in nodes.items() if count}
         if self.baseline:
             counts[LOST] = self.counted(LOST)
         counts["to_build"] = list(self.to_build)
         counts["package_count"] = self.download and self.download.packages
         counts["size"] = self.download and self.download.size
-        return {"specs": [spec.as_dict() for spec in self.specs], **counts, "notes": [*self.notes]}
+        return {
+            "specs": [spec.as_dict() for spec in self.specs],
+            **counts,
+            "notes": [*self.notes],
+        }
 
     @property
     def rows(self) -> Rows:
-        """The rows that `cover --csv` prints: the records of the JSON, configurations as texts."""
+        """The rows that `cover --csv` prints: the records of the JSON, configurations
+        as texts.
+        """
         records = [
-            spec.as_dict() | {"configuration": spec.configuration and spec.configuration.summary}
+            spec.as_dict()
+            | {"configuration": spec.configuration and spec.configuration.summary}
             for spec in self.specs
         ]
         return Rows(COLUMNS, records)

@@ -48,14 +48,18 @@ WHERE releases.previous IS NOT NULL AND releases.id IN (SELECT value FROM json_e
 
 
 class Delta(NamedTuple, Generic[T]):
-    """Members that only the new release has, and members that only the old one has; sorted."""
+    """Members that only the new release has, and members that only the old one has;
+    sorted.
+    """
 
     added: tuple[T, ...]
     removed: tuple[T, ...]
 
 
 class Amount(NamedTuple):
-    """The number of hashes in both releases, only in the new one, and only in the old one."""
+    """The number of hashes in both releases, only in the new one, and only in the old
+    one.
+    """
 
     kept: int
     added: int
@@ -63,7 +67,9 @@ class Amount(NamedTuple):
 
 
 class ChangedConfiguration(NamedTuple):
-    """A configuration whose hashes are not the same in both releases; `specs` counts them."""
+    """A configuration whose hashes are not the same in both releases; `specs` counts
+    them.
+    """
 
     configuration: Configuration
     specs: Amount
@@ -81,10 +87,11 @@ class Diff(NotebookTable):
         shrunk: configurations of both sides with removed hashes only.
         rebuilt: configurations with removed and added hashes.
         specs: all hashes, counted.
-        causes: why configurations were rebuilt, as far as dependencies are recorded; None if there
-            were too many to compare.
-        place: the word before a side that exists beside the other, `on` for installations and `in`
-            for stacks; empty if `new` follows `old`, so that something was removed and added.
+        causes: why configurations were rebuilt, as far as dependencies are recorded;
+            None if there were too many to compare.
+        place: the word before a side that exists beside the other, `on` for
+            installations and `in` for stacks; empty if `new` follows `old`, so that
+            something was removed and added.
     """
 
     old: str
@@ -120,7 +127,9 @@ class Diff(NotebookTable):
 
     @property
     def by_change(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
-        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
+        """The changed configurations, by the word for their change
+        (`schema.CHANGE_WORDS`).
+        """
         added, removed = self.configurations
         both = {"grown": self.grown, "shrunk": self.shrunk, "rebuilt": self.rebuilt}
         return {"removed": removed, "added": added, **both}
@@ -155,19 +164,27 @@ class Diff(NotebookTable):
             "packages": self.packages._asdict(),
             "versions": self.versions._asdict(),
             "configurations": {
-                change: [_words(change, configuration) for configuration in configurations]
+                change: [
+                    _words(change, configuration) for configuration in configurations
+                ]
                 for change, configurations in self.by_change.items()
             },
             "stacks": self.stacks._asdict(),
             "specs": self.specs._asdict(),
-            "causes": None if self.causes is None else [cause._asdict() for cause in self.causes],
+            "causes": None
+            if self.causes is None
+            else [cause._asdict() for cause in self.causes],
         }
 
     @property
     def rows(self) -> Rows:
         """A row for each changed configuration, as `diff --csv` prints it."""
         records = (
-            {"change": change, **changed.configuration._asdict(), **changed.specs._asdict()}
+            {
+                "change": change,
+                **changed.configuration._asdict(),
+                **changed.specs._asdict(),
+            }
             for change, configurations in self.by_change.items()
             for changed in configurations
         )
@@ -188,7 +205,8 @@ def diff(
     """Compare two releases of a database, or two stacks.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         old: the name of a release, or of a release and a stack: `develop:e4s`.
         new: the name of the release, or release and stack, that is compared with `old`.
         stack: only specs in this stack, on both sides.
@@ -209,8 +227,12 @@ def diff(
         return compare(lookups, old, new, **narrowing).in_words()
 
 
-def amounts_of_releases(lookups: Lookups, releases: Sequence[int]) -> Mapping[int, tuple[int, int]]:
-    """Return how many binaries each release added and removed, compared with the one before."""
+def amounts_of_releases(
+    lookups: Lookups, releases: Sequence[int]
+) -> Mapping[int, tuple[int, int]]:
+    """Return how many binaries each release added and removed, compared with the one
+    before.
+    """
 
     def read() -> dict[int, tuple[int, int]]:
         rows = select_in(lookups.conn, _AMOUNTS, releases)
@@ -220,22 +242,27 @@ def amounts_of_releases(lookups: Lookups, releases: Sequence[int]) -> Mapping[in
 
 
 def _side(lookups: Lookups, text: str, stack: str | None) -> Conditions:
-    """Return the side that a text names: a release, or a release and a stack (`develop:e4s`)."""
+    """Return the side that a text names: a release, or a release and a stack
+    (`develop:e4s`).
+    """
     text = read_spellings(lookups).canonical("side", text)
     release, colon, stack_name = text.rpartition(":")
     if not colon or lookups.release(text):
         release, stack_name = text, ""
     if stack_name and stack:
-        raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
+        raise UnknownNameError(
+            f"{text!r} names a stack, and so does {stack!r}; give one of them"
+        )
     return scope_of(lookups, release=release, stack=stack_name or stack)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes from one side to the other, by numbers; `in_words` returns them as a `Diff`.
+    """The changes from one side to the other, by numbers; `in_words` returns them as a
+    `Diff`.
 
-    `removed` and `added` are the specs that only one side has, by configuration; `amounts` counts
-    the specs of each changed configuration.
+    `removed` and `added` are the specs that only one side has, by configuration;
+    `amounts` counts the specs of each changed configuration.
     """
 
     numbering: Numbering
@@ -251,7 +278,9 @@ class Changes:
 
     @property
     def by_change(self) -> dict[str, list[int]]:
-        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
+        """The changed configurations, by the word for their change
+        (`schema.CHANGE_WORDS`).
+        """
         keys_of_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
         for key, (kept, added, removed) in self.amounts.items():
             keys_of_change[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
@@ -276,7 +305,9 @@ class Changes:
         )
 
     def configurations(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
-        """Return the configurations of each change: by package, the newest version first."""
+        """Return the configurations of each change: by package, the newest version
+        first.
+        """
         rows = [
             (sign * row.id, row.configuration)
             for lookups, sign, ids in self.numbering.parts(self.amounts)
@@ -285,7 +316,9 @@ class Changes:
         rows.sort(key=lambda row: row[1])
         rows.sort(key=lambda row: version_key(row[1].version), reverse=True)
         rows.sort(key=lambda row: row[1].package)
-        changed = {key: ChangedConfiguration(row, self.amounts[key]) for key, row in rows}
+        changed = {
+            key: ChangedConfiguration(row, self.amounts[key]) for key, row in rows
+        }
         members = {change: {*keys} for change, keys in self.by_change.items()}
         return {
             change: tuple(row for key, row in changed.items() if key in keys)
@@ -293,14 +326,22 @@ class Changes:
         }
 
     def causes(self, limit: int | None = None) -> tuple[Cause, ...] | None:
-        """Return why configurations were rebuilt; None if they have more than `limit` hashes."""
+        """Return why configurations were rebuilt; None if they have more than `limit`
+        hashes.
+        """
         rebuilt = self.by_change["rebuilt"]
-        old, new = ({key: side[key] for key in rebuilt} for side in (self.removed, self.added))
+        old, new = (
+            {key: side[key] for key in rebuilt} for side in (self.removed, self.added)
+        )
         return causes_of_rebuilds(self.numbering, old, new, limit)
 
 
 def compare(
-    lookups: Lookups, old: str, new: str, stack: str | None = None, **narrowing: str | None
+    lookups: Lookups,
+    old: str,
+    new: str,
+    stack: str | None = None,
+    **narrowing: str | None,
 ) -> Changes:
     """Return the changes from one side to the other; the arguments are those of `diff`.
 
@@ -316,7 +357,8 @@ def compare(
 
 
 def _place(lookups: Lookups, sides: Sequence[str]) -> str:
-    """Return the word before sides that exist beside each other; empty for an older and a newer.
+    """Return the word before sides that exist beside each other; empty for an older and
+    a newer.
 
     Nothing is removed between two machines, or between two stacks of one release.
     """
@@ -334,11 +376,16 @@ def changes_of(
     """Return the changes from the specs of one side to those of the other."""
     removed, added = _by_configuration(before, after), _by_configuration(after, before)
     sides = before, after
-    counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
+    counts = [
+        Counter(configuration for configuration, _ in side.values()) for side in sides
+    ]
     names = _versions(numbering, counts[0].keys() | counts[1].keys())
     versions = [{names[key] for key in side} for side in counts]
     packages = [{package for package, _ in side} for side in versions]
-    stacks = [{*chain.from_iterable({stacks for _, stacks in side.values()})} for side in sides]
+    stacks = [
+        {*chain.from_iterable({stacks for _, stacks in side.values()})}
+        for side in sides
+    ]
     amounts = {
         key: Amount(counts[0][key] - lost, len(added.get(key, ())), lost)
         for key in sorted(removed.keys() | added.keys())
@@ -353,7 +400,9 @@ def changes_of(
         amounts,
         packages=delta_of(*packages),
         # By package, the oldest first.
-        versions=delta_of(*versions, order=lambda version: (version[0], version_key(version[1]))),
+        versions=delta_of(
+            *versions, order=lambda version: (version[0], version_key(version[1]))
+        ),
         stacks=delta_of(*stacks),
         specs=Amount(len(before) - only_old, only_new, only_old),
     )
@@ -372,7 +421,10 @@ def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str,
         lookups.learn({version[key] for key in ids}, set())
         packages, versions = (lookups.words[name] for name in columns)
         for key in ids:
-            by_configuration[sign * key] = packages[package[key]], versions[version[key]]
+            by_configuration[sign * key] = (
+                packages[package[key]],
+                versions[version[key]],
+            )
     return by_configuration
 
 
@@ -398,7 +450,9 @@ def _by_configuration(side: _Listed, other: _Listed) -> dict[int, set[int]]:
 def delta_of(
     old: Set[Any], new: Set[Any], *, order: Callable[[Any], Any] | None = None
 ) -> Delta[Any]:
-    """Return what only the new side has, and what only the old side has, both sorted."""
+    """Return what only the new side has, and what only the old side has, both
+    sorted.
+    """
     added = sorted(new - old, key=order)
     removed = sorted(old - new, key=order)
     return Delta(tuple(added), tuple(removed))
@@ -407,5 +461,9 @@ def delta_of(
 def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
     """Return a configuration for JSON, with one count if only one side has it."""
     specs = changed.specs
-    only = {"specs": specs.added + specs.removed} if change in Delta._fields else specs._asdict()
+    only = (
+        {"specs": specs.added + specs.removed}
+        if change in Delta._fields
+        else specs._asdict()
+    )
     return changed.configuration._asdict() | only

@@ -1,4 +1,6 @@
-"""The commands that install the binaries of an environment, and load what is installed."""
+"""The commands that install the binaries of an environment, and load what is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ from spack_cache_db.query.stored.smallest_cover import smallest_cover
 
 
 def environment_commands(lookups: Lookups, cover: Cover) -> Commands | None:
-    """Return the commands that install all binaries, and load installed specs; None for none.
+    """Return the commands that install all binaries, and load installed specs; None for
+    none.
 
-    For a lockfile, they name only the roots, because Spack adds the dependencies; if no root has
-    a binary, they name the other nodes. The mirrors are the fewest that together list everything.
+    For a lockfile, they name only the roots, because Spack adds the dependencies; if no
+    root has a binary, they name the other nodes. The mirrors are the fewest that
+    together list everything.
     """
     met = [spec for spec in cover.specs if spec.is_met]
     roots = [spec for spec in met if spec.is_root is not False]
@@ -34,7 +38,9 @@ def environment_commands(lookups: Lookups, cover: Cover) -> Commands | None:
     return replace(installs, commands=lines) if lines else None
 
 
-def _install(lookups: Lookups, specs: Sequence[CoveredSpec], release: int | None) -> Commands:
+def _install(
+    lookups: Lookups, specs: Sequence[CoveredSpec], release: int | None
+) -> Commands:
     # Several specs of an environment may have one binary.
     hashes = list(dict.fromkeys(spec.hash for spec in specs if spec.hash is not None))
     ids = ids_of_hashes(lookups.conn, hashes)
@@ -55,7 +61,8 @@ def _install(lookups: Lookups, specs: Sequence[CoveredSpec], release: int | None
 def fewest_mirrors(
     lookups: Lookups, of_specs: Sequence[Closure], release: int | None = None
 ) -> tuple[Mirror, ...]:
-    """Return the fewest mirrors that together list all that closures need and any mirror lists.
+    """Return the fewest mirrors that together list all that closures need and any
+    mirror lists.
 
     Args:
         lookups: the database.
@@ -69,10 +76,12 @@ def fewest_mirrors(
                 listed[member.spec] = None
     name = None if release is None else lookups.releases[release].name
     sets = mirror_sets(listing_mirrors(lookups, sorted(listed)), name)
-    # A mirror may list a spliced spec only under the hash of its build spec. Then the closures
-    # keep the mirrors that were chosen for each.
+    # A mirror may list a spliced spec only under the hash of its build spec. Then the
+    # closures keep the mirrors that were chosen for each.
     if not sets.of_spec.keys() >= listed.keys():
-        return tuple(dict.fromkeys(mirror for closure in of_specs for mirror in closure.mirrors))
+        return tuple(
+            dict.fromkeys(mirror for closure in of_specs for mirror in closure.mirrors)
+        )
     choices = list(dict.fromkeys(sets.of_spec[spec] for spec in listed))
     return tuple(sets.mirrors[number] for number in smallest_cover(choices))
 
@@ -88,7 +97,9 @@ def _load(lookups: Lookups, specs: Sequence[CoveredSpec]) -> list[str]:
             continue
         package = spec.configuration.package
         installations = installations_of(lookups.conn, package, spec.hash)
-        own = [commands for commands in installations if commands.release == spec.release]
+        own = [
+            commands for commands in installations if commands.release == spec.release
+        ]
         if not own:
             continue
         has_module = own[0].alternative is not None

@@ -1,4 +1,6 @@
-"""The configurations that satisfy a spec, and how many binaries each release has of them."""
+"""The configurations that satisfy a spec, and how many binaries each release has of
+them.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +48,24 @@ class Found:
     """A configuration that satisfies a query.
 
     Attributes:
-        package: its package; `version` to `variants` are its other columns, in normal form.
+        package: its package; `version` to `variants` are its other columns, in normal
+            form.
         spec_count: the number of its specs that satisfy query, release and stack.
-        releases: all releases that have the configuration: branches, then releases and snapshots
-            from new to old.
+        releases: all releases that have the configuration: branches, then releases and
+            snapshots from new to old.
         stacks: the stacks that have it in any release, sorted, without `root`.
         first_seen: the day of the first snapshot that has it.
-        last_seen: the day of the last one. If the query asks for a hash or for dependencies, these
-            four are those of the specs that satisfy it.
+        last_seen: the day of the last one. If the query asks for a hash or for
+            dependencies, these four are those of the specs that satisfy it.
         is_gone: whether the mirror has lost all of these specs; only a snapshot that
             `build --snapshot` made has such specs.
         is_external: whether the system provides the first of its specs.
         prefix: the folder where an installation has that spec.
         modules: the modules that load that spec.
-        module_tree: the folder of modules to use first, if several have a module of this name.
-        specs: the specs that are counted, current ones first; None without `with_hashes`.
+        module_tree: the folder of modules to use first, if several have a module of
+            this name.
+        specs: the specs that are counted, current ones first; None without
+            `with_hashes`.
     """
 
     package: str
@@ -94,13 +99,20 @@ class Found:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `find --json` prints."""
-        return self.configuration._asdict() | {"spec_count": self.spec_count} | where_of(self)
+        return (
+            self.configuration._asdict()
+            | {"spec_count": self.spec_count}
+            | where_of(self)
+        )
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the objects that `find --json --hashes` prints: one for each spec."""
         words = self.configuration._asdict()
         return [
-            words | {"hash": spec.hash} | where_of(spec) | {"differences": spec.differences}
+            words
+            | {"hash": spec.hash}
+            | where_of(spec)
+            | {"differences": spec.differences}
             for spec in self.specs or ()
         ]
 
@@ -147,38 +159,48 @@ def find(
     """Find the configurations in a database that satisfy a spec in Spack's syntax.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
         release: only specs that this release lists.
         stack: only specs in this stack; with `release`, in this stack of the release.
         host: only specs that run on a machine of this CPU target, such as `zen3`.
         os: only specs built for this operating system, such as `ubuntu24.04`.
         platform: only specs built for this platform, such as `linux`.
-        spack: the version of Spack for which the query is written, such as `0.23`; None for 1.0
-            and later.
+        spack: the version of Spack for which the query is written, such as `0.23`; None
+            for 1.0 and later.
         explicit: only specs that a user installed by name, without their dependencies.
         limit: the most records to return.
         with_hashes: also return each spec.
 
     Returns:
-        Sorted by system and family of CPUs, Linux on x86_64 first, then by package; within a
-        package, the version that Spack prefers comes first. Installed configurations come before
-        all others.
+        Sorted by system and family of CPUs, Linux on x86_64 first, then by package;
+        within a package, the version that Spack prefers comes first. Installed
+        configurations come before all others.
 
     Raises:
         ArgumentError: an argument has a wrong type, or the limit is negative.
         QuerySyntaxError: the query is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
-        UnknownNameError: the database has no such release or stack, archspec no such host.
+        UnknownNameError: the database has no such release or stack, archspec no such
+            host.
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
+        names = {
+            "release": release,
+            "stack": stack,
+            "host": host,
+            "os": os,
+            "platform": platform,
+        }
         question = question_of(lookups, parsed, scope_of(lookups, explicit, **names))
         results = matching(lookups, question.conditions)
-        answer = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
+        answer = FoundList(
+            found_part(lookups, results, slice(limit), with_hashes=with_hashes)
+        )
         answer.notes = notes_on(lookups, question)
         if answer:
             answer.notes += gone_note(lookups, question.conditions)
@@ -188,9 +210,14 @@ def find(
 def found_part(
     lookups: Lookups, results: ResultSet, part: slice, *, with_hashes: bool
 ) -> list[Found]:
-    """Return a slice of the configurations in `results`, with their releases and stacks."""
+    """Return a slice of the configurations in `results`, with their releases and
+    stacks.
+    """
     configurations = counted_part(lookups, results, part)
-    ids, of_specs = [row.id for row in configurations], bool(only(results.conditions, *OF_SPECS))
+    ids, of_specs = (
+        [row.id for row in configurations],
+        bool(only(results.conditions, *OF_SPECS)),
+    )
     specs: dict[int, tuple[FoundSpec, ...]] = {}
     release = asked(results.conditions, "release")
     if with_hashes or of_specs or lookups.trees(release):
@@ -207,30 +234,45 @@ def found_part(
     lost = gone_counts(lookups, ids, results.conditions)
     found = []
     for row in configurations:
-        where, first = where_of(presence[row.id], PRESENCE), specs[row.id][0] if specs else None
+        where, first = (
+            where_of(presence[row.id], PRESENCE),
+            specs[row.id][0] if specs else None,
+        )
         where |= where_of(first, _INSTALLED) if first else {}
         where["is_gone"] = lost[row.id] == row.spec_count
         every_spec = specs[row.id] if with_hashes else None
-        found.append(Found(*row.configuration, row.spec_count, **where, specs=every_spec))
+        found.append(
+            Found(*row.configuration, row.spec_count, **where, specs=every_spec)
+        )
     return found
 
 
 def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
-    """Return notes on an answer: how the query was read, and what the answer leaves out."""
+    """Return notes on an answer: how the query was read, and what the answer leaves
+    out.
+    """
     verdict = asked(question.conditions, "specs")
     if verdict is None or not verdict.unknown:
         return question.notes
     unknown = Verdict(verdict.unknown)
-    conditions = (*without(question.conditions, "specs"), Condition("specs", "", unknown))
+    conditions = (
+        *without(question.conditions, "specs"),
+        Condition("specs", "", unknown),
+    )
     count = sum((matching(lookups, conditions).counts or {}).values())
     if not count:
         return question.notes
     binaries = counted(count, "more binary", "more binaries")
-    return (*question.notes, f"{binaries} may satisfy this, but this database lacks the data")
+    return (
+        *question.notes,
+        f"{binaries} may satisfy this, but this database lacks the data",
+    )
 
 
 def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:
-    """Return what `find --json` and `find --csv` print: a row per configuration, or per spec."""
+    """Return what `find --json` and `find --csv` print: a row per configuration, or per
+    spec.
+    """
     if not hashes:
         columns = (*Configuration._fields, "spec_count", *_WHERE)
         return Rows(columns, [row.as_dict() for row in answer])

@@ -16,11 +16,16 @@ from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select
 from spack_cache_db.query.rows import NotebookTable, Rows
-from spack_cache_db.query.stored.binary import IN_STACK, specs_beginning, specs_of_configurations
+from spack_cache_db.query.stored.binary import (
+    IN_STACK,
+    specs_beginning,
+    specs_of_configurations,
+)
 from spack_cache_db.query.stored.presence import runs_of
 from spack_cache_db.spack.parser import parse_query
 
-# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
+# Only (release, spec) is a key of listings, and the specs of a configuration lie side
+# by side.
 SHOWN = f"""
 SELECT releases.id, shown.spec, shown.configuration
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
@@ -30,7 +35,9 @@ WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK.form
 """
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 Shown = dict[int, dict[int, int]]
-"""The specs of each release that satisfy a query, and the configuration of each; all by id."""
+"""The specs of each release that satisfy a query, and the configuration of each; all by
+id.
+"""
 
 
 class HistoryRow(NamedTuple):
@@ -41,10 +48,12 @@ class HistoryRow(NamedTuple):
         date: the day of a snapshot, YYYY-MM-DD.
         specs: how many specs satisfy the query.
         configurations: how many configurations they have.
-        added: how many of the specs the release before does not have; all if there is none before.
+        added: how many of the specs the release before does not have; all if there is
+            none before.
         removed: how many specs of the release before are no longer there.
         before: the release before: see `releases.releases_before`.
-        churn: removed binaries as a share of those of the release before; None if it had none.
+        churn: removed binaries as a share of those of the release before; None if it
+            had none.
     """
 
     release: str
@@ -67,8 +76,8 @@ class History(NotebookTable):
 
     Attributes:
         query: the spec, as given.
-        releases: a row for each release of the database, oldest first: snapshots by date, then
-            releases by number, then branches.
+        releases: a row for each release of the database, oldest first: snapshots by
+            date, then releases by number, then branches.
         notes: how the query was read, and what the answer leaves out.
     """
 
@@ -105,10 +114,12 @@ class History(NotebookTable):
 def history(
     db: Database, spec: str, *, stack: str | None = None, host: str | None = None
 ) -> History:
-    """Return how many specs of each release in a database satisfy a spec, and what changed.
+    """Return how many specs of each release in a database satisfy a spec, and what
+    changed.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         spec: in Spack's syntax, such as `hdf5@1.14: +mpi`; `*` is any package.
         stack: only specs in this stack.
         host: only specs that run on a machine of this CPU target, such as `zen3`.
@@ -148,7 +159,10 @@ def shown_specs(
     """Return the matching binaries of each release; release conditions are ignored."""
     keys = lookups.releases if releases is None else releases
     specs_of_release: Shown = {release: {} for release in keys}
-    places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*specs_of_release])}
+    places = {
+        "stack": asked(conditions, "stack"),
+        "releases": json.dumps([*specs_of_release]),
+    }
     every = without(conditions, "release", "stack")
     # Configurations without a binary today are part of the history.
     configurations = configuration_ids(lookups, every, every=True)
@@ -158,6 +172,8 @@ def shown_specs(
     if (verdict := asked(every, "specs")) is not None:
         specs &= verdict.holds
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
-        for release, spec, configuration in select(lookups.conn, SHOWN, runs=runs, **places):
+        for release, spec, configuration in select(
+            lookups.conn, SHOWN, runs=runs, **places
+        ):
             specs_of_release[release][spec] = configuration
     return specs_of_release

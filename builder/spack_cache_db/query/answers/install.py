@@ -1,4 +1,6 @@
-"""How to install or load the build that a spec finds: the answer of `find --install`."""
+"""How to install or load the build that a spec finds: the answer of
+`find --install`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from spack_cache_db.arguments import checked
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.choice.rule import build_words
-from spack_cache_db.query.commands.install import closures_in, commands_of_closure, mirror_names
+from spack_cache_db.query.commands.install import (
+    closures_in,
+    commands_of_closure,
+    mirror_names,
+)
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import Condition, Word, asked
 from spack_cache_db.query.match.question import question_of
@@ -25,7 +31,8 @@ from spack_cache_db.spack.legacy import parser_of
 
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""
-# A subquery, because before SQLite 3.39 a LEFT JOIN of json_each leaves out packages without a row.
+# A subquery, because before SQLite 3.39 a LEFT JOIN of json_each leaves out packages
+# without a row.
 EXAMPLE = """
 SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.name) AS wanted
 FROM releases
@@ -86,12 +93,15 @@ class InstallPlan:
         package: the name of its package.
         version: its version.
         hash: its hash.
-        build: the build in a few words, such as `hdf5@1.14.6 +mpi, gcc 13.2.0, rhel8, zen3`.
-        reason: why it was chosen, such as `chosen for zen3: newest version, gcc 13.2.0`; None if
-            the mirrors have lost all builds.
-        commands: lines for a shell; none if nothing can be installed, and `notes` say why.
-        complete: whether the commands build nothing from source; None if the database does not
-            have the dependencies.
+        build: the build in a few words, such as
+            `hdf5@1.14.6 +mpi, gcc 13.2.0, rhel8, zen3`.
+        reason: why it was chosen, such as
+            `chosen for zen3: newest version, gcc 13.2.0`; None if the mirrors have lost
+            all builds.
+        commands: lines for a shell; none if nothing can be installed, and `notes` say
+            why.
+        complete: whether the commands build nothing from source; None if the database
+            does not have the dependencies.
         mirrors: the mirrors that the commands add.
         missing: the dependencies without a binary, which Spack builds from source.
         externals: what the machine must have, besides the C library.
@@ -147,7 +157,8 @@ def _plan_of_installations(chosen: Chosen) -> InstallPlan:
     # One installation has no list of machines.
     machines = commands.machines or (commands,)
     installations = [
-        PlannedMachine(machine.release, machine.prefix, machine.commands) for machine in machines
+        PlannedMachine(machine.release, machine.prefix, machine.commands)
+        for machine in machines
     ]
     return replace(
         _plan_of_build(chosen),
@@ -162,7 +173,9 @@ def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
     commands = chosen.commands
     # The mirrors, with the names that the commands give them.
     mirrors = []
-    for mirror, name in zip(closure.mirrors, mirror_names(closure.mirrors), strict=True):
+    for mirror, name in zip(
+        closure.mirrors, mirror_names(closure.mirrors), strict=True
+    ):
         planned = PlannedMirror(
             name=name,
             release=mirror.release,
@@ -174,7 +187,8 @@ def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
         mirrors.append(planned)
     # What Spack builds, and what the machine must have.
     missing = [
-        PlannedPackage(member.package, member.version, member.hash) for member in closure.missing
+        PlannedPackage(member.package, member.version, member.hash)
+        for member in closure.missing
     ]
     externals = []
     for member in closure.externals:
@@ -214,7 +228,8 @@ def _plan_of_build(chosen: Chosen) -> InstallPlan:
 
 
 def choose(lookups: Lookups, results: ResultSet) -> Chosen | None:
-    """Return the build to install or load, of those that an answer has; None without any.
+    """Return the build to install or load, of those that an answer has; None without
+    any.
 
     The build is chosen by the rule of `proposal_rule`.
     """
@@ -226,7 +241,8 @@ def choose(lookups: Lookups, results: ResultSet) -> Chosen | None:
 
 
 def choose_example(lookups: Lookups, release: Release) -> Chosen | None:
-    """Return the build for a new user of a release, of a well-known package that it has.
+    """Return the build for a new user of a release, of a well-known package that it
+    has.
 
     None if no mirror lists any of its binaries now.
     """
@@ -243,15 +259,21 @@ def choose_example(lookups: Lookups, release: Release) -> Chosen | None:
 
 
 def plan_of_spec(
-    lookups: Lookups, spec: int, configuration: Configuration, release: str | None = None
+    lookups: Lookups,
+    spec: int,
+    configuration: Configuration,
+    release: str | None = None,
 ) -> InstallPlan | None:
-    """Return how to install or load one spec, given by id; None if nothing ever listed it."""
+    """Return how to install or load one spec, given by id; None if nothing ever listed
+    it.
+    """
     chosen = _chosen(lookups, spec, build_words(configuration), None, release)
     return None if chosen is None else chosen.plan
 
 
 def _lost(lookups: Lookups, results: ResultSet) -> Chosen | None:
-    """Return the first build of an answer, if the mirrors have lost all; it has no commands.
+    """Return the first build of an answer, if the mirrors have lost all; it has no
+    commands.
 
     None if the answer is empty.
     """
@@ -293,31 +315,41 @@ def install_plan(
     spack: str | None = None,
     explicit: bool = False,
 ) -> InstallPlan | None:
-    """Return how to install or load the build that a spec finds; None if it finds nothing.
+    """Return how to install or load the build that a spec finds; None if it finds
+    nothing.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`.
-        release: install all of it from the mirrors of this release, or load it from this
-            installation.
+        release: install all of it from the mirrors of this release, or load it from
+            this installation.
         stack: only a spec in this stack.
         host: only a spec that runs on a machine of this CPU target, such as `zen3`.
         os: only a spec built for this operating system, such as `ubuntu24.04`.
         platform: only a spec built for this platform, such as `linux`.
-        spack: the version of Spack for which the query is written; None for 1.0 and later.
+        spack: the version of Spack for which the query is written; None for 1.0 and
+            later.
         explicit: only a spec that a user installed by name.
 
     Raises:
         ArgumentError: an argument has a wrong type.
         QuerySyntaxError: the query is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
-        UnknownNameError: the database has no such release or stack, archspec no such host.
+        UnknownNameError: the database has no such release or stack, archspec no such
+            host.
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
+        names = {
+            "release": release,
+            "stack": stack,
+            "host": host,
+            "os": os,
+            "platform": platform,
+        }
         question = question_of(lookups, parsed, scope_of(lookups, explicit, **names))
         chosen = choose(lookups, matching(lookups, question.conditions))
         return None if chosen is None else chosen.plan

@@ -13,7 +13,8 @@ def package_data(db: Database, name: str) -> PackageData | None:
     """Return the package data of a package, and its number of binaries.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         name: the package, in any spelling (`spellings`).
 
     Returns:
@@ -24,4 +25,6 @@ def package_data(db: Database, name: str) -> PackageData | None:
         DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
-        return read_package(lookups.conn, read_spellings(lookups).canonical("package", name))
+        return read_package(
+            lookups.conn, read_spellings(lookups).canonical("package", name)
+        )

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import chain, product
 from typing import NamedTuple
 
-from spack_cache_db.query.answers.differences import COMPARED, Facts, differing, read_facts
+from spack_cache_db.query.answers.differences import (
+    COMPARED,
+    Facts,
+    differing,
+    read_facts,
+)
 from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select_in
 
@@ -24,10 +29,12 @@ Pair = tuple[int, int]
 
 
 class Numbering(NamedTuple):
-    """Numbers the specs and configurations of two databases; the old one may be missing.
+    """Numbers the specs and configurations of two databases; the old one may be
+    missing.
 
-    The numbers are ids of the new database. A configuration or a spec of the old database that the
-    new one lacks has its negative id; `specs` has the numbers of the old database's specs.
+    The numbers are ids of the new database. A configuration or a spec of the old
+    database that the new one lacks has its negative id; `specs` has the numbers of the
+    old database's specs.
     """
 
     new: Lookups
@@ -35,7 +42,9 @@ class Numbering(NamedTuple):
     specs: Mapping[int, int] = {}
 
     def parts(self, numbers: Iterable[int]) -> Iterator[tuple[Lookups, int, list[int]]]:
-        """Yield each database with the sign of its numbers, and the ids of its numbers."""
+        """Yield each database with the sign of its numbers, and the ids of its
+        numbers.
+        """
         numbers = [*numbers]
         for lookups, sign in ((self.new, 1), (self.old, -1)):
             ids = [sign * number for number in numbers if sign * number > 0]
@@ -48,8 +57,8 @@ class Cause(NamedTuple):
 
     Attributes:
         package: the package that changed: a dependency, or the rebuilt package itself.
-        what: `version`, `variants`, another column of a configuration, `recipe`, or `dependency`
-            (only one of the two needs it).
+        what: `version`, `variants`, another column of a configuration, `recipe`, or
+            `dependency` (only one of the two needs it).
         old: the old value; None for recipes and new dependencies.
         new: the new value; None for recipes and dropped dependencies.
     """
@@ -77,10 +86,10 @@ def causes_of_rebuilds(
 ) -> tuple[Cause, ...] | None:
     """Return the causes of rebuilds, the most frequent first.
 
-    Old and new hashes of a configuration are paired by the similarity of their direct dependencies.
-    Then dependencies are followed level by level, until one differs in more than its hash; deeper
-    changes are ignored. `old` and `new` have the removed and the added specs by configuration;
-    the result is None if there are more than `most`.
+    Old and new hashes of a configuration are paired by the similarity of their direct
+    dependencies. Then dependencies are followed level by level, until one differs in
+    more than its hash; deeper changes are ignored. `old` and `new` have the removed and
+    the added specs by configuration; the result is None if there are more than `most`.
     """
     if not all(has_records(lookups.conn) for lookups in numbering[:2] if lookups):
         return ()
@@ -97,17 +106,25 @@ def causes_of_rebuilds(
         for key, pairs in ahead.items():
             changes = {change for pair in pairs for change in graph.changes(*pair)}
             if not changes:
-                changes = {change for pair in pairs for change in graph.needs_changed(*pair)}
+                changes = {
+                    change for pair in pairs for change in graph.needs_changed(*pair)
+                }
             counts.update(changes)
             visited[key] |= pairs
-            children = {child for pair in pairs for child in graph.children(*pair)} - visited[key]
+            children = {
+                child for pair in pairs for child in graph.children(*pair)
+            } - visited[key]
             if children and not changes:
                 following[key] = children
-        graph.read(spec for pairs in following.values() for pair in pairs for spec in pair)
+        graph.read(
+            spec for pairs in following.values() for pair in pairs for spec in pair
+        )
         ahead = following
     causes = (cause._replace(configurations=count) for cause, count in counts.items())
     return tuple(
-        sorted(causes, key=lambda cause: (-cause.configurations, cause.package, str(cause)))
+        sorted(
+            causes, key=lambda cause: (-cause.configurations, cause.package, str(cause))
+        )
     )
 
 
@@ -123,7 +140,9 @@ class _Rebuilds:
         """Read the specs that were not read yet."""
         for lookups, sign, ids in self._numbering.parts({*specs} - self._facts.keys()):
             facts, names = read_facts(lookups, ids), lookups.words["package"]
-            self._facts |= {sign * spec: spec_facts for spec, spec_facts in facts.items()}
+            self._facts |= {
+                sign * spec: spec_facts for spec, spec_facts in facts.items()
+            }
             self._edges |= {sign * spec: {} for spec in ids}
             for spec, package, dependency in select_in(lookups.conn, EDGES, ids):
                 number = dependency if sign > 0 else self._numbering.specs[dependency]
@@ -144,7 +163,9 @@ class _Rebuilds:
         return chosen
 
     def _distance(self, pair: Pair) -> tuple[int, int]:
-        """Return the numbers of dependencies that only one spec has, and that have other hashes."""
+        """Return the numbers of dependencies that only one spec has, and that have
+        other hashes.
+        """
         old_edges, new_edges = (self._edges[spec] for spec in pair)
         both = old_edges.keys() & new_edges.keys()
         only = len(old_edges.keys() ^ new_edges.keys())
@@ -155,7 +176,12 @@ class _Rebuilds:
         was, now = self._facts[old], self._facts[new]
         package = was.configuration.package
         causes = tuple(
-            Cause(package, part or "version", old_value or "nothing", new_value or "nothing")
+            Cause(
+                package,
+                part or "version",
+                old_value or "nothing",
+                new_value or "nothing",
+            )
             for part, (old_value, new_value) in differing(([was], [now]))
             if part in ("", *COMPARED, "variants")
         )

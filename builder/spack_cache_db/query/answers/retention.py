@@ -1,4 +1,6 @@
-"""Selects the binaries of a mirror that rules keep, with their run-time dependencies."""
+"""Selects the binaries of a mirror that rules keep, with their run-time
+dependencies.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ HASH_LENGTH = 7
 MOST_NAMED = 3
 """Number of releases that a sentence lists."""
 
-WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+WITH_HASHES = (
+    "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+)
 LISTED = f"""
 SELECT spec, max(CASE
   WHEN trim(size, '0123456789') = '' AND length(size) BETWEEN 1 AND 18 THEN CAST(size AS INTEGER)
@@ -55,14 +59,17 @@ LEFT JOIN releases ON releases.id = listings.release
 WHERE hash IN (SELECT value FROM json_each(:hashes))
 ORDER BY hash, releases.is_copy, releases.position
 """
-# Spack installs a spliced spec from the binary of its build spec (Spack 1.2, `installer.py`).
+# Spack installs a spliced spec from the binary of its build spec (Spack 1.2,
+# `installer.py`).
 BUILD_SPECS = """
 SELECT DISTINCT build_spec FROM splices WHERE spec IN (SELECT value FROM json_each(:ids))
 """
 
 
 class RetainedBinary(NamedTuple):
-    """A binary of a mirror; `reason` is the first rule that keeps it, None if it can be pruned."""
+    """A binary of a mirror; `reason` is the first rule that keeps it, None if it can be
+    pruned.
+    """
 
     hash: str
     package: str
@@ -77,12 +84,15 @@ class Retention:
 
     Attributes:
         binaries: all binaries, those of `prune` first, by package and version.
-        keep: the hashes that a rule keeps, or that a kept binary needs at run time, sorted.
+        keep: the hashes that a rule keeps, or that a kept binary needs at run time,
+            sorted.
         prune: the other hashes, sorted.
-        missing: the hashes without a binary that are locked, or needed at run time, sorted.
-        incomplete: the binaries that a rule keeps and that lack a dependency, with what they lack,
-            by package; Spack builds what is missing, or refuses the binary.
-        unmet: the specs that neither a hash of `keep` nor an external satisfies, in order.
+        missing: the hashes without a binary that are locked, or needed at run time,
+            sorted.
+        incomplete: the binaries that a rule keeps and that lack a dependency, with what
+            they lack, by package; Spack builds what is missing, or refuses the binary.
+        unmet: the specs that neither a hash of `keep` nor an external satisfies, in
+            order.
         notes: the parts of the environments that were ignored, with reasons.
         freed_bytes: the total size of the binaries of `prune` whose size is known.
         unknown_sizes: the number of binaries of `prune` without a known size.
@@ -100,12 +110,16 @@ class Retention:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the lists and numbers as an object of JSON, without `binaries`."""
-        return {name: value for name, value in asdict(self).items() if name != "binaries"}
+        return {
+            name: value for name, value in asdict(self).items() if name != "binaries"
+        }
 
     @property
     def rows(self) -> Rows:
         """The binaries, as `retention --csv` prints them."""
-        return Rows(RetainedBinary._fields, [binary._asdict() for binary in self.binaries])
+        return Rows(
+            RetainedBinary._fields, [binary._asdict() for binary in self.binaries]
+        )
 
 
 @checked
@@ -121,25 +135,28 @@ def retention(
 ) -> Retention:
     """Return the binaries that a mirror must keep, and those that can be pruned.
 
-    Every node of a `spack.lock` is kept. For a `spack.yaml` or a list, the binary that `cover`
-    returns for each spec is kept. If the database has dependencies, the run-time dependencies of
-    kept binaries are kept too. A binary is kept if any rule applies.
+    Every node of a `spack.lock` is kept. For a `spack.yaml` or a list, the binary that
+    `cover` returns for each spec is kept. If the database has dependencies, the
+    run-time dependencies of kept binaries are kept too. A binary is kept if any rule
+    applies.
 
     Do not prune while `unmet` has specs: their binaries may be in `prune`.
 
     Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
+            one.
         environments: the paths of environments.
         release: the mirror's release, if the database has others.
         stack: the mirror's stack.
         newest: keep the binaries of this number of newest versions of each package.
-        newer_than: keep the binaries of snapshots since this day (`2026-11-25`), or since this
-            number of days before the newest snapshot, and of all releases without a date.
+        newer_than: keep the binaries of snapshots since this day (`2026-11-25`), or
+            since this number of days before the newest snapshot, and of all releases
+            without a date.
         keep_stacks: keep the binaries in these stacks.
 
     Raises:
-        ArgumentError: no rule is given, a path, a number or a day is not one, or the release is
-            needed and missing.
+        ArgumentError: no rule is given, a path, a number or a day is not one, or the
+            release is needed and missing.
         UnreadableEnvironment: an environment cannot be read.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder.
@@ -153,7 +170,9 @@ def retention(
         names = known_names(lookups)
         found = [read_environment_file(path, known=names) for path in paths]
         scope = scope_of(lookups, release=release, stack=stack)
-        covers = [cover_environment(lookups, environment, scope) for environment in found]
+        covers = [
+            cover_environment(lookups, environment, scope) for environment in found
+        ]
         return retained(lookups, covers, scope, newest, newer_than, stacks)
 
 
@@ -165,7 +184,9 @@ def retained(
     newer_than: str | int | None = None,
     keep_stacks: Iterable[str] = (),
 ) -> Retention:
-    """Return the binaries that the answers for environments, and rules, keep (see `retention`)."""
+    """Return the binaries that the answers for environments, and rules, keep (see
+    `retention`).
+    """
     release, stack = (asked(scope, kind) for kind in ("release", "stack"))
     if release is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
@@ -173,9 +194,17 @@ def retained(
             "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
         )
     conn, answers = lookups.conn, [answer for cover in covers for answer in cover.specs]
-    scope_values: dict[str, Any] = {"release": release, "stack": stack, "releases": None}
+    scope_values: dict[str, Any] = {
+        "release": release,
+        "stack": stack,
+        "releases": None,
+    }
     provided = externals(lookups)
-    sizes = {key: size for key, size in select(conn, LISTED, **scope_values) if key not in provided}
+    sizes = {
+        key: size
+        for key, size in select(conn, LISTED, **scope_values)
+        if key not in provided
+    }
     hashes_named = {
         answer.hash for answer in answers if answer.hash and answer.status != "external"
     }
@@ -183,14 +212,18 @@ def retained(
     reasons = {key: "environment" for (key,) in locked}
 
     def keep(reason: str, specs: Iterable[int]) -> None:
-        reasons.update({key: reason for key in specs if key in sizes and key not in reasons})
+        reasons.update(
+            {key: reason for key in specs if key in sizes and key not in reasons}
+        )
 
     for name in keep_stacks:
         values = scope_values | {"stack": asked(scope_of(lookups, stack=name), "stack")}
         keep("stack", (key for key, _ in select(conn, LISTED, **values)))
     if newer_than is not None:
         since = _first_day(lookups, newer_than)
-        recent = [key for key, row in lookups.releases.items() if (row.date or since) >= since]
+        recent = [
+            key for key, row in lookups.releases.items() if (row.date or since) >= since
+        ]
         values = scope_values | {"releases": json.dumps(recent)}
         keep("snapshot", (key for key, _ in select(conn, LISTED, **values)))
     if newest is not None:
@@ -202,11 +235,17 @@ def retained(
     nodes = read_nodes(conn, {*sizes, *reasons})
     missing = hashes_named - {nodes[key].hash for key in sizes}
     missing |= {
-        nodes[key].hash for key in reasons if key not in sizes and nodes[key].kind != "external"
+        nodes[key].hash
+        for key in reasons
+        if key not in sizes and nodes[key].kind != "external"
     }
     binaries = [
-        RetainedBinary(node.hash, node.package, node.version, reasons.get(key), sizes[key])
-        for key, node in sorted(nodes.items(), key=lambda pair: (pair[0] in reasons, pair[1][1:3]))
+        RetainedBinary(
+            node.hash, node.package, node.version, reasons.get(key), sizes[key]
+        )
+        for key, node in sorted(
+            nodes.items(), key=lambda pair: (pair[0] in reasons, pair[1][1:3])
+        )
         if key in sizes
     ]
     hashes = {binary.hash for binary in binaries if binary.reason}
@@ -226,13 +265,20 @@ def retained(
     )
 
 
-def _incomplete(lookups: Lookups, specs: Iterable[int], release: int | None) -> tuple[str, ...]:
-    """Return the listed binaries among specs whose closure has a missing member, in words."""
+def _incomplete(
+    lookups: Lookups, specs: Iterable[int], release: int | None
+) -> tuple[str, ...]:
+    """Return the listed binaries among specs whose closure has a missing member, in
+    words.
+    """
     texts_of_binaries = []
     for closure in closures(lookups, specs, release).values():
         if not closure.is_listed or not closure.missing:
             continue
-        names = [f"{member.package}@{member.version}" for member in closure.missing[:MOST_NAMED]]
+        names = [
+            f"{member.package}@{member.version}"
+            for member in closure.missing[:MOST_NAMED]
+        ]
         more = len(closure.missing) - len(names)
         lacks = ", ".join(names) + (f" and {more:,} more" if more else "")
         binary = closure.binary
@@ -244,7 +290,9 @@ def _incomplete(lookups: Lookups, specs: Iterable[int], release: int | None) -> 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
     configuration = lookups.column("specs", "configuration")
-    package, version = (lookups.column("configurations", name) for name in ("package", "version"))
+    package, version = (
+        lookups.column("configurations", name) for name in ("package", "version")
+    )
     specs_of: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for spec in specs:
         key = configuration[spec]
@@ -264,14 +312,20 @@ def _first_day(lookups: Lookups, newer_than: str | int) -> str:
             return date.fromisoformat(newer_than).isoformat()
         if days:
             return (date.fromisoformat(max(days)) - timedelta(newer_than)).isoformat()
-        expected = "a day such as 2026-11-25: the database has no snapshot to count days from"
+        expected = (
+            "a day such as 2026-11-25: the database has no snapshot to count days from"
+        )
     except (ValueError, OverflowError):
         expected = "a day such as 2026-11-25, or days before the newest snapshot"
     raise ArgumentError(f"newer_than is {newer_than!r}, expected {expected}")
 
 
-def missing_texts(lookups: Lookups, hashes: Iterable[str], scope: Conditions) -> list[str]:
-    """Return a sentence for each needed hash without a binary: its package, and where it is."""
+def missing_texts(
+    lookups: Lookups, hashes: Iterable[str], scope: Conditions
+) -> list[str]:
+    """Return a sentence for each needed hash without a binary: its package, and where
+    it is.
+    """
     wanted = sorted(hashes)
     packages: dict[str, str] = {}
     releases: dict[str, list[str]] = defaultdict(list)
@@ -286,7 +340,9 @@ def missing_texts(lookups: Lookups, hashes: Iterable[str], scope: Conditions) ->
     for dag_hash in wanted:
         name = f"{packages.get(dag_hash)}/{dag_hash[:HASH_LENGTH]}"
         if dag_hash not in packages:
-            text = f"no binary in this database has the hash {dag_hash}, which is needed"
+            text = (
+                f"no binary in this database has the hash {dag_hash}, which is needed"
+            )
         elif not releases[dag_hash]:
             text = f"{name} is needed, and no release of this database has its binary"
         else:
@@ -304,7 +360,11 @@ def _lacking(lookups: Lookups, scope: Conditions) -> str:
         places.append(f"the stack {lookups.stacks[stack].name}")
     if release is not None:
         places.append(f"the release {lookups.releases[release].name}")
-    return f"{' of '.join(places)} does not have it" if places else "the mirror has lost it"
+    return (
+        f"{' of '.join(places)} does not have it"
+        if places
+        else "the mirror has lost it"
+    )
 
 
 def _named(releases: Sequence[str]) -> str:

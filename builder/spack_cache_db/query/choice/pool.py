@@ -1,4 +1,6 @@
-"""Reads from a database the sets of specs that decide what Spack's solver takes (`reuse`)."""
+"""Reads from a database the sets of specs that decide what Spack's solver takes
+(`reuse`).
+"""
 
 from __future__ import annotations
 
@@ -67,13 +69,17 @@ WHERE releases.kind <> 'installed'
 
 
 def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
-    """Return what the solver takes from a database, under the rules of an environment."""
+    """Return what the solver takes from a database, under the rules of an
+    environment.
+    """
     lookups = records.lookups
     before_1_0 = _cached(lookups, BEFORE_1_0)
     is_old = bool(before_1_0) and not lookups.once(NEWER, lambda: _has_newer(lookups))
     externals: dict[str, tuple[KnownExternal, ...]] = {}
     for package, declared in rules.externals.items():
-        externals[package] = tuple(_external(records, external) for external in declared)
+        externals[package] = tuple(
+            _external(records, external) for external in declared
+        )
     mirrors = [
         FilteredMirror(mirror.name, mirror.url, _selection(records, mirror.filter))
         for mirror in rules.mirrors
@@ -93,7 +99,9 @@ def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
 
 
 def _cached(lookups: Lookups, sql: str) -> frozenset[int]:
-    """Return the ids that a statement without parameters selects, read once for a database."""
+    """Return the ids that a statement without parameters selects, read once for a
+    database.
+    """
     return lookups.once(sql, lambda: select_ids(lookups.conn, sql))
 
 
@@ -103,7 +111,9 @@ def _has_newer(lookups: Lookups) -> bool:
 
 
 def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
-    """Return a source with the specs of the database that are in it; see `PoolSource.specs`."""
+    """Return a source with the specs of the database that are in it; see
+    `PoolSource.specs`.
+    """
     lookups = records.lookups
     specs: Set[int] | None = None
     if source.kind == "local":
@@ -125,11 +135,15 @@ def _selection(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
 
 def _external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal:
     specs = _satisfying(records, external.written).verdict.holds
-    return KnownExternal(spec_text(external.written), external.prefix, external.modules, specs)
+    return KnownExternal(
+        spec_text(external.written), external.prefix, external.modules, specs
+    )
 
 
 def _satisfying(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
-    """Return the specs that satisfy a spec; all are unknown if the database cannot answer it."""
+    """Return the specs that satisfy a spec; all are unknown if the database cannot
+    answer it.
+    """
     text = spec_text(query)
     try:
         spelled, _ = respelled(records.lookups, query)
@@ -139,7 +153,9 @@ def _satisfying(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
     return NamedVerdict(text, verdict)
 
 
-def member_facts(lookups: Lookups, pool: Pool, closures: Iterable[Closure]) -> MemberFacts:
+def member_facts(
+    lookups: Lookups, pool: Pool, closures: Iterable[Closure]
+) -> MemberFacts:
     """Return what the rules of a pool need beside closures."""
     members = {member.spec for closure in closures for member in closure.binaries}
     listed = listing_mirrors(lookups, members) if pool.mirrors else {}
@@ -147,21 +163,29 @@ def member_facts(lookups: Lookups, pool: Pool, closures: Iterable[Closure]) -> M
     return MemberFacts(listed, compilers)
 
 
-def _compilers(lookups: Lookups, specs: Iterable[int]) -> Mapping[int, Mapping[str, Compiler]]:
-    """Return the compilers of specs by language: the dependencies that provide a language."""
+def _compilers(
+    lookups: Lookups, specs: Iterable[int]
+) -> Mapping[int, Mapping[str, Compiler]]:
+    """Return the compilers of specs by language: the dependencies that provide a
+    language.
+    """
     edges_of_spec = graph.Dependencies(lookups.conn).edges(specs)
     # The ids of compilers, by spec and language.
     ids_of_spec: dict[int, dict[str, int]] = {}
     for spec, edges in edges_of_spec.items():
         ids_of_spec[spec] = dict(_languages(edges))
     # Their names, which are read together.
-    ids = {compiler for of_spec in ids_of_spec.values() for compiler in of_spec.values()}
+    ids = {
+        compiler for of_spec in ids_of_spec.values() for compiler in of_spec.values()
+    }
     compilers = {}
     for compiler, node in graph.read_nodes(lookups.conn, ids).items():
         compilers[compiler] = Compiler(compiler, f"{node.package}@{node.version}")
     by_language: dict[int, Mapping[str, Compiler]] = {}
     for spec, of_spec in ids_of_spec.items():
-        by_language[spec] = {language: compilers[key] for language, key in of_spec.items()}
+        by_language[spec] = {
+            language: compilers[key] for language, key in of_spec.items()
+        }
     return by_language
 
 

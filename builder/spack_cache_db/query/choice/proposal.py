@@ -1,4 +1,6 @@
-"""Chooses the build to propose among the matches of a question (see `proposal_rule`)."""
+"""Chooses the build to propose among the matches of a question (see
+`proposal_rule`).
+"""
 
 from __future__ import annotations
 
@@ -60,16 +62,22 @@ _CURRENT_CONFIGURATIONS = """
 SELECT DISTINCT configuration FROM specs
 WHERE is_current AND configuration IN (SELECT value FROM json_each(:ids))
 """
-_GONE = "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
+_GONE = (
+    "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
+)
 
 
-def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions) -> Proposal | None:
-    """Return the build to propose among matches; None if no release of the question lists one.
+def propose(
+    lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions
+) -> Proposal | None:
+    """Return the build to propose among matches; None if no release of the question
+    lists one.
 
     Args:
         lookups: the database.
         rows: the configurations that match, in any order, of one or several packages.
-        conditions: those of the question; conditions on specs decide which binaries count.
+        conditions: those of the question; conditions on specs decide which binaries
+            count.
     """
     release = asked(conditions, "release")
     installed = _installed(lookups, release)
@@ -90,7 +98,9 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
 
     # If only snapshots list it, matches that a branch or a release lists come first.
     steps_before: tuple[Reason, ...] = ()
-    only_snapshots = release is None and not _current(lookups, [first.spec.id], installed)
+    only_snapshots = release is None and not _current(
+        lookups, [first.spec.id], installed
+    )
     if only_snapshots:
         current_rows = _current_rows(lookups, rows)
         if current_rows:
@@ -100,7 +110,8 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
 
     def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
         ids = [spec.id for spec in specs]
-        # In one release, or if there are only snapshots, no match is more current than another.
+        # In one release, or if there are only snapshots, no match is more current than
+        # another.
         current: Set[int] = frozenset(ids)
         if release is None and not only_snapshots:
             current = _current(lookups, ids, installed)
@@ -115,7 +126,9 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
     return proposal
 
 
-def _current(lookups: Lookups, specs: Sequence[int], installed: _InstalledSpecs) -> Set[int]:
+def _current(
+    lookups: Lookups, specs: Sequence[int], installed: _InstalledSpecs
+) -> Set[int]:
     """Return the specs that a branch, a release or an installation lists."""
     installed_specs = {spec for spec in specs if spec in installed.specs}
     return installed_specs | select_ids(lookups.conn, _CURRENT, specs)
@@ -145,7 +158,9 @@ def _without_gone(
 
 
 def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
-    """Return the build to propose among the configurations of an answer; see `propose`."""
+    """Return the build to propose among the configurations of an answer; see
+    `propose`.
+    """
     narrowed = _Narrowed(results.ids)
     if not isinstance(asked(results.conditions, "package"), Word):
         narrowed = _of_one_package(lookups, results)
@@ -167,7 +182,8 @@ class _Narrowed(NamedTuple):
 def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
     """Return the configurations of an answer that the steps on packages leave.
 
-    An answer may have all configurations of a database, too many to be compared one by one.
+    An answer may have all configurations of a database, too many to be compared one by
+    one.
     """
     ids: Sequence[int] = results.ids
     reasons = []
@@ -188,12 +204,16 @@ def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
     # The package with most binaries is left.
     counts = package_counts(lookups)
     names = lookups.words["package"]
-    largest = max(packages, key=lambda package: (counts.get(names[package], 0), names[package]))
+    largest = max(
+        packages, key=lambda package: (counts.get(names[package], 0), names[package])
+    )
     ids = [key for key in ids if package_of[key] == largest]
     return _Narrowed(ids, (*reasons, Reason.PACKAGE))
 
 
-def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions) -> Facts:
+def read_facts(
+    lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions
+) -> Facts:
     """Return what the rule knows about matches, most of it cached with the database."""
     conn = lookups.conn
     release = asked(conditions, "release")
@@ -206,13 +226,17 @@ def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditio
 
     def option_uses(version: int) -> Mapping[int, int]:
         key = ("option uses", version)
-        return lookups.once(key, lambda: dict(select(conn, _OPTION_USES, version=version)))
+        return lookups.once(
+            key, lambda: dict(select(conn, _OPTION_USES, version=version))
+        )
 
     release_of_uses = _first_release(lookups) if release is None else release
     return Facts(
         words=lookups.words,
         families=lookups.families,
-        uses=lookups.once(("uses", release_of_uses), lambda: _read_uses(lookups, release_of_uses)),
+        uses=lookups.once(
+            ("uses", release_of_uses), lambda: _read_uses(lookups, release_of_uses)
+        ),
         option_uses=option_uses,
         package_counts=package_counts(lookups) if len(packages) > 1 else {},
         host=chosen_machine(conditions),
@@ -250,12 +274,16 @@ def _first_release(lookups: Lookups) -> int | None:
     return None
 
 
-def _read_uses(lookups: Lookups, release: int | None) -> Mapping[str, Mapping[str, Uses]]:
+def _read_uses(
+    lookups: Lookups, release: int | None
+) -> Mapping[str, Mapping[str, Uses]]:
     """Return how many packages use the words of each facet; see `Facts`."""
     uses: dict[str, dict[str, Uses]] = defaultdict(dict)
-    for facet, value, is_in_release, count in select(lookups.conn, _USES, release=release):
-        # A compiler counts by its commonest version, and a family by its commonest target: most
-        # packages have several, so sums would count packages twice.
+    for facet, value, is_in_release, count in select(
+        lookups.conn, _USES, release=release
+    ):
+        # A compiler counts by its commonest version, and a family by its commonest
+        # target: most packages have several, so sums would count packages twice.
         name = value
         if facet == "compiler":
             name = value.partition("@")[0]
@@ -287,13 +315,17 @@ def _asked_variants(conditions: Conditions) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _InstalledSpecs:
-    """Installed specs and their configurations, by id: 2 for an explicit one, otherwise 1."""
+    """Installed specs and their configurations, by id: 2 for an explicit one, otherwise
+    1.
+    """
 
     specs: Mapping[int, int]
     configurations: Mapping[int, int]
 
     def best_of(self, specs: Sequence[Spec]) -> Sequence[Spec]:
-        """Return the specs that were installed explicitly, or else installed, or else all."""
+        """Return the specs that were installed explicitly, or else installed, or else
+        all.
+        """
         best = max(self.specs.get(spec.id, 0) for spec in specs)
         return [spec for spec in specs if self.specs.get(spec.id, 0) == best]
 
@@ -302,17 +334,23 @@ _NONE_INSTALLED = _InstalledSpecs({}, {})
 
 
 def _installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
-    """Return the specs of installations; none if the question is about a mirror's release."""
+    """Return the specs of installations; none if the question is about a mirror's
+    release.
+    """
     if not lookups.trees(release):
         return _NONE_INSTALLED
-    return lookups.once(("installed", release), lambda: _read_installed(lookups, release))
+    return lookups.once(
+        ("installed", release), lambda: _read_installed(lookups, release)
+    )
 
 
 def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
     name = None if release is None else lookups.releases[release].name
     specs: dict[int, int] = {}
     configurations: dict[int, int] = {}
-    for spec, configuration, is_explicit in select(lookups.conn, _INSTALLED, release=name):
+    for spec, configuration, is_explicit in select(
+        lookups.conn, _INSTALLED, release=name
+    ):
         rank = 2 if is_explicit else 1
         specs[spec] = rank
         configurations[configuration] = max(rank, configurations.get(configuration, 0))
@@ -326,7 +364,9 @@ def _standings(
     current: Set[int],
     release: int | None,
 ) -> Mapping[int, Standing]:
-    """Return whether each spec can be installed; an installed one needs nothing more."""
+    """Return whether each spec can be installed; an installed one needs nothing
+    more.
+    """
     standings = {spec: BEST._replace(is_current=spec in current) for spec in specs}
     # Pages do not have dependencies, and their mirrors are complete.
     if has_records(lookups.conn):

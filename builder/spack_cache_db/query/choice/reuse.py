@@ -1,19 +1,22 @@
-"""The rules by which Spack's solver reuses binaries and installed specs, given sets of specs.
+"""The rules by which Spack's solver reuses binaries and installed specs, given sets of
+specs.
 
-The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`, `mirrors/mirror.py`,
-`concretize.lp`). Installing a binary by its hash is not restricted by them. For the solver, a
-binary and everything that it links or runs must be
+The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`,
+`mirrors/mirror.py`, `concretize.lp`). Installing a binary by its hash is not restricted
+by them. For the solver, a binary and everything that it links or runs must be
 
 1. of Spack 1.0 or newer, not built from a folder of sources (`dev_path`), and not a
    `compiler-wrapper` (`_is_reusable`);
-2. on externals that `packages:` declares with a matching spec, the same prefix and the same
-   modules; the C library needs no declaration (`_is_reusable`);
-3. built with one compiler for each language, if `compiler_mixing: false` (`concretize.lp`);
+2. on externals that `packages:` declares with a matching spec, the same prefix and the
+   same modules; the C library needs no declaration (`_is_reusable`);
+3. built with one compiler for each language, if `compiler_mixing: false`
+   (`concretize.lp`);
 4. in mirrors, or the solver builds the binary anew;
 5. in a source of `concretizer: reuse:`, and not left out by its filters (`SpecFilter`);
 6. given out by the mirrors that list it (`_spec_matches_filters`).
 
-The first rule that fails decides the status of an answer: `near` for 1 to 3, `incomplete` for 4,
+The first rule that fails decides the status of an answer: `near` for 1 to 3,
+    `incomplete` for 4,
 and `unknown` for 5 and 6, because the solver's own solution may have the same hash.
 """
 
@@ -31,10 +34,14 @@ from spack_cache_db.spack.facts import LIBC
 
 ObstacleStatus = Literal["near", "incomplete", "unknown"]
 RANKS: Mapping[ObstacleStatus, int] = {"near": 0, "incomplete": 1, "unknown": 2}
-"""The statuses from bad to good: of two obstacles, the one with the higher rank is shown."""
+"""The statuses from bad to good: of two obstacles, the one with the higher rank is
+shown.
+"""
 
 NOT_BEFORE_1_0 = "Spack 1.2 does not reuse binaries from before 1.0; install it by hash"
-NOT_FROM_SOURCES = "Spack reuses no binary that was built from a folder of sources (dev_path)"
+NOT_FROM_SOURCES = (
+    "Spack reuses no binary that was built from a folder of sources (dev_path)"
+)
 NOT_A_WRAPPER = "Spack makes compiler-wrapper anew and reuses no binary of it"
 OWN_SOLUTION = "Spack uses it only if its own solution has this hash"
 MOST_NAMED = 3
@@ -68,7 +75,9 @@ class AppliedFilter:
 
     def why_not(self, spec: int) -> str:
         """Return the key that leaves a spec out, or may leave it out; "" for none."""
-        if self.include and not any(spec in named.verdict.holds for named in self.include):
+        if self.include and not any(
+            spec in named.verdict.holds for named in self.include
+        ):
             return f"include: {', '.join(named.text for named in self.include)}"
         for named in self.exclude:
             if spec in named.verdict.holds or spec in named.verdict.unknown:
@@ -85,8 +94,8 @@ class PoolSource:
 
     Attributes:
         kind: see `ReuseSource`.
-        specs: the specs that it has; None for all specs of a database without installations, or
-            for an environment whose lockfile cannot be read.
+        specs: the specs that it has; None for all specs of a database without
+            installations, or for an environment whose lockfile cannot be read.
     """
 
     kind: str
@@ -94,7 +103,9 @@ class PoolSource:
     specs: Set[int] | None = None
 
     def has(self, spec: int) -> bool:
-        """Return whether the source has a spec; nobody knows what an unread lockfile has."""
+        """Return whether the source has a spec; nobody knows what an unread lockfile
+        has.
+        """
         if self.specs is None:
             return self.kind == "buildcache"
         return spec in self.specs
@@ -122,7 +133,8 @@ class FilteredMirror:
         """Return whether it is, or may be, a mirror of the database.
 
         Args:
-            mirror: the mirror; if its URL is not known, its release decides by its name.
+            mirror: the mirror; if its URL is not known, its release decides by its
+                name.
             named: the names of all mirrors with a filter.
         """
         if mirror.url is not None:
@@ -184,8 +196,8 @@ class MemberFacts:
 
     Attributes:
         listed: the mirrors that list each; read if mirrors have filters.
-        compilers: the specs that compile each, by language, with their names; read if compilers
-            must not be mixed.
+        compilers: the specs that compile each, by language, with their names; read if
+            compilers must not be mixed.
     """
 
     listed: Mapping[int, Sequence[Mirror]] = field(default_factory=dict)
@@ -195,8 +207,11 @@ class MemberFacts:
 NO_FACTS = MemberFacts()
 
 
-def obstacle_of_spec(pool: Pool, spec: int, *, is_installed: bool = False) -> Obstacle | None:
-    """Return why the solver does not take a spec, whatever it needs; None if it may take it.
+def obstacle_of_spec(
+    pool: Pool, spec: int, *, is_installed: bool = False
+) -> Obstacle | None:
+    """Return why the solver does not take a spec, whatever it needs; None if it may
+    take it.
 
     An installed spec may be from before Spack 1.0: it can be loaded as it is.
     """
@@ -217,14 +232,17 @@ def obstacle_of_spec(pool: Pool, spec: int, *, is_installed: bool = False) -> Ob
 def obstacle_of_closure(
     pool: Pool, closure: Closure, facts: MemberFacts = NO_FACTS
 ) -> Obstacle | None:
-    """Return why the solver does not take a binary because of what it needs; None if it does.
+    """Return why the solver does not take a binary because of what it needs; None if it
+    does.
 
     Args:
         pool: what the solver takes.
-        closure: the binary, for which `obstacle_of_spec` returned None, and what it needs.
+        closure: the binary, for which `obstacle_of_spec` returned None, and what it
+            needs.
         facts: more about the members, as far as the pool needs it.
     """
-    # The rules in the order of the module's docstring: the first obstacle is the answer.
+    # The rules in the order of the module's docstring: the first obstacle is the
+    # answer.
     dependencies = closure.members[1:]
     return (
         next(_never_taken(pool, dependencies), None)
@@ -242,11 +260,15 @@ def missing_obstacle(closure: Closure) -> Obstacle | None:
     missing = [member.name_and_version for member in closure.missing]
     if not missing:
         return None
-    return Obstacle("incomplete", f"no binary of {short_series(missing)}, so Spack would build it")
+    return Obstacle(
+        "incomplete", f"no binary of {short_series(missing)}, so Spack would build it"
+    )
 
 
 def short_series(texts: Sequence[str]) -> str:
-    """Return texts as a part of a sentence: up to four, or three and the number of the others."""
+    """Return texts as a part of a sentence: up to four, or three and the number of the
+    others.
+    """
     # A fourth text is not longer than `1 more`.
     most = MOST_NAMED
     if len(texts) == MOST_NAMED + 1:
@@ -270,7 +292,9 @@ def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Iterator[Obs
     for member in externals:
         declared = pool.externals.get(member.package, ())
         if declared and not _is_declared(pool, member):
-            others = short_series([f"{external.text}{_place(external)}" for external in declared])
+            others = short_series(
+                [f"{external.text}{_place(external)}" for external in declared]
+            )
             reason = f"built on the external {_external_text(member)}, but packages: has {others}"
             yield Obstacle("near", reason)
 
@@ -283,7 +307,9 @@ def _not_declared(pool: Pool, externals: Sequence[Member]) -> Iterator[Obstacle]
 
 
 def _is_declared(pool: Pool, member: Member) -> bool:
-    """Return whether `packages:` declares an external with its spec, prefix and modules."""
+    """Return whether `packages:` declares an external with its spec, prefix and
+    modules.
+    """
     assert member.external is not None
     return any(
         member.spec in external.specs
@@ -300,7 +326,9 @@ def _external_text(member: Member) -> str:
 
 
 def _place(external: External | KnownExternal) -> str:
-    """Return where an external is: ` at /opt/zlib`, ` with the modules craype cray-mpich`."""
+    """Return where an external is: ` at /opt/zlib`,
+    ` with the modules craype cray-mpich`.
+    """
     text = f" at {external.prefix}" if external.prefix else ""
     if external.modules:
         text += f" with the modules {' '.join(external.modules)}"
@@ -310,10 +338,13 @@ def _place(external: External | KnownExternal) -> str:
 def _mixed(
     pool: Pool, closure: Closure, compilers: Mapping[int, Mapping[str, Compiler]]
 ) -> Obstacle | None:
-    """Return that a closure has several compilers of one language, if they must not be mixed."""
+    """Return that a closure has several compilers of one language, if they must not be
+    mixed.
+    """
     if pool.allowed_to_mix is None:
         return None
-    # The names of compilers by language and id: two builds of one version are two compilers.
+    # The names of compilers by language and id: two builds of one version are two
+    # compilers.
     by_language: dict[str, dict[int, str]] = {}
     for member in closure.binaries:
         if member.package in pool.allowed_to_mix:
@@ -323,7 +354,9 @@ def _mixed(
     for language, names in sorted(by_language.items()):
         if len(names) > 1:
             used = short_series(sorted(names.values()))
-            return Obstacle("near", f"compiler_mixing: false: {used} compile its {language}")
+            return Obstacle(
+                "near", f"compiler_mixing: false: {used} compile its {language}"
+            )
     return None
 
 
@@ -337,12 +370,16 @@ def _not_in_pool(pool: Pool, dependencies: Sequence[Member]) -> Iterator[Obstacl
         else:
             reason = _left_out(pool, member.spec)
         if reason:
-            needed = f"it needs {member.name_and_version}: with {reason}, {OWN_SOLUTION}"
+            needed = (
+                f"it needs {member.name_and_version}: with {reason}, {OWN_SOLUTION}"
+            )
             yield Obstacle("unknown", needed)
 
 
 def _left_out(pool: Pool, spec: int) -> str:
-    """Return the setting that keeps a spec out of all sources; "" if one source has it."""
+    """Return the setting that keeps a spec out of all sources; "" if one source has
+    it.
+    """
     keys = []
     for source in pool.sources:
         if source.kind == "external" or not source.has(spec):
@@ -358,7 +395,9 @@ def _left_out(pool: Pool, spec: int) -> str:
 
 
 def _external_left_out(pool: Pool, spec: int) -> str:
-    """Return the filter that keeps an external out of all sources; "" if one source has it."""
+    """Return the filter that keeps an external out of all sources; "" if one source has
+    it.
+    """
     keys = [
         source.selection.why_not(spec)
         for source in pool.sources
@@ -379,7 +418,9 @@ def _not_given_out(
         reasons = [_withheld(pool, member, mirror, named) for mirror in mirrors]
         # One mirror that gives it out is enough.
         if reasons and all(reasons):
-            yield Obstacle("unknown", f"{reasons[0]}, so Spack uses it only from another mirror")
+            yield Obstacle(
+                "unknown", f"{reasons[0]}, so Spack uses it only from another mirror"
+            )
 
 
 def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> str:

@@ -1,24 +1,26 @@
 """The one rule that chooses the build to propose among the matches of a question.
 
-A question such as `hdf5` or `hdf5 +mpi target=:zen3` often has many matches. These are compared
-step by step, and the first step in which they differ decides:
+A question such as `hdf5` or `hdf5 +mpi target=:zen3` often has many matches. These are
+compared step by step, and the first step in which they differ decides:
 
 1. an installed spec, first one that was installed explicitly;
-2. a binary that a branch or a release lists, not only an old snapshot; for which mirrors have
-   everything that it needs; that needs nothing of the system; and whose mirrors have known
-   addresses;
+2. a binary that a branch or a release lists, not only an old snapshot; for which
+   mirrors have everything that it needs; that needs nothing of the system; and whose
+   mirrors have known addresses;
 3. of several packages, the one with most binaries;
-4. a build for a usual machine: not for a Cray, of the commonest platform and, if no machine is
-   chosen, for any processor of a family, the commonest family first;
+4. a build for a usual machine: not for a Cray, of the commonest platform and, if no
+   machine is chosen, for any processor of a family, the commonest family first;
 5. the version that Spack prefers: not deprecated, a number before a branch or a commit;
 6. the default options of the package, or else the commonest options of that version;
 7. the newest version of the compiler that most packages of the release use;
 8. the operating system that most packages of the release use;
-9. the nearest target for the chosen machine, or else the one that runs on most machines;
+9. the nearest target for the chosen machine, or else the one that runs on most
+   machines;
 10. the first release that lists it, and the hash.
 
-Step 2 needs the dependencies of a binary, which take time to read. So it is applied last: the
-matches are put into the order of the other steps, and the first that passes is chosen.
+Step 2 needs the dependencies of a binary, which take time to read. So it is applied
+last: the matches are put into the order of the other steps, and the first that passes
+is chosen.
 """
 
 from __future__ import annotations
@@ -83,14 +85,17 @@ class Proposal:
         spec: the id of its spec.
         hash: the hash of its spec.
         decided: the steps that excluded another match; empty if there is no other.
-        host: the CPU target of the machine that the question chooses; None if it chooses none.
-        is_newest: whether no match that its version excluded has a newer numbered version.
-        has_defaults: whether it has the default options of the package. Options that the question
-            names, and options without a known default, do not count.
-        options: the options that differ from the package's defaults; without package data those
-            that other matches of this version do not share.
+        host: the CPU target of the machine that the question chooses; None if it
+            chooses none.
+        is_newest: whether no match that its version excluded has a newer numbered
+            version.
+        has_defaults: whether it has the default options of the package. Options that
+            the question names, and options without a known default, do not count.
+        options: the options that differ from the package's defaults; without package
+            data those that other matches of this version do not share.
         is_current: whether a branch, a release or an installation lists it.
-        is_complete: whether its dependencies are in mirrors too, as far as the database knows.
+        is_complete: whether its dependencies are in mirrors too, as far as the database
+            knows.
     """
 
     configuration: Configuration
@@ -107,12 +112,16 @@ class Proposal:
 
     @property
     def build(self) -> str:
-        """The build in a few words: `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04, x86_64_v3`."""
+        """The build in a few words:
+        `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04, x86_64_v3`.
+        """
         return build_words(self.configuration, self.options)
 
     @property
     def reason(self) -> str:
-        """Why it was chosen: `chosen for zen3: newest version, default options, gcc 13.2.0`."""
+        """Why it was chosen:
+        `chosen for zen3: newest version, default options, gcc 13.2.0`.
+        """
         # The order of equal builds does not interest users.
         steps = [step for step in self.decided if step != Reason.ORDER]
         if not steps:
@@ -134,7 +143,11 @@ class Proposal:
             case Reason.INSTALLED:
                 return "installed"
             case Reason.CURRENT:
-                return "listed by a branch or release" if self.is_current else "last listed"
+                return (
+                    "listed by a branch or release"
+                    if self.is_current
+                    else "last listed"
+                )
             case Reason.COMPLETE:
                 return "with all dependencies"
             case Reason.PORTABLE:
@@ -150,18 +163,31 @@ class Proposal:
             case Reason.OPTIONS:
                 return "default options" if self.has_defaults else "commonest options"
             case Reason.COMPILER:
-                return "no compiler" if build.compiler == NO_COMPILER else _spoken(build.compiler)
+                return (
+                    "no compiler"
+                    if build.compiler == NO_COMPILER
+                    else _spoken(build.compiler)
+                )
             case Reason.OS:
                 return f"{build.os} is the commonest system"
             case Reason.TARGET:
-                return "nearest target" if self.host else f"{build.target} runs on most machines"
+                return (
+                    "nearest target"
+                    if self.host
+                    else f"{build.target} runs on most machines"
+                )
             case Reason.ORDER:
                 return "first of equal builds"
 
 
 def build_words(configuration: Configuration, options: Sequence[str] = ()) -> str:
-    """Return a configuration in a few words, with some of its variants; see `Proposal.build`."""
-    shown = [f"{configuration.package}@{configuration.version}", *options[:MOST_OPTIONS]]
+    """Return a configuration in a few words, with some of its variants; see
+    `Proposal.build`.
+    """
+    shown = [
+        f"{configuration.package}@{configuration.version}",
+        *options[:MOST_OPTIONS],
+    ]
     hidden_count = len(options) - MOST_OPTIONS
     if hidden_count > 0:
         shown.append(f"and {hidden_count} more options")
@@ -177,7 +203,9 @@ def _spoken(compiler: str) -> str:
 
 
 class Uses(NamedTuple):
-    """How many packages use a word: in the release of the question, and in all releases."""
+    """How many packages use a word: in the release of the question, and in all
+    releases.
+    """
 
     in_release: int = 0
     anywhere: int = 0
@@ -190,16 +218,19 @@ class Facts:
     Attributes:
         words: the words of each column of a configuration, by id (`Lookups.words`).
         families: the family of each target.
-        uses: how many packages use a word, by facet (`compiler` names, `os`, `platform`, `family`).
-        option_uses: returns for the id of a version how many binaries it has with each set of
-            variants, by the ids of sets.
-        package_counts: the number of binaries of each package; empty if there is one package.
+        uses: how many packages use a word, by facet (`compiler` names, `os`,
+            `platform`, `family`).
+        option_uses: returns for the id of a version how many binaries it has with each
+            set of variants, by the ids of sets.
+        package_counts: the number of binaries of each package; empty if there is one
+            package.
         host: the CPU target of the chosen machine; None if none is chosen.
         latest: the version that the package's recipe prefers; None if unknown.
         deprecated: versions that the recipe calls deprecated.
         defaults: the values of each variant by default; empty without package data.
         asked: names of the variants that the question names.
-        installed: configurations with an installed spec; 2 for an explicit one, otherwise 1.
+        installed: configurations with an installed spec; 2 for an explicit one,
+            otherwise 1.
     """
 
     words: Mapping[str, Mapping[int, Any]]
@@ -221,8 +252,8 @@ class Facts:
     def is_default(self, variant: str) -> bool:
         """Return whether a variant has its default value, or has none that counts.
 
-        Variants that the question names do not count, and neither do those without a known
-        default.
+        Variants that the question names do not count, and neither do those without a
+        known default.
         """
         parsed = readable_variant(variant)
         if parsed is None or parsed.name in _UNNAMED or parsed.name in self.asked:
@@ -230,8 +261,12 @@ class Facts:
         return parsed.values == self.defaults.get(parsed.name, parsed.values)
 
     def has_defaults(self, variants: Iterable[str]) -> bool:
-        """Return whether all variants have their defaults; False without package data."""
-        return bool(self.defaults) and all(self.is_default(variant) for variant in variants)
+        """Return whether all variants have their defaults; False without package
+        data.
+        """
+        return bool(self.defaults) and all(
+            self.is_default(variant) for variant in variants
+        )
 
 
 class Criterion(NamedTuple):
@@ -252,7 +287,8 @@ class Criterion(NamedTuple):
 
     def by_rank(self, rows: Iterable[Candidate]) -> Mapping[Any, Sequence[Candidate]]:
         """Return rows by their ranks."""
-        # Many rows have the same ids, so the rank of each group of ids is computed once.
+        # Many rows have the same ids, so the rank of each group of ids is computed
+        # once.
         by_keys = defaultdict(list)
         for row in rows:
             by_keys[self.keys_of(row)].append(row)
@@ -265,7 +301,8 @@ class Criterion(NamedTuple):
 def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
     """Return the steps of the rule that compare configurations, in order.
 
-    Each function below returns the rank of the words that a step compares; the largest is best.
+    Each function below returns the rank of the words that a step compares; the largest
+    is best.
     """
 
     def of_package(package: str) -> tuple[int, str]:
@@ -282,7 +319,12 @@ def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
     def of_version(version: str) -> tuple[Any, ...]:
         is_numbered = not is_git_version(version)
         is_latest = version == facts.latest
-        return is_latest, version not in facts.deprecated, is_numbered, preference(version)
+        return (
+            is_latest,
+            version not in facts.deprecated,
+            is_numbered,
+            preference(version),
+        )
 
     def of_compiler(compiler: str) -> tuple[Any, ...]:
         name, _, version = compiler.partition("@")
@@ -335,27 +377,35 @@ def _on_words(
     def rank_of(keys: Any) -> Any:
         # `_keys_of` returns a tuple only for several columns.
         ids = keys if len(columns) > 1 else (keys,)
-        of_columns = [words[column][key] for column, key in zip(columns, ids, strict=True)]
+        of_columns = [
+            words[column][key] for column, key in zip(columns, ids, strict=True)
+        ]
         return rank(*of_columns)
 
     return Criterion(reason, _keys_of(*columns), rank_of)
 
 
 def _keys_of(*columns: str) -> Callable[[Candidate], Any]:
-    """Return a function that returns the id of a row in one column, or the ids in several."""
+    """Return a function that returns the id of a row in one column, or the ids in
+    several.
+    """
     order = list(CONFIGURATION)
     ids_in_columns = itemgetter(*(order.index(column) for column in columns))
     return lambda row: ids_in_columns(row.keys)
 
 
 def _option_rank(facts: Facts) -> Callable[[tuple[int, int]], tuple[bool, int]]:
-    """Return a function that ranks a version's variants: defaults first, then the commonest."""
+    """Return a function that ranks a version's variants: defaults first, then the
+    commonest.
+    """
     is_default = cache(facts.is_default)
     uses_of = cache(facts.option_uses)
 
     @cache
     def are_defaults(variants: int) -> bool:
-        return bool(facts.defaults) and all(map(is_default, facts.words["variants"][variants]))
+        return bool(facts.defaults) and all(
+            map(is_default, facts.words["variants"][variants])
+        )
 
     @cache
     def rank_of(keys: tuple[int, int]) -> tuple[bool, int]:
@@ -391,7 +441,8 @@ class Step(NamedTuple):
 def decisive_steps(
     rows: Sequence[Candidate], criteria: Sequence[Criterion], chosen: Candidate
 ) -> list[Step]:
-    """Return the steps in which `chosen` was better than a row that was equal until then.
+    """Return the steps in which `chosen` was better than a row that was equal until
+    then.
 
     Rows that are better than `chosen` have no usable binary, and are left out.
     """
@@ -413,7 +464,8 @@ class Standing(NamedTuple):
     """Whether a binary can be installed; the largest is best.
 
     Attributes:
-        is_current: whether a branch or a release lists it, or the release of the question.
+        is_current: whether a branch or a release lists it, or the release of the
+            question.
         is_complete: whether mirrors have what it needs, as far as the database knows.
         is_portable: whether it needs nothing that the system must provide.
         has_address: whether the addresses of these mirrors are known.
@@ -431,7 +483,9 @@ _STANDING_REASONS = (Reason.CURRENT, Reason.COMPLETE, Reason.PORTABLE, Reason.AD
 
 
 class Option(NamedTuple):
-    """A spec that may be chosen; `is_alone` if no other spec is equal to it in all criteria."""
+    """A spec that may be chosen; `is_alone` if no other spec is equal to it in all
+    criteria.
+    """
 
     row: Candidate
     spec: Spec
@@ -467,7 +521,8 @@ def options_in_order(
 
 
 def choose(
-    options: Iterator[Option], standings_of: Callable[[Sequence[Spec]], Mapping[int, Standing]]
+    options: Iterator[Option],
+    standings_of: Callable[[Sequence[Spec]], Mapping[int, Standing]],
 ) -> Choice | None:
     """Return the first option of the best standing; None if there is no option.
 
@@ -551,7 +606,9 @@ def proposal_of(
 
 
 def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
-    """Return the versions that the step on versions excluded, without branches and commits."""
+    """Return the versions that the step on versions excluded, without branches and
+    commits.
+    """
     ids: set[int] = set()
     for step in steps:
         if step.reason == Reason.VERSION:
@@ -560,7 +617,9 @@ def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
     return [version for version in versions if not is_git_version(version)]
 
 
-def _options(chosen: Candidate, rows: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
+def _options(
+    chosen: Candidate, rows: Sequence[Candidate], facts: Facts
+) -> tuple[str, ...]:
     """Return the variants that describe a build; see `Proposal.options`."""
     # The variants that all matches of this version have.
     texts_of = facts.words["variants"]

@@ -1,8 +1,11 @@
-"""Finds for each spec of an environment the binary that Spack takes, or the best of the others.
+"""Finds for each spec of an environment the binary that Spack takes, or the best of the
+others.
 
-The candidates of a spec are tried in the order of `proposal_rule`, installed specs first, until
-one is found that nothing keeps from being used. What a binary needs takes time to read, so the
-candidates of all specs are read together: first one of each, then more and more of those that
+The candidates of a spec are tried in the order of `proposal_rule`, installed specs
+first, until one is found that nothing keeps from being used. What a binary needs takes
+time to read, so the
+candidates of all specs are read together: first one of each, then more and more of
+    those that
 still have none.
 """
 
@@ -49,7 +52,9 @@ class SatisfyingSpec(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A candidate, why Spack may not take it, and what it needs, as far as it was looked at."""
+    """A candidate, why Spack may not take it, and what it needs, as far as it was
+    looked at.
+    """
 
     found: SatisfyingSpec
     obstacle: Obstacle | None = None
@@ -87,7 +92,9 @@ class Search:
         return batch
 
     def consider(self, finding: Finding) -> None:
-        """Keep a finding if it is better than the best so far; the first usable one is best."""
+        """Keep a finding if it is better than the best so far; the first usable one is
+        best.
+        """
         if self.is_over:
             return
         if finding.obstacle is None:
@@ -105,9 +112,10 @@ class Places:
     """Where binaries must be.
 
     Attributes:
-        release: the release whose mirror must list all that a binary needs; None for any.
-        with_records: whether the database has dependencies. Pages have none, and their mirrors
-            are complete.
+        release: the release whose mirror must list all that a binary needs; None for
+            any.
+        with_records: whether the database has dependencies. Pages have none, and their
+            mirrors are complete.
         gone: the specs that a mirror has lost.
     """
 
@@ -129,7 +137,9 @@ def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> 
 
 
 def _look_at(
-    lookups: Lookups, tried: Sequence[tuple[Search, Sequence[SatisfyingSpec]]], places: Places
+    lookups: Lookups,
+    tried: Sequence[tuple[Search, Sequence[SatisfyingSpec]]],
+    places: Places,
 ) -> None:
     """Consider the candidates of several searches."""
     # First what each candidate is itself.
@@ -140,7 +150,9 @@ def _look_at(
             findings.append((search, finding))
     # Then what those without an obstacle need, read together.
     open_specs = [
-        finding.found.spec.id for _, finding in findings if _needs_closure(finding, places)
+        finding.found.spec.id
+        for _, finding in findings
+        if _needs_closure(finding, places)
     ]
     of_specs = closures(lookups, open_specs, places.release) if open_specs else {}
     facts = _facts(lookups, findings, of_specs.values())
@@ -170,13 +182,17 @@ def lost_sentence(last_seen: str | None) -> str:
 
 
 def _needs_closure(finding: Finding, places: Places) -> bool:
-    """Return whether what a candidate needs decides: an installed spec has all of it."""
+    """Return whether what a candidate needs decides: an installed spec has all of
+    it.
+    """
     is_open = finding.obstacle is None and finding.found.status == "binary"
     return is_open and places.with_records
 
 
 def _facts(
-    lookups: Lookups, findings: Sequence[tuple[Search, Finding]], needs: Iterable[Closure]
+    lookups: Lookups,
+    findings: Sequence[tuple[Search, Finding]],
+    needs: Iterable[Closure],
 ) -> MemberFacts:
     """Return what the pools of searches need beside closures."""
     # Most specs share one pool. A pool is compared by identity, so its `id` names it.

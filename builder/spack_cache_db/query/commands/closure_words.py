@@ -27,7 +27,9 @@ def missing_sentence(closure: Closure) -> str | None:
 
 
 def builds_sentence(missing: Iterable[Member]) -> str:
-    """Return what Spack builds, such as `builds gcc-runtime and zlib-ng from source`."""
+    """Return what Spack builds, such as
+    `builds gcc-runtime and zlib-ng from source`.
+    """
     packages = sorted({member.package for member in missing})
     return f"builds {series(packages, MOST_NAMED)} from source"
 
@@ -55,7 +57,8 @@ def gone_sentence(closure: Closure) -> str:
 
 
 def size_words(closures: Sequence[Closure]) -> str | None:
-    """Return how much Spack downloads, such as `14 packages, 212 MB`; None if not known.
+    """Return how much Spack downloads, such as `14 packages, 212 MB`; None if not
+    known.
 
     Members that several closures share are counted once.
     """
@@ -71,7 +74,8 @@ def size_words(closures: Sequence[Closure]) -> str | None:
 
 def bytes_text(size: int) -> str:
     """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
-    # The limits are those of rounding: 999.5 would be shown as 1,000, and 99.95 as 100.0.
+    # The limits are those of rounding: 999.5 would be shown as 1,000, and 99.95 as
+    # 100.0.
     value = float(size)
     for unit in UNITS:
         if value < 999.5 or unit == UNITS[-1]:

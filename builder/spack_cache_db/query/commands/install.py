@@ -1,7 +1,8 @@
 """The commands that install binaries from mirrors: the only place that makes them.
 
-A fresh Spack runs them as they are. They add each mirror that a closure needs, trust its keys if
-it is signed, and install. If a dependency has no binary, Spack may build it from source.
+A fresh Spack runs them as they are. They add each mirror that a closure needs, trust
+its keys if it is signed, and install. If a dependency has no binary, Spack may build it
+from source.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ from spack_cache_db.query.stored.closure import Closure, closures
 from spack_cache_db.query.stored.mirrors import Mirror
 
 TRUST_KEYS = "yes | spack buildcache keys --install --trust"
-"""Spack since June 2026 asks about each key, and would read the next pasted line as the answer."""
+"""Spack since June 2026 asks about each key, and would read the next pasted line as the
+answer.
+"""
 INSTALL = ("spack", "install")
 CACHE_ONLY = "--cache-only"
 """Users who look for a binary do not want Spack to build one."""
 PLACEHOLDER = "URL-of-your-mirror"
-NO_ADDRESS = f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
+NO_ADDRESS = (
+    f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
+)
 MAYBE_UNSIGNED = (
-    'if Spack says "no binary available", the mirror is not signed: add it with --unsigned'
+    'if Spack says "no binary available", the mirror is not signed: '
+    "add it with --unsigned"
 )
 # Options of `spack mirror add` (Spack 1.2 `cmd/mirror.py`).
 OPTIONS = {
@@ -59,14 +65,16 @@ NAMELESS = "mirror"
 def commands_of(
     lookups: Lookups, specs: Iterable[int], release: str | None = None
 ) -> dict[int, Commands]:
-    """Return the commands that load each spec from an installation, or else install its binary.
+    """Return the commands that load each spec from an installation, or else install its
+    binary.
 
     A spec that neither an installation nor a mirror has, now or earlier, has no key.
 
     Args:
         lookups: an open database.
         specs: ids of specs.
-        release: the release to install from, or the installation to load from; None for any.
+        release: the release to install from, or the installation to load from; None for
+            any.
     """
     found: dict[int, Commands] = {}
     for spec, closure in closures_in(lookups, specs, release).items():
@@ -79,7 +87,8 @@ def commands_of(
 def commands_of_closure(
     lookups: Lookups, closure: Closure, release: str | None = None
 ) -> Commands | None:
-    """Return the commands that load a spec from an installation, or else install its binary.
+    """Return the commands that load a spec from an installation, or else install its
+    binary.
 
     None if neither an installation nor a mirror has it, now or earlier.
     """
@@ -91,7 +100,9 @@ def commands_of_closure(
 def closures_in(
     lookups: Lookups, specs: Iterable[int], release: str | None = None
 ) -> Mapping[int, Closure]:
-    """Return what installing each spec takes, from the release of a name, or from any release."""
+    """Return what installing each spec takes, from the release of a name, or from any
+    release.
+    """
     named_release = lookups.release(release)
     return closures(lookups, specs, None if named_release is None else named_release.id)
 
@@ -104,11 +115,14 @@ def mirror_commands(lookups: Lookups, closure: Closure) -> Commands | None:
     binary = closure.binary
     if not closure.is_listed and closure.last_seen is None:
         return None
-    return install_commands([closure], [short_spec(lookups.conn, binary.package, binary.hash)])
+    return install_commands(
+        [closure], [short_spec(lookups.conn, binary.package, binary.hash)]
+    )
 
 
 def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Commands:
-    """Return the commands that install binaries, given what each takes and its short spec.
+    """Return the commands that install binaries, given what each takes and its short
+    spec.
 
     Binaries that no mirror lists are left out; `note` says so.
     """
@@ -128,7 +142,9 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
             complete.append(spec)
 
     # Add the mirrors, and trust the keys of those that are or may be signed.
-    mirrors = list(dict.fromkeys(mirror for closure in listed for mirror in closure.mirrors))
+    mirrors = list(
+        dict.fromkeys(mirror for closure in listed for mirror in closure.mirrors)
+    )
     lines = add_commands(mirrors)
     if any(mirror.is_signed is not False for mirror in mirrors):
         lines.append(TRUST_KEYS)
@@ -162,7 +178,9 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
 
 
 def _first_missing_sentence(closures: Sequence[Closure]) -> str | None:
-    """Return the sentence on the first incomplete binary; its counts are of one binary."""
+    """Return the sentence on the first incomplete binary; its counts are of one
+    binary.
+    """
     for closure in closures:
         sentence = missing_sentence(closure)
         if sentence is not None:
@@ -182,11 +200,13 @@ def add_commands(mirrors: Sequence[Mirror]) -> list[str]:
 
 
 def mirror_names(mirrors: Sequence[Mirror]) -> list[str]:
-    """Return a name for each mirror that Spack accepts: its release, and its stack if needed.
+    """Return a name for each mirror that Spack accepts: its release, and its stack if
+    needed.
 
         develop, develop-e4s
 
-    Spack takes a name with a slash for a path, and a name that starts with a dash for an option.
+    Spack takes a name with a slash for a path, and a name that starts with a dash for
+    an option.
     """
     names: list[str] = []
     for mirror in mirrors:
@@ -206,7 +226,9 @@ def _mirror_name(text: str) -> str:
 
 
 def _options(mirror: Mirror) -> Iterator[str]:
-    """Yield the options for the properties of a mirror that Spack needs besides its URL."""
+    """Yield the options for the properties of a mirror that Spack needs besides its
+    URL.
+    """
     for name, option in OPTIONS.items():
         if mirror.settings.get(name):
             yield option

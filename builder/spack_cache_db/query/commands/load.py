@@ -20,14 +20,24 @@ WHERE hash = :hash ORDER BY releases.position, prefix
 IS_INSTALLATION = "SELECT 1 FROM releases WHERE name = :release AND kind = :kind"
 
 
-def installations_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> tuple[Commands, ...]:
+def installations_of(
+    conn: sqlite3.Connection, package: str, dag_hash: str
+) -> tuple[Commands, ...]:
     """Return the commands that load a spec, for each installation that has it."""
     rows = list(select(conn, INSTALLATIONS, hash=dag_hash))
     if not rows:
         return ()
     load = spack_load(short_spec(conn, package, dag_hash))
     installations = []
-    for release, prefix, is_explicit, installed_at, is_external, modules, folder in rows:
+    for (
+        release,
+        prefix,
+        is_explicit,
+        installed_at,
+        is_external,
+        modules,
+        folder,
+    ) in rows:
         # An installation with modules is loaded by these, others by Spack.
         lines = module_commands(modules, folder) if modules else (load,)
         commands = Commands(
@@ -47,14 +57,18 @@ def installations_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> t
 def load_commands(
     conn: sqlite3.Connection, package: str, dag_hash: str, release: str | None = None
 ) -> Commands | None:
-    """Return the commands that load a spec; None if no installation, or not this one, has it.
+    """Return the commands that load a spec; None if no installation, or not this one,
+    has it.
 
-    If several installations have it, the lines are the commands of each, below a comment with
+    If several installations have it, the lines are the commands of each, below a
+    comment with
     its name: `# on derecho`.
     """
     installations = installations_of(conn, package, dag_hash)
     if release is not None:
-        installations = tuple(commands for commands in installations if commands.release == release)
+        installations = tuple(
+            commands for commands in installations if commands.release == release
+        )
     if not installations:
         return None
     if len(installations) == 1:
@@ -73,7 +87,9 @@ def spack_load(*specs: str) -> str:
 
 
 def module_commands(modules: str, folder: str | None) -> tuple[str, ...]:
-    """Return the commands that load modules; the folder is given if several have the module."""
+    """Return the commands that load modules; the folder is given if several have the
+    module.
+    """
     load = shlex.join(["module", "load", *modules.split()])
     if folder is None:
         return (load,)

@@ -21,20 +21,23 @@ class Commands:
     """Commands that install binaries from mirrors, or that load installed specs.
 
     Attributes:
-        commands: lines for a shell; none if nothing can be installed, and `note` says why.
+        commands: lines for a shell; none if nothing can be installed, and `note` says
+            why.
         release: the release of the first mirror, or the first installation.
         note: why they may fail as they are, or that the system provides the spec.
         advice: what to do if the commands fail, because a source does not have a fact.
-        is_known: whether the addresses of the mirrors are known; otherwise, the lines have
-            `install_commands.PLACEHOLDER` in place of an address.
-        builds: what Spack builds from source, such as `builds zlib-ng from source`; None if it
-            builds nothing.
-        missing: how many dependencies have no binary, as a sentence; None if all have one.
+        is_known: whether the addresses of the mirrors are known; otherwise, the lines
+            have `install_commands.PLACEHOLDER` in place of an address.
+        builds: what Spack builds from source, such as `builds zlib-ng from source`;
+            None if it builds nothing.
+        missing: how many dependencies have no binary, as a sentence; None if all have
+            one.
         needs: a sentence for each external that the system must provide.
-        size: how much Spack downloads, such as `14 packages, 212 MB`; None if not known.
+        size: how much Spack downloads, such as `14 packages, 212 MB`; None if not
+            known.
         closures: what installing each binary takes; none for installed specs.
-        load: the command of Spack that loads an installed spec; None for binaries of mirrors.
-            `commands` may load a module instead.
+        load: the command of Spack that loads an installed spec; None for binaries of
+            mirrors. `commands` may load a module instead.
         prefix: the folder in which it is installed, if it is known.
         is_explicit: whether it was installed explicitly, and not as a dependency only.
         installed_at: the time in UTC.
@@ -66,13 +69,17 @@ class Commands:
 
     @property
     def alternative(self) -> str | None:
-        """The command of Spack that does the same as those of a module; None without a module."""
+        """The command of Spack that does the same as those of a module; None without a
+        module.
+        """
         is_of_spack = self.load in self.commands
         return None if is_of_spack else self.load
 
     @property
     def is_complete(self) -> bool | None:
-        """Whether nothing must be built from source; None if dependencies are not known."""
+        """Whether nothing must be built from source; None if dependencies are not
+        known.
+        """
         complete = [closure.is_complete for closure in self.closures]
         if not self.commands or False in complete:
             return False
@@ -83,8 +90,11 @@ NO_COMMANDS = Commands(())
 
 
 def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
-    """Return the shortest text for a spec: its package, and at least 7 characters of its hash."""
-    # In the order of hashes, one of the two neighbours has the longest common beginning.
+    """Return the shortest text for a spec: its package, and at least 7 characters of
+    its hash.
+    """
+    # In the order of hashes, one of the two neighbours has the longest common
+    # beginning.
     rows = select(conn, NEIGHBOURS, hash=dag_hash)
     neighbours = [neighbour for (neighbour,) in rows if neighbour is not None]
     length = SHORTEST_HASH

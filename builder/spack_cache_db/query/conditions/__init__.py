@@ -1,1 +1,3 @@
-"""Conditions: the common form of a query, an option, a filter and a line of an environment."""
+"""Conditions: the common form of a query, an option, a filter and a line of an
+environment.
+"""

@@ -1,7 +1,8 @@
-"""Conditions: the common form of a query, an option, a page's filter and a line of an environment.
+"""Conditions: the common form of a query, an option, a page's filter and a line of an
+environment.
 
-A configuration satisfies a tuple of conditions if it satisfies every one. Queries that Spack
-answers from recipes, or from the machine it runs on, raise `UnsupportedQuery`.
+A configuration satisfies a tuple of conditions if it satisfies every one. Queries that
+Spack answers from recipes, or from the machine it runs on, raise `UnsupportedQuery`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from typing import Any, Literal, overload
 from spack_cache_db.spack.matching import compiler_matches, variant_matches
 from spack_cache_db.spack.normal_forms import Variant, readable_variant
 from spack_cache_db.spack.printing import variant_text
-from spack_cache_db.spack.queries import CompilerConstraint, SpecQuery, VariantConstraint
+from spack_cache_db.spack.queries import (
+    CompilerConstraint,
+    SpecQuery,
+    VariantConstraint,
+)
 from spack_cache_db.spack.targets import runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges
 
@@ -53,10 +58,11 @@ class OneOf:
 # Compared by identity, because the sets are as large as the database.
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The specs that satisfy a condition, and those for which the database lacks the data.
+    """The specs that satisfy a condition, and those for which the database lacks the
+    data.
 
-    `query` is the part of the query that the records of indexes answer; `named` are the specs that
-    an explanation names, for a requirement of `packages:`.
+    `query` is the part of the query that the records of indexes answer; `named` are the
+    specs that an explanation names, for a requirement of `packages:`.
     """
 
     holds: Set[int]
@@ -82,11 +88,21 @@ class Verdict:
         return self.holds | self.unknown if self.unknown else self.holds
 
 
-Asked = Word | OneOf | VersionRanges | VariantConstraint | CompilerConstraint | Verdict | str | int
+Asked = (
+    Word
+    | OneOf
+    | VersionRanges
+    | VariantConstraint
+    | CompilerConstraint
+    | Verdict
+    | str
+    | int
+)
 """The types of a condition's value.
 
-A text is a range of targets, a host, the beginning of a hash or a full-text query; a number is the
-id of a release or a stack. A constraint on specs, not on configurations, is a `Verdict`.
+A text is a range of targets, a host, the beginning of a hash or a full-text query; a
+number is the id of a release or a stack. A constraint on specs, not on configurations,
+is a `Verdict`.
 """
 
 
@@ -94,8 +110,8 @@ id of a release or a stack. A constraint on specs, not on configurations, is a `
 class Condition:
     """A condition on configurations or specs.
 
-    `kind` is a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search; `text` is what a
-    user types, such as `@1.14:` or the name of a release.
+    `kind` is a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search;
+    `text` is what a user types, such as `@1.14:` or the name of a release.
     """
 
     kind: str
@@ -103,7 +119,9 @@ class Condition:
     asked: Asked
 
     def holds(self, word: Any) -> bool:
-        """Return whether a word satisfies the condition; for variants, whether one of them does."""
+        """Return whether a word satisfies the condition; for variants, whether one of
+        them does.
+        """
         match self.asked:
             case Word(text):
                 return text in word if self.kind == "variant" else text == word
@@ -128,7 +146,9 @@ Conditions = tuple[Condition, ...]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The conditions of a query, notes on how it was read, and the query with canonical names."""
+    """The conditions of a query, notes on how it was read, and the query with canonical
+    names.
+    """
 
     conditions: Conditions
     notes: tuple[str, ...] = ()
@@ -138,15 +158,23 @@ class Question:
 @overload
 def asked(conditions: Conditions, kind: Literal["release", "stack"]) -> int | None: ...
 @overload
-def asked(conditions: Conditions, kind: Literal["hash", "host", "words"]) -> str | None: ...
+def asked(
+    conditions: Conditions, kind: Literal["hash", "host", "words"]
+) -> str | None: ...
 @overload
 def asked(conditions: Conditions, kind: Literal["specs"]) -> Verdict | None: ...
 @overload
 def asked(conditions: Conditions, kind: str) -> Asked | None: ...
 def asked(conditions: Conditions, kind: str) -> Any:
-    """Return the value of the first condition of a kind, or None; verdicts are combined."""
-    answers: list[Any] = [condition.asked for condition in conditions if condition.kind == kind]
-    return (reduce(and_, answers) if kind == "specs" else answers[0]) if answers else None
+    """Return the value of the first condition of a kind, or None; verdicts are
+    combined.
+    """
+    answers: list[Any] = [
+        condition.asked for condition in conditions if condition.kind == kind
+    ]
+    return (
+        (reduce(and_, answers) if kind == "specs" else answers[0]) if answers else None
+    )
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:
@@ -165,9 +193,13 @@ def within_release(conditions: Conditions, release: int) -> Conditions:
 
 
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
-    """Return the variants of a name; texts that Spack cannot read as a variant are left out."""
+    """Return the variants of a name; texts that Spack cannot read as a variant are left
+    out.
+    """
     variants = (readable_variant(text) for text in texts if name in text)
-    return [variant for variant in variants if variant is not None and variant.name == name]
+    return [
+        variant for variant in variants if variant is not None and variant.name == name
+    ]
 
 
 def configuration_conditions(query: SpecQuery) -> Conditions:
@@ -176,7 +208,9 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
     if query.name is not None:
         conditions.append(Condition("package", query.name, Word(query.name)))
     if query.versions is not None:
-        conditions.append(Condition("version", f"@{query.versions.text}", query.versions))
+        conditions.append(
+            Condition("version", f"@{query.versions.text}", query.versions)
+        )
     for variant in query.variants:
         if not variant.propagate:
             conditions.append(variant_condition(variant))

@@ -26,7 +26,15 @@ from spack_cache_db.spack.versions import is_git_version
 MOST_PARTS = 8
 """A query with more parts that need records is evaluated as one condition."""
 _OF_THE_HOST = frozenset(
-    {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
+    {
+        "default_os",
+        "default_target",
+        "default_platform",
+        "frontend",
+        "fe",
+        "backend",
+        "be",
+    }
 )
 
 
@@ -40,28 +48,43 @@ def question_of_pages(
     """Return the conditions of a query that pages can answer; see `check_answerable`.
 
     Args:
-        is_package: the database has a package of this name, even if it is virtual in Spack.
+        is_package: the database has a package of this name, even if it is virtual in
+            Spack.
     """
     check_answerable(replace(query, name=None) if is_package else query, hint)
-    compilers = (compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies)
+    compilers = (
+        compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies
+    )
     conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
     return Question(conditions, notes_on_pages(query.dependencies))
 
 
-def conditions_beside_records(query: SpecQuery, is_virtual: Callable[[str], bool]) -> Conditions:
-    """Return the conditions of a query on configurations, if records answer the rest of it."""
+def conditions_beside_records(
+    query: SpecQuery, is_virtual: Callable[[str], bool]
+) -> Conditions:
+    """Return the conditions of a query on configurations, if records answer the rest of
+    it.
+    """
     check_recorded(query, is_virtual)
-    variants = tuple(variant for variant in query.variants if not needs_whole_patches(variant))
+    variants = tuple(
+        variant for variant in query.variants if not needs_whole_patches(variant)
+    )
     return configuration_conditions(replace(query, variants=variants))
 
 
 def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
     """Return the parts of a query that need records; more than `MOST_PARTS` as one."""
     variants = tuple(
-        variant for variant in query.variants if variant.propagate or needs_whole_patches(variant)
+        variant
+        for variant in query.variants
+        if variant.propagate or needs_whole_patches(variant)
     )
     parts = [
-        *([SpecQuery(namespace=query.namespace)] if query.namespace is not None else []),
+        *(
+            [SpecQuery(namespace=query.namespace)]
+            if query.namespace is not None
+            else []
+        ),
         *([SpecQuery(flags=query.flags)] if query.flags else []),
         *(SpecQuery(variants=(variant,)) for variant in variants),
         *(SpecQuery(dependencies=(dependency,)) for dependency in query.dependencies),
@@ -69,14 +92,18 @@ def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
     if len(parts) <= MOST_PARTS:
         return parts
     dependencies = query.dependencies
-    beyond = SpecQuery(namespace=query.namespace, variants=variants, dependencies=dependencies)
+    beyond = SpecQuery(
+        namespace=query.namespace, variants=variants, dependencies=dependencies
+    )
     return [replace(beyond, flags=query.flags)]
 
 
 def needs_whole_patches(constraint: VariantConstraint) -> bool:
     """Return whether a constraint needs more of patch checksums than Spack prints."""
     longest = max(map(len, constraint.values), default=0)
-    return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
+    return constraint.name == "patches" and (
+        constraint.exact or longest > PATCH_PRINTED
+    )
 
 
 def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
@@ -103,16 +130,21 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
     Raises UnsupportedQuery if it is a constraint on something else.
     """
     node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
-    unknown = ", ".join(virtual for virtual in edge.virtuals if virtual not in LANGUAGES)
+    unknown = ", ".join(
+        virtual for virtual in edge.virtuals if virtual not in LANGUAGES
+    )
     more = replace(node, name=None, versions=None, text="") != SpecQuery()
     _refuse(
         {
             f"'%{what}' only guides Spack's solver; write {what!r}": edge.propagate,
             f"this database does not show how {name or 'a dependency'} is used (deptypes=, when=): "
             f"only {what!r} can be answered": edge.deptypes or edge.when is not None,
-            "this database has no dependency data; name a compiler after '%'": name is None,
+            "this database has no dependency data; name a compiler after '%'": name
+            is None,
             f"this database does not have the providers of {unknown}": unknown,
-            "this database has the compiler for C, not the one for Fortran": {*edge.virtuals}
+            "this database has the compiler for C, not the one for Fortran": {
+                *edge.virtuals
+            }
             == {"fortran"},
             f"this database does not show which languages a package uses ({what!r})": name
             in LANGUAGES,
@@ -128,7 +160,9 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
 
 
 def _check_node(query: SpecQuery) -> None:
-    """Raise UnsupportedQuery for names that depend on a machine, and unknown git versions."""
+    """Raise UnsupportedQuery for names that depend on a machine, and unknown git
+    versions.
+    """
     for part in query.versions.text.split(",") if query.versions else ():
         bare = part.removeprefix("=")
         if is_git_version(bare) and "=" not in bare and ":" not in bare:
@@ -137,21 +171,29 @@ def _check_node(query: SpecQuery) -> None:
             )
     for value in (query.os, query.platform, query.target):
         if value in _OF_THE_HOST:
-            raise UnsupportedQuery(f"{value!r} depends on a machine: write the name itself")
+            raise UnsupportedQuery(
+                f"{value!r} depends on a machine: write the name itself"
+            )
     if unknown := unknown_bounds(query.target or ""):
         raise UnsupportedQuery(
             f"archspec does not know the target {unknown[0]!r}, so it cannot bound a range"
         )
 
 
-def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
+def check_answerable(
+    query: SpecQuery, hint: Callable[[str | None], str] = lambda _: ""
+) -> None:
     """Raise UnsupportedQuery for constraints that pages cannot answer.
 
     `hint` returns the advice on a dependency, given its name.
     """
-    needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
+    needed = next(
+        (edge.node.name or "" for edge in query.dependencies if not edge.direct), None
+    )
     instead = "" if needed is None else hint(needed or None)
-    doubled = next((variant.name for variant in query.variants if variant.propagate), None)
+    doubled = next(
+        (variant.name for variant in query.variants if variant.propagate), None
+    )
     flags = ", ".join(flag.name for flag in query.flags)
     check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
     _refuse(
@@ -168,11 +210,15 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
     for edge in query.dependencies:
         compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
-    _refuse({"this database has one compiler per binary; write only one": len(names) > 1})
+    _refuse(
+        {"this database has one compiler per binary; write only one": len(names) > 1}
+    )
 
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
-    """Raise UnsupportedQuery for constraints that the records of indexes cannot answer."""
+    """Raise UnsupportedQuery for constraints that the records of indexes cannot
+    answer.
+    """
     if query.name is not None and is_virtual(query.name):
         raise UnsupportedQuery(
             f"{query.name} is a virtual package: its providers are in Spack's recipes, not in pages"

@@ -1,4 +1,6 @@
-"""Binaries that their mirrors have lost: only copies that `build --snapshot` made list them."""
+"""Binaries that their mirrors have lost: only copies that `build --snapshot` made list
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,18 @@ def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:
     """
     if not has_gone(lookups):
         return None
-    # The stacks of configurations do not count lost binaries: `_rows` compares those of specs.
+    # The stacks of configurations do not count lost binaries: `_rows` compares those of
+    # specs.
     ids = configuration_ids(lookups, without(conditions, "stack"), every=True)
     return _gone_of(_rows(lookups, ids, conditions))
 
 
 def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
-    """Return a note on the lost binaries that satisfy conditions, for an answer with others.
+    """Return a note on the lost binaries that satisfy conditions, for an answer with
+    others.
 
-    Answers about a release include what it listed; all other answers leave lost binaries out.
+    Answers about a release include what it listed; all other answers leave lost
+    binaries out.
     """
     gone = gone_among(lookups, conditions)
     if gone is None:
@@ -57,7 +62,9 @@ def gone_beside(lookups: Lookups, spec: int, configuration: int) -> Gone | None:
     return _gone_of(others)
 
 
-def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> Counter[int]:
+def gone_counts(
+    lookups: Lookups, ids: Iterable[int], conditions: Conditions
+) -> Counter[int]:
     """Return how many binaries of each configuration in an answer are lost.
 
     Only answers about a release include lost binaries.
@@ -68,7 +75,9 @@ def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) ->
 
 
 class _Lost(NamedTuple):
-    """A lost binary: the ids of its spec and configuration, and the last day that lists it."""
+    """A lost binary: the ids of its spec and configuration, and the last day that lists
+    it.
+    """
 
     spec: int
     configuration: int

@@ -15,7 +15,13 @@ from spack_cache_db.query.conditions.conditions import (
     only,
     without,
 )
-from spack_cache_db.query.match.selection import PLACE, Candidate, Candidates, Rows, is_as_asked
+from spack_cache_db.query.match.selection import (
+    PLACE,
+    Candidate,
+    Candidates,
+    Rows,
+    is_as_asked,
+)
 from spack_cache_db.query.stored.binary import Spec, counts_in_scope
 
 
@@ -23,8 +29,8 @@ from spack_cache_db.query.stored.binary import Spec, counts_in_scope
 class Misses:
     """The conditions that each configuration of a package does not satisfy.
 
-    `missed` has a number for each row: bit i is set if its words do not satisfy condition i. The
-    package itself is not among the conditions.
+    `missed` has a number for each row: bit i is set if its words do not satisfy
+    condition i. The package itself is not among the conditions.
     """
 
     candidates: Candidates
@@ -34,14 +40,18 @@ class Misses:
     missed: tuple[int, ...]
 
     def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
-        """Return the number of specs of each row that satisfies all conditions but `left_out`."""
+        """Return the number of specs of each row that satisfies all conditions but
+        `left_out`.
+        """
         considered = ~sum(1 << position for position in {*left_out})
         rows = self.satisfied_by_words(left_out)
         counts = self._counts(considered, rows, PLACES)
         return {row: counts[row.id] for row in rows if counts.get(row.id)}
 
     def satisfied_by_words(self, left_out: Iterable[int] = ()) -> list[Candidate]:
-        """Return the rows whose words satisfy all conditions but `left_out`, with specs or not."""
+        """Return the rows whose words satisfy all conditions but `left_out`, with specs
+        or not.
+        """
         considered = ~sum(1 << position for position in {*left_out})
         pairs = zip(self.rows, self.missed, strict=True)
         return [row for row, missed in pairs if not missed & considered]
@@ -49,24 +59,34 @@ class Misses:
     def _counts(
         self, considered: int, rows: Sequence[Candidate], kinds: Iterable[str]
     ) -> Mapping[int, int]:
-        """Return the number of specs of rows that satisfy the considered conditions of kinds."""
+        """Return the number of specs of rows that satisfy the considered conditions of
+        kinds.
+        """
         places = self._considered(considered, kinds)
         if not places:
             return {row.id: row.spec_count for row in rows}
         if self.package is None:
-            return counts_in_scope(self.candidates.lookups, [row.id for row in rows], places)
-        return {key: len(specs) for key, specs in self.candidates.specs_of(places, rows).items()}
+            return counts_in_scope(
+                self.candidates.lookups, [row.id for row in rows], places
+            )
+        return {
+            key: len(specs)
+            for key, specs in self.candidates.specs_of(places, rows).items()
+        }
 
     def _considered(self, considered: int, kinds: Iterable[str]) -> Conditions:
         conditions = enumerate(self.conditions)
-        return only(tuple(found for at, found in conditions if considered >> at & 1), *kinds)
+        return only(
+            tuple(found for at, found in conditions if considered >> at & 1), *kinds
+        )
 
     def all_miss(self, position: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
         return all(missed >> position & 1 for missed in self.missed)
 
     def missing_least(self, out: Set[int]) -> tuple[int, Candidate] | None:
-        """Return the row with specs that misses the fewest conditions, after these as a bit set.
+        """Return the row with specs that misses the fewest conditions, after these as a
+        bit set.
 
         The conditions at the positions `out` count as missed.
         """
@@ -86,7 +106,9 @@ class Misses:
             specs = self.candidates.specs_of(where, [row for _, row in rows])
 
             def missed_by(spec: Spec) -> int:
-                return sum(1 << at for at, found in of_specs if not is_as_asked(spec, found))
+                return sum(
+                    1 << at for at, found in of_specs if not is_as_asked(spec, found)
+                )
 
             rows = [
                 (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
@@ -99,7 +121,9 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     """Return the conditions that the configurations of a package do not satisfy."""
     word = asked(conditions, "package")
     package = word.text if isinstance(word, Word) else None
-    remaining = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
+    remaining = tuple(
+        dict.fromkeys(without(conditions, "package") if package else conditions)
+    )
     kinds = [condition.kind for condition in remaining]
     columns = dict.fromkeys(COLUMNS[kind] for kind in kinds if kind in COLUMNS)
     if package is None and COLUMNS.keys() >= {*kinds}:
@@ -115,5 +139,7 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
             if COLUMNS.get(condition.kind) == column:
                 for key in words.keys() - candidates.satisfying(condition, package):
                     words[key] |= 1 << position
-        missed = [bits | words[row.keys[at]] for bits, row in zip(missed, rows, strict=True)]
+        missed = [
+            bits | words[row.keys[at]] for bits, row in zip(missed, rows, strict=True)
+        ]
     return Misses(candidates, package, rows, remaining, tuple(missed))

@@ -51,7 +51,8 @@ WHERE packages.name = :package AND variants.text = :on LIMIT 1
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ()) -> Question:
-    """Return the conditions of a query in any spelling (`Spellings`) and its scope, with notes.
+    """Return the conditions of a query in any spelling (`Spellings`) and its scope,
+    with notes.
 
     Raises UnsupportedQuery if the database cannot answer the query.
     """
@@ -66,7 +67,9 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ()) -> Q
 
 
 def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
-    """Return a query with canonical names, and a note on each name that was replaced."""
+    """Return a query with canonical names, and a note on each name that was
+    replaced.
+    """
     spellings, notes = read_spellings(lookups), []
     changes: dict[str, Any] = {}
     for part, kind in _NAMED_IN_SPECS.items():
@@ -84,13 +87,18 @@ def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str,
 
 
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
-    """Return the conditions of a query with canonical names, without notes on its records.
+    """Return the conditions of a query with canonical names, without notes on its
+    records.
 
-    A virtual name is a package like any other if the database has a package of that name. Raises
-    UnsupportedQuery if the database cannot answer the query.
+    A virtual name is a package like any other if the database has a package of that
+    name. Raises UnsupportedQuery if the database cannot answer the query.
     """
     name, is_package = query.name, query.name in records.lookups.packages
-    if name is not None and not is_package and (provided := _provided(records, query, name)):
+    if (
+        name is not None
+        and not is_package
+        and (provided := _provided(records, query, name))
+    ):
         question = read_query(replace(records, package=None), replace(query, name=None))
         names = ", ".join(sorted(provided))
         note = f"the virtual package {name} is known to be provided by {names}"
@@ -106,11 +114,15 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
 def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:
     """Return the packages that provide a name; empty if it is not a virtual package.
 
-    Raises UnsupportedQuery if package data has no provider, or for versions and variants, which
-    providers do not share.
+    Raises UnsupportedQuery if package data has no provider, or for versions and
+    variants, which providers do not share.
     """
     sets = records.edges.of_virtuals({name})
-    rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
+    rows = (
+        select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets))
+        if sets
+        else ()
+    )
     recorded = [name for (name,) in rows]
     listed = records.lookups.providers.get(name, ())
     if recorded and not listed:
@@ -128,9 +140,15 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
 
 
 def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
-    """Return advice if dependencies are unknown: the providers, and the variant of that name."""
+    """Return advice if dependencies are unknown: the providers, and the variant of that
+    name.
+    """
     providers = records.lookups.providers.get(dependency or "", ())
-    words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
+    words = (
+        [f"{dependency} is known to be provided by {', '.join(providers)}"]
+        if providers
+        else []
+    )
     parameters = {"package": query.name, "on": f"+{dependency}"}
     if any(select(records.lookups.conn, OPTION, **parameters)):
         words.append(f"{f'{query.name}+{dependency}'!r} requires its variant")

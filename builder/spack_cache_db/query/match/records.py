@@ -1,10 +1,10 @@
 """Finds the specs that satisfy conditions which only the records of indexes can decide.
 
-These are parts of queries (dependencies, namespaces, compiler flags, whole patch checksums and
-propagated variants), compared as Spack 1.2 compares them with a concrete spec (`spec.py`:
-`_satisfies`, `_get_satisfying_edge`), and the requirements of an environment's `packages:`. If
-several indexes have a record of a spec, the first one by release and path counts. A spec that only
-pages list has no record.
+These are parts of queries (dependencies, namespaces, compiler flags, whole patch
+checksums and propagated variants), compared as Spack 1.2 compares them with a concrete
+spec (`spec.py`: `_satisfies`, `_get_satisfying_edge`), and the requirements of an
+environment's `packages:`. If several indexes have a record of a spec, the first one by
+release and path counts. A spec that only pages list has no record.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec 
 """
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
-# Edges have virtuals since database 7 and specfile 4; layout 2 has spec files of any version.
+# Edges have virtuals since database 7 and specfile 4; layout 2 has spec files of any
+# version.
 WITHOUT_VIRTUALS = """
 SELECT id FROM mirrors
 WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
@@ -71,8 +72,8 @@ NONE: frozenset[int] = frozenset()
 class SpecRecords:
     """The records of a database, or of one package's specs, read at first use.
 
-    With `is_run_time`, `^x` means link and run dependencies only, because Spack reuses a binary
-    without its build dependencies.
+    With `is_run_time`, `^x` means link and run dependencies only, because Spack reuses
+    a binary without its build dependencies.
     """
 
     lookups: Lookups
@@ -88,7 +89,9 @@ class SpecRecords:
         )
 
     def satisfying(self, conditions: Conditions) -> Verdict:
-        """Return the specs that satisfy conditions, whether they are binaries or not."""
+        """Return the specs that satisfy conditions, whether they are binaries or
+        not.
+        """
         verdicts = []
         if words := without(conditions, *OF_SPECS):
             verdicts.append(Verdict(self._configured(words)))
@@ -103,7 +106,9 @@ class SpecRecords:
         text = spec_text(query)
         if text not in self._verdicts:
             parts = [*self._parts(query)]
-            parts += [Verdict(self.every)] if self.package is not None or not parts else []
+            parts += (
+                [Verdict(self.every)] if self.package is not None or not parts else []
+            )
             self._verdicts[text] = replace(reduce(and_, parts), query=query)
         return self._verdicts[text]
 
@@ -143,9 +148,15 @@ class SpecRecords:
 
     @cached_property
     def without_virtuals(self) -> Set[int]:
-        """The specs whose record lacks the virtual packages that its dependencies provide."""
+        """The specs whose record lacks the virtual packages that its dependencies
+        provide.
+        """
         mirrors = self._mirrors_without_virtuals
-        return {spec for spec, _, mirror in (self._first if mirrors else ()) if mirror in mirrors}
+        return {
+            spec
+            for spec, _, mirror in (self._first if mirrors else ())
+            if mirror in mirrors
+        }
 
     @cached_property
     def has_virtuals(self) -> bool:
@@ -157,21 +168,32 @@ class SpecRecords:
     def _mirrors_without_virtuals(self) -> Set[int]:
         return select_ids(self.lookups.conn, WITHOUT_VIRTUALS)
 
-    def _with_parameters(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> Set[int]:
+    def _with_parameters(
+        self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]
+    ) -> Set[int]:
         """Return the specs whose node's namespace and parameters satisfy a function."""
         nodes = select(self.lookups.conn, "SELECT id, namespace, parameters FROM nodes")
         return self._with_node(
-            {key for key, space, values in nodes if is_as_asked(space, stored_json(values))}
+            {
+                key
+                for key, space, values in nodes
+                if is_as_asked(space, stored_json(values))
+            }
         )
 
     def _with_node(self, nodes: Set[int]) -> Set[int]:
-        return {spec for spec, node, _ in (self._first if nodes else ()) if node in nodes}
+        return {
+            spec for spec, node, _ in (self._first if nodes else ()) if node in nodes
+        }
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
         """The record of each spec that counts: spec, node and mirror."""
         # SQLite takes the node from the row that has the minimum ("SELECT", 2.5).
-        conn, all_records = self.lookups.conn, "SELECT spec, node, min(mirror) FROM records"
+        conn, all_records = (
+            self.lookups.conn,
+            "SELECT spec, node, min(mirror) FROM records",
+        )
         if self.among is None:
             return [*select(conn, f"{all_records} GROUP BY spec")]
         where = "WHERE spec IN (SELECT value FROM json_each(:ids))"
@@ -182,22 +204,30 @@ class SpecRecords:
         direct = [edge for edge in query.dependencies if edge.direct]
         notes = [*(notes_on_pages(direct) if direct and self.unrecorded else ())]
         nodes = ((edge.node.name or "", edge.node) for edge in query.dependencies)
-        for name, node in ((name, node) for name, node in nodes if self.is_virtual(name)):
+        for name, node in (
+            (name, node) for name, node in nodes if self.is_virtual(name)
+        ):
             if name in self.lookups.providers and not self.has_virtuals:
                 notes.append(
                     f"{name} is known to be provided by {', '.join(self.lookups.providers[name])}; "
                     "the indexes in this database do not show it"
                 )
             elif any(constraint_texts(replace(node, name=None))):
-                notes.append(f"{name} is a virtual package: only its name is compared, as in Spack")
+                notes.append(
+                    f"{name} is a virtual package: only its name is compared, as in Spack"
+                )
         return tuple(notes)
 
     def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
         """Yield a verdict for each constraint that needs records."""
         if (name := query.namespace) is not None:
-            yield Verdict(self._with_parameters(lambda space, _: space == name), self.unrecorded)
+            yield Verdict(
+                self._with_parameters(lambda space, _: space == name), self.unrecorded
+            )
         if flags := query.flags:
-            with_flags = self._with_parameters(lambda _, values: flags_match(flags, values))
+            with_flags = self._with_parameters(
+                lambda _, values: flags_match(flags, values)
+            )
             yield Verdict(with_flags, self.unrecorded)
         for variant in query.variants:
             if variant.propagate:
@@ -207,20 +237,26 @@ class SpecRecords:
         for edge in query.dependencies:
             verdict = self._with_edge(edge)
             if edge.when is not None:
-                when = (*configuration_conditions(edge.when), *self.conditions(edge.when))
+                when = (
+                    *configuration_conditions(edge.when),
+                    *self.conditions(edge.when),
+                )
                 verdict = self.satisfying(when).opposite(self.every) | verdict
             yield verdict
 
     def _with_edge(self, edge: Dependency) -> Verdict:
         """Return the specs with an edge that satisfies an edge of a query.
 
-        The edge is one of the spec itself; or the compiler that an old record names, as a build
-        dependency for all languages; or, for `^`, a link or run edge at any depth.
+        The edge is one of the spec itself; or the compiler that an old record names, as
+        a build dependency for all languages; or, for `^`, a link or run edge at any
+        depth.
         """
         edges, unrecorded = self.edges, self.unrecorded
         types, run_time = edges.of_all_types(edge.deptypes), edges.run_time
         # With `^`, link and run edges are searched at any depth below.
-        own_types = [types_id for types_id in types if edge.direct or types_id not in run_time]
+        own_types = [
+            types_id for types_id in types if edge.direct or types_id not in run_time
+        ]
         holds, below = {*self._with_recorded_compiler(edge)}, set[int]()
         if self.is_run_time and not edge.direct and not edge.deptypes:
             own_types, holds = [], set()
@@ -229,17 +265,29 @@ class SpecRecords:
             if not edge.direct:
                 below |= edges.needing(of, {*types}.intersection(run_time), virtuals)
         holds |= edges.with_ancestors(below, run_time)
-        virtuals_of_edge = {*edge.virtuals, *filter(self.is_virtual, (edge.node.name or "",))}
-        unknown = self.without_virtuals if virtuals_of_edge.difference(LANGUAGES) else NONE
-        on_pages = self._shown_compiler(edge) if edge.direct else Verdict(NONE, unrecorded)
+        virtuals_of_edge = {
+            *edge.virtuals,
+            *filter(self.is_virtual, (edge.node.name or "",)),
+        }
+        unknown = (
+            self.without_virtuals if virtuals_of_edge.difference(LANGUAGES) else NONE
+        )
+        on_pages = (
+            self._shown_compiler(edge) if edge.direct else Verdict(NONE, unrecorded)
+        )
         return Verdict(holds, unknown - unrecorded) | on_pages
 
     def _ways(self, edge: Dependency) -> Iterator[tuple[Set[int] | None, Set[str]]]:
-        """Yield the specs that an edge may lead to, None for all, and the virtuals they provide."""
+        """Yield the specs that an edge may lead to, None for all, and the virtuals they
+        provide.
+        """
         node, virtuals = edge.node, frozenset(edge.virtuals)
         yield self._like(node), virtuals
         if node.name in self.edges.virtuals and node.versions is None:
-            yield self._like(SpecQuery(dependencies=node.dependencies)), virtuals | {node.name}
+            yield (
+                self._like(SpecQuery(dependencies=node.dependencies)),
+                virtuals | {node.name},
+            )
         if not self.has_virtuals and self.is_virtual(node.name or ""):
             for name in self.lookups.providers.get(node.name or "", ()):
                 yield self._like(replace(node, name=name)), virtuals
@@ -259,7 +307,9 @@ class SpecRecords:
             name=None,
             namespace=None,
             versions=None,
-            variants=tuple(variant for variant in node.variants if not variant.propagate),
+            variants=tuple(
+                variant for variant in node.variants if not variant.propagate
+            ),
             flags=tuple(flag for flag in node.flags if flag.value.split()),
             text="",
         )
@@ -274,29 +324,39 @@ class SpecRecords:
             compiler = compiler_condition(compiler_of_pages(replace(edge, when=None)))
         except UnsupportedQuery:
             return Verdict(NONE, self.unrecorded)
-        return Verdict(self.unrecorded and self.unrecorded & self._configured((compiler,)))
+        return Verdict(
+            self.unrecorded and self.unrecorded & self._configured((compiler,))
+        )
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
         """Return the specs without another value in themselves or any dependency."""
         conn = self.lookups.conn
         contradicting = specs_of_configurations(conn, with_other_variant(conn, variant))
-        needing = self.edges.with_ancestors(contradicting, self.edges.of_any_type(DEPTYPES))
+        needing = self.edges.with_ancestors(
+            contradicting, self.edges.of_any_type(DEPTYPES)
+        )
         possible = self.every - needing
         return Verdict(possible - self.unrecorded, possible & self.unrecorded)
 
     def _patched(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs with these patch checksums; pages print the beginning of each."""
+        """Return the specs with these patch checksums; pages print the beginning of
+        each.
+        """
         name = variant.name
         patched = self._with_parameters(
             lambda _, values: variant_matches(
                 variant, Variant(name, tuple(values.get(name, ())), "multi")
             )
         )
-        configured = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
+        configured = self._configured(
+            configuration_conditions(SpecQuery(variants=(variant,)))
+        )
         return Verdict((patched | self.unrecorded) & configured)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
-        """Return the specs of any package that satisfy a node of a query; None if all do."""
+        """Return the specs of any package that satisfy a node of a query; None if all
+        do.
+        """
         records = self if self.package is None else self._whole
         conditions = (*configuration_conditions(node), *records.conditions(node))
         return records.satisfying(conditions).holds if conditions else None
@@ -310,6 +370,10 @@ class SpecRecords:
         return specs_of_configurations(self.lookups.conn, ids)
 
     def is_virtual(self, name: str) -> bool:
-        """Return whether a name is a virtual package, and not a package of the database."""
+        """Return whether a name is a virtual package, and not a package of the
+        database.
+        """
         names = (VIRTUALS, self.edges.virtuals, self.lookups.providers)
-        return name not in self.lookups.packages and any(name in group for group in names)
+        return name not in self.lookups.packages and any(
+            name in group for group in names
+        )

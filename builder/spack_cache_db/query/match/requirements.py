@@ -31,8 +31,9 @@ WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
   AND types IN (SELECT value FROM json_each(:types))
 """
 _Broken = tuple[Set[int], Set[int], Set[int]]
-"""The specs that break a requirement or use a provider that does, those for which this is unknown,
-and those that an explanation names."""
+"""The specs that break a requirement or use a provider that does, those for which this
+is unknown, and those that an explanation names.
+"""
 
 
 class CheckedRules:
@@ -40,26 +41,35 @@ class CheckedRules:
 
     A requirement, conflict or preference (`prefer`) applies to a spec and its run-time
     dependencies, because Spack reuses a binary together with these (Spack 1.2,
-    `solver/requirements.py` and `concretize.lp`). Build dependencies are not checked, except
-    providers of `c`, `cxx` and `fortran`. Requirements of `all` are not checked for externals, and
-    `buildable: false` excludes no binary. Without dependency data, requirements on the packages
-    `roots` are checked for their own specs, and do not make all others unknown.
+    `solver/requirements.py` and `concretize.lp`). Build dependencies are not checked,
+    except providers of `c`, `cxx` and `fortran`. Requirements of `all` are not checked
+    for externals, and `buildable: false` excludes no binary. Without dependency data,
+    requirements on the packages `roots` are checked for their own specs, and do not
+    make all others unknown.
     """
 
-    def __init__(self, records: SpecRecords, rules: PackageRules, roots: Set[str]) -> None:
+    def __init__(
+        self, records: SpecRecords, rules: PackageRules, roots: Set[str]
+    ) -> None:
         self._records = records = replace(records, is_run_time=True)
         self._roots = roots
         self._checks: list[_Check] = []
         run_time, with_users = records.edges.run_time, records.edges.with_ancestors
         for kind in (rules.required, rules.conflicts, rules.preferred):
             # `all` applies to packages without an entry.
-            packages = [name for name in kind if kind[name] and name in records.lookups.packages]
-            pairs = ((owner, requirement) for owner in kind for requirement in kind[owner])
+            packages = [
+                name for name in kind if kind[name] and name in records.lookups.packages
+            ]
+            pairs = (
+                (owner, requirement) for owner in kind for requirement in kind[owner]
+            )
             for owner, requirement in pairs:
                 breaking, unknown, named = self._broken(owner, requirement, packages)
                 excluded = with_users(breaking, run_time)
                 unknown = with_users(unknown, run_time) - excluded
-                self._checks.append(_Check(owner, requirement, named, excluded, unknown))
+                self._checks.append(
+                    _Check(owner, requirement, named, excluded, unknown)
+                )
 
     def dropped_for(self, query: SpecQuery) -> frozenset[Requirement]:
         """Return the preferences that a spec contradicts, which Spack drops for it."""
@@ -69,7 +79,9 @@ class CheckedRules:
             if check.requirement.is_preferred and _contradicts(query, check)
         )
 
-    def conditions(self, ids: Set[int], dropped: Set[Requirement] = frozenset()) -> Conditions:
+    def conditions(
+        self, ids: Set[int], dropped: Set[Requirement] = frozenset()
+    ) -> Conditions:
         """Return the requirements that one of the specs may break, as conditions.
 
         Args:
@@ -92,14 +104,18 @@ class CheckedRules:
             verdicts = [(label, replace(combined, named=named))]
         return tuple(Condition("specs", label, verdict) for label, verdict in verdicts)
 
-    def _broken(self, owner: str, requirement: Requirement, packages: list[str]) -> _Broken:
+    def _broken(
+        self, owner: str, requirement: Requirement, packages: list[str]
+    ) -> _Broken:
         if owner == ALL:
             return self._of_all(requirement, packages)
         when = requirement.when or SpecQuery()
         # Conditions on other packages cannot be checked.
         is_seen = when.name in (None, owner)
         if owner not in self._records.lookups.packages:
-            return self._of_virtual(requirement, owner, is_seen and when.versions is None)
+            return self._of_virtual(
+                requirement, owner, is_seen and when.versions is None
+            )
         specs = self._of(owner)
 
         def verdict_of(query: SpecQuery) -> Verdict:
@@ -113,8 +129,8 @@ class CheckedRules:
     def _of_all(self, requirement: Requirement, packages: list[str]) -> _Broken:
         """Check a requirement of `all`.
 
-        An option applies only to packages that have its variants; one with dependencies does not
-        apply to compilers and their runtimes.
+        An option applies only to packages that have its variants; one with dependencies
+        does not apply to compilers and their runtimes.
         """
         provided = graph.externals(self._records.lookups)
         specs = self._records.every - provided.union(*map(self._of, packages))
@@ -122,7 +138,9 @@ class CheckedRules:
         for option in requirement.options:
             not_counting: Set[int] = NONE
             for variant in option.variants:
-                exists = SpecQuery(variants=(VariantConstraint(variant.name, (), "multi"),))
+                exists = SpecQuery(
+                    variants=(VariantConstraint(variant.name, (), "multi"),)
+                )
                 not_counting |= specs - self._satisfying(exists).holds
             for name in COMPILERS | RUNTIMES if option.dependencies else ():
                 not_counting |= self._of(name)
@@ -130,21 +148,28 @@ class CheckedRules:
         breaking, unknown = _breaking(requirement, self._satisfying, specs)
         return breaking - exempt, unknown - exempt, breaking - exempt
 
-    def _of_virtual(self, requirement: Requirement, virtual: str, is_seen: bool) -> _Broken:
+    def _of_virtual(
+        self, requirement: Requirement, virtual: str, is_seen: bool
+    ) -> _Broken:
         """Check a requirement on a virtual package: it applies to the providers in use.
 
-        A virtual package has no variants, flags, compiler or dependencies: a `when` with one of
-        them never holds. Only recipes have its versions.
+        A virtual package has no variants, flags, compiler or dependencies: a `when`
+        with one of them never holds. Only recipes have its versions.
         """
         when, records, edges = requirement.when, self._records, self._records.edges
         if when and (when.variants or when.flags or when.dependencies):
             return NONE, NONE, NONE
         types = edges.of_any_type(DEPTYPES) if virtual in LANGUAGES else edges.run_time
-        used = {"virtuals": json.dumps(edges.of_virtuals({virtual})), "types": json.dumps(types)}
+        used = {
+            "virtuals": json.dumps(edges.of_virtuals({virtual})),
+            "types": json.dumps(types),
+        }
         providers = select_ids(records.lookups.conn, USED_PROVIDERS, None, **used)
 
         def verdict_of(query: SpecQuery) -> Verdict:
-            return self._satisfying(replace(query, name=None) if query.name == virtual else query)
+            return self._satisfying(
+                replace(query, name=None) if query.name == virtual else query
+            )
 
         def of_compiler(query: SpecQuery) -> Verdict:
             edge = Dependency(query, direct=True, virtuals=(virtual,))
@@ -152,10 +177,15 @@ class CheckedRules:
 
         broken = _breaking(requirement, verdict_of, providers, is_seen)
         users, unknown = (
-            edges.needing(specs, types, frozenset({virtual})) if specs else NONE for specs in broken
+            edges.needing(specs, types, frozenset({virtual})) if specs else NONE
+            for specs in broken
         )
         if virtual not in LANGUAGES:
-            return users, unknown | records.unrecorded | records.without_virtuals, broken[0]
+            return (
+                users,
+                unknown | records.unrecorded | records.without_virtuals,
+                broken[0],
+            )
         # Specs from before Spack 1.0 have one compiler.
         requirement = replace(requirement, when=None)
         old, _ = _breaking(requirement, of_compiler, records.with_compiler)
@@ -206,11 +236,14 @@ class _Check:
 
 
 def _contradicts(query: SpecQuery, check: _Check) -> bool:
-    """Return whether a spec, or its constraint on a dependency, contradicts all options."""
+    """Return whether a spec, or its constraint on a dependency, contradicts all
+    options.
+    """
     named = [query] if check.owner in (query.name, ALL) else []
     named += [edge.node for edge in query.dependencies if edge.node.name == check.owner]
     return any(
-        not any(_intersects(node, option) for option in check.requirement.options) for node in named
+        not any(_intersects(node, option) for option in check.requirement.options)
+        for node in named
     )
 
 
@@ -244,7 +277,8 @@ def _breaking(
 ) -> tuple[Set[int], Set[int]]:
     """Return the specs that break a requirement, and those for which this is unknown.
 
-    If its condition cannot be checked (`is_seen`), specs that do not meet it are unknown.
+    If its condition cannot be checked (`is_seen`), specs that do not meet it are
+    unknown.
     """
     any_met = two_met = Verdict(NONE)
     for verdict in map(verdict_of, requirement.options):
@@ -259,10 +293,16 @@ def _breaking(
     return specs - meets.holds - meets.unknown, specs & meets.unknown
 
 
-def breaking_dependencies(lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec) -> list[str]:
-    """Return the dependencies of a spec that break requirements which the spec itself meets."""
+def breaking_dependencies(
+    lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec
+) -> list[str]:
+    """Return the dependencies of a spec that break requirements which the spec itself
+    meets.
+    """
     groups = [verdict.named or NONE for verdict in verdicts]
     named = NONE.union(*(specs for specs in groups if spec.id not in specs))
     needs = graph.read_run_time(lookups, [spec.id] if named else [])
     nodes = graph.read_nodes(lookups.conn, needs.edges)
-    return sorted(f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys())
+    return sorted(
+        f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys()
+    )

@@ -1,6 +1,8 @@
-"""Finds the configurations that satisfy conditions, and the conditions that others miss.
+"""Finds the configurations that satisfy conditions, and the conditions that others
+miss.
 
-Conditions are evaluated on the small tables of words; large tables are searched by ids only.
+Conditions are evaluated on the small tables of words; large tables are searched by ids
+only.
 """
 
 from __future__ import annotations
@@ -26,7 +28,13 @@ from spack_cache_db.query.conditions.conditions import (
     readable_variants,
 )
 from spack_cache_db.query.open.lookups import Lookups, Memory
-from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_ids, select_in
+from spack_cache_db.query.open.sql import (
+    IDS_AT_ONCE,
+    json_pieces,
+    select,
+    select_ids,
+    select_in,
+)
 from spack_cache_db.query.stored.binary import Spec, counts_in_scope, specs_in_scope
 from spack_cache_db.query.stored.configurations import (
     Counted,
@@ -54,9 +62,9 @@ id NOT IN (
   SELECT configuration FROM configuration_releases
   WHERE release IN (SELECT value FROM json_each(:trees))),
 """
-# By system and family of CPUs, the most common first; within a package by Spack's preferred
-# version, then the nearest target, then current releases. The ids of packages are in the order of
-# their names, those of versions in Spack's preference.
+# By system and family of CPUs, the most common first; within a package by Spack's
+# preferred version, then the nearest target, then current releases. The ids of packages
+# are in the order of their names, those of versions in Spack's preference.
 _ORDER = """
 platform <> (SELECT id FROM platforms WHERE name = 'linux'),
 platform,
@@ -78,15 +86,19 @@ _FILTERS = {
     "hash": """id IN (
   SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
 }
-# Configurations without specs are known as dependencies only, or the mirror has lost them.
+# Configurations without specs are known as dependencies only, or the mirror has lost
+# them.
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
-ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
+ROWS = (
+    f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
+)
 BY_IDS = f"""
 SELECT id, {_COLUMNS}, spec_count FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
-# SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT", 2.5).
+# SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT",
+# 2.5).
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
@@ -94,7 +106,9 @@ FROM configurations GROUP BY {{}} ORDER BY 1
 PLACE = {column: position for position, column in enumerate(CONFIGURATION)}
 
 
-def satisfying(lookups: Lookups, condition: Condition, package: int | None = None) -> Set[int]:
+def satisfying(
+    lookups: Lookups, condition: Condition, package: int | None = None
+) -> Set[int]:
     """Return the ids of the words in a condition's column that satisfy it."""
     column = COLUMNS[condition.kind]
     if column == "package":
@@ -116,11 +130,12 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
 
 
 def preference(lookups: Lookups, conditions: Conditions) -> tuple[str, dict[str, str]]:
-    """Return the order in which every answer lists configurations, as SQL with its parameters.
+    """Return the order in which every answer lists configurations, as SQL with its
+    parameters.
 
-    Installed configurations come first, then configurations that run on most machines. If the
-    conditions choose a machine (`--host zen4`, `target=:zen4`), configurations for the nearest
-    target come before configurations for older targets.
+    Installed configurations come first, then configurations that run on most machines.
+    If the conditions choose a machine (`--host zen4`, `target=:zen4`), configurations
+    for the nearest target come before configurations for older targets.
     """
     parameters: dict[str, str] = {}
     if host := chosen_machine(conditions):
@@ -135,7 +150,9 @@ def preference(lookups: Lookups, conditions: Conditions) -> tuple[str, dict[str,
 
 
 def chosen_machine(conditions: Conditions) -> str | None:
-    """Return the CPU target of the machine that conditions choose; None if they choose none."""
+    """Return the CPU target of the machine that conditions choose; None if they choose
+    none.
+    """
     host, target = asked(conditions, "host"), asked(conditions, "target")
     if host is None and isinstance(target, str) and target.startswith(":"):
         return target[1:]
@@ -147,11 +164,16 @@ def configuration_ids(
 ) -> list[int]:
     """Return the configurations that satisfy conditions, in the order of `preference`.
 
-    The result is exact for conditions on words and one release or stack. With conditions on specs,
-    or on release and stack, use `specs_in_scope` to keep the configurations with a spec. `every`
-    includes configurations without a binary, if there is no release or stack.
+    The result is exact for conditions on words and one release or stack. With
+    conditions on specs, or on release and stack, use `specs_in_scope` to keep the
+    configurations with a spec. `every` includes configurations without a binary, if
+    there is no release or stack.
     """
-    values = {kind: value for kind in _FILTERS if (value := asked(conditions, kind)) is not None}
+    values = {
+        kind: value
+        for kind in _FILTERS
+        if (value := asked(conditions, kind)) is not None
+    }
     if "release" in values:
         values.pop("stack", None)
     filters = [_FILTERS[kind] for kind in values]
@@ -169,8 +191,12 @@ def configuration_ids(
     return lookups.once(("configurations in order", every), read)
 
 
-def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:
-    """Return the configurations with a variant of this name that violates the constraint."""
+def with_other_variant(
+    conn: sqlite3.Connection, constraint: VariantConstraint
+) -> list[int]:
+    """Return the configurations with a variant of this name that violates the
+    constraint.
+    """
     members = (
         key
         for key, text in select(conn, VARIANTS, name=constraint.name, text="")
@@ -181,14 +207,18 @@ def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) 
 
 
 def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
-    """Return the ids that satisfy conditions, by column; stops at a column without any."""
+    """Return the ids that satisfy conditions, by column; stops at a column without
+    any.
+    """
     ids_of_column: dict[str, Set[int]] = {}
     for condition in only(conditions, *COLUMNS):
         column = COLUMNS[condition.kind]
         packages = ids_of_column.get("package", ())
         package = next(iter(packages)) if len(packages) == 1 else None
         ids = satisfying(lookups, condition, package)
-        ids_of_column[column] = ids_of_column[column] & ids if column in ids_of_column else ids
+        ids_of_column[column] = (
+            ids_of_column[column] & ids if column in ids_of_column else ids
+        )
         if not ids_of_column[column]:
             break
     return ids_of_column
@@ -201,14 +231,25 @@ def _having(
     parameters: Mapping[str, Any],
     order: str = "id",
 ) -> list[int]:
-    """Return the configurations with these ids in their columns that pass the filters."""
+    """Return the configurations with these ids in their columns that pass the
+    filters.
+    """
     if not all(columns.values()):
         return []
     # Lists that do not fit into one value of SQLite are compared in Python.
     long = [column for column, ids in columns.items() if len(ids) > IDS_AT_ONCE]
-    short = {column: next(json_pieces(columns[column])) for column in columns.keys() - {*long}}
-    tests = [f"{column} IN (SELECT value FROM json_each(:{column}))" for column in sorted(short)]
-    selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
+    short = {
+        column: next(json_pieces(columns[column]))
+        for column in columns.keys() - {*long}
+    }
+    tests = [
+        f"{column} IN (SELECT value FROM json_each(:{column}))"
+        for column in sorted(short)
+    ]
+    selected, where = (
+        ", ".join(["id", *long]),
+        "\n  AND ".join([*tests, *filters]) or "1",
+    )
     sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
     rows: Iterable[tuple[Any, ...]] = select(conn, sql, **short, **parameters)
     for position, column in enumerate(long, start=1):
@@ -217,7 +258,8 @@ def _having(
 
 
 class Candidate(NamedTuple):
-    """A row of the table `configurations`; `keys` are the ids in the columns of `CONFIGURATION`.
+    """A row of the table `configurations`; `keys` are the ids in the columns of
+    `CONFIGURATION`.
 
     `configurations` is the number of rows that it represents (`Candidates.groups`).
     """
@@ -233,7 +275,9 @@ class Candidate(NamedTuple):
 
 
 def candidates_by_id(lookups: Lookups, ids: Iterable[int]) -> list[Candidate]:
-    """Return configurations by their ids, in no order, with their words in `lookups`."""
+    """Return configurations by their ids, in no order, with their words in
+    `lookups`.
+    """
     rows = list(select_in(lookups.conn, BY_IDS, ids))
     learn(lookups, rows)
     return [Candidate(row[0], row[1:-1], row[-1]) for row in rows]
@@ -244,7 +288,9 @@ Rows = tuple[Candidate, ...]
 
 @dataclass(frozen=True, eq=False)
 class Candidates(Memory):
-    """The configurations of packages, read at first use and cached, in the order of answers."""
+    """The configurations of packages, read at first use and cached, in the order of
+    answers.
+    """
 
     lookups: Lookups
     scope: Conditions = ()
@@ -256,10 +302,14 @@ class Candidates(Memory):
             return ()
         order, parameters = preference(self.lookups, self.scope)
         sql = ROWS.format("1" if package is None else "package = :package", order)
-        return self.once(("rows", package), lambda: self._read(sql, package=package, **parameters))
+        return self.once(
+            ("rows", package), lambda: self._read(sql, package=package, **parameters)
+        )
 
     def groups(self, columns: Iterable[str]) -> Rows:
-        """Return one configuration for each group of configurations with equal columns."""
+        """Return one configuration for each group of configurations with equal
+        columns.
+        """
         return self._read(GROUPS.format(", ".join(("spec_count > 0", *columns))))
 
     def _read(self, sql: str, **values: Any) -> Rows:
@@ -268,15 +318,24 @@ class Candidates(Memory):
         return tuple(Candidate(row[0], row[1:-2], *row[-2:]) for row in rows)
 
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
-        """Return the ids of words that satisfy a condition; versions are of the package."""
-        of = self.lookups.packages.get(package or "") if condition.kind == "version" else None
+        """Return the ids of words that satisfy a condition; versions are of the
+        package.
+        """
+        of = (
+            self.lookups.packages.get(package or "")
+            if condition.kind == "version"
+            else None
+        )
         key = condition.kind, condition.asked, of
         return self.once(key, lambda: satisfying(self.lookups, condition, of))
 
-    def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
+    def specs_of(
+        self, places: Conditions, rows: Sequence[Candidate]
+    ) -> Mapping[int, list[Spec]]:
         """Return the specs that satisfy `places`, by the ids of configurations.
 
-        All specs of a package are read once, because environments repeat the same packages.
+        All specs of a package are read once, because environments repeat the same
+        packages.
         """
         conn, packages = self.lookups.conn, {row.key("package") for row in rows}
         if len(packages) != 1:
@@ -289,7 +348,11 @@ class Candidates(Memory):
         if not conditions:
             return specs_of_row
         satisfying_specs = {
-            key: [spec for spec in specs if all(is_as_asked(spec, test) for test in conditions)]
+            key: [
+                spec
+                for spec in specs
+                if all(is_as_asked(spec, test) for test in conditions)
+            ]
             for key, specs in specs_of_row.items()
         }
         return {key: specs for key, specs in satisfying_specs.items() if specs}
@@ -320,18 +383,23 @@ class ResultSet:
 
 
 def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
-    """Return the configurations that satisfy conditions, in the order of `preference`."""
+    """Return the configurations that satisfy conditions, in the order of
+    `preference`.
+    """
     ids = configuration_ids(lookups, conditions)
     kinds = {condition.kind for condition in only(conditions, *PLACES)}
     if len(kinds) < 2 and kinds.isdisjoint(OF_SPECS):
         return ResultSet(conditions, ids)
-    # Different specs of a configuration may satisfy one condition each, but none of them all.
+    # Different specs of a configuration may satisfy one condition each, but none of
+    # them all.
     counts = counts_in_scope(lookups, ids, conditions)
     return ResultSet(conditions, [*filter(counts.__contains__, ids)], counts)
 
 
 def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
-    """Return a slice of the configurations with their numbers of specs that satisfy conditions."""
+    """Return a slice of the configurations with their numbers of specs that satisfy
+    conditions.
+    """
     ids = results.ids[part]
     configurations = configurations_by_id(lookups, ids)
     if not only(results.conditions, *PLACES):

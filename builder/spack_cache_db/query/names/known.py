@@ -26,7 +26,9 @@ SELECT packages.spec_count, packages.release_count,
     WHERE configurations.package = packages.id AND specs.is_external)
 FROM (SELECT :name AS name) AS asked LEFT JOIN packages ON packages.name = asked.name
 """
-Kind = Literal["binary", "gone", "external", "dependency", "page", "recipe", "virtual", "unknown"]
+Kind = Literal[
+    "binary", "gone", "external", "dependency", "page", "recipe", "virtual", "unknown"
+]
 NO_BINARY = "no binary of it is in this database"
 NOT_INSTALLED = "it is not installed"
 _TEXTS: dict[Kind, str] = {
@@ -47,11 +49,11 @@ class UnknownHashError(BuilderError):
 class KnownName:
     """The meaning of a name in a database.
 
-    The kind is `binary` if a binary has the name, and `gone` if its mirror has lost all binaries
-    with the name, which `gone` counts. Otherwise it is `external` or `dependency` if an
-    index has a record of such a spec, `page` if a page has the name, `recipe` if Spack has the
-    package, `virtual`, or `unknown`. `others` are the providers of a virtual package, or the names
-    near an unknown one.
+    The kind is `binary` if a binary has the name, and `gone` if its mirror has lost all
+    binaries with the name, which `gone` counts. Otherwise it is `external` or
+    `dependency` if an index has a record of such a spec, `page` if a page has the name,
+    `recipe` if Spack has the package, `virtual`, or `unknown`. `others` are the
+    providers of a virtual package, or the names near an unknown one.
     """
 
     name: str
@@ -69,10 +71,14 @@ class KnownName:
         if self.gone is not None:
             return self.gone.of_package
         if self.kind == "virtual":
-            return f"a virtual package, known to be provided by {', '.join(self.others)}"
+            return (
+                f"a virtual package, known to be provided by {', '.join(self.others)}"
+            )
         if self.kind == "unknown":
             return unknown_text(self.others)
-        return f"{_TEXTS[self.kind]}, {NOT_INSTALLED if self.is_installed else NO_BINARY}"
+        return (
+            f"{_TEXTS[self.kind]}, {NOT_INSTALLED if self.is_installed else NO_BINARY}"
+        )
 
     @property
     def sentence(self) -> str:
@@ -94,16 +100,21 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
     if gone is not None:
         return KnownName(name, "gone", gone=gone)
     if releases is not None or is_recipe:
-        kind: Kind = "recipe" if releases is None else "page" if releases else "dependency"
+        kind: Kind = (
+            "recipe" if releases is None else "page" if releases else "dependency"
+        )
         kind = "external" if is_external else kind
         return KnownName(name, kind, is_installed=lookups.is_installed)
     if providers := lookups.providers.get(name, ()):
         return KnownName(name, "virtual", others=providers)
-    return KnownName(name, "unknown", others=near_names(lookups, name) if with_near else ())
+    return KnownName(
+        name, "unknown", others=near_names(lookups, name) if with_near else ()
+    )
 
 
 def spec_of_hash(lookups: Lookups, text: str) -> int:
-    """Return the id of the spec whose hash begins with a text, which may have a `/` before it.
+    """Return the id of the spec whose hash begins with a text, which may have a `/`
+    before it.
 
     Raises UnknownHashError if none begins so, or several do.
     """
@@ -113,16 +124,22 @@ def spec_of_hash(lookups: Lookups, text: str) -> int:
         meaning = known_name(lookups, text)
         advice = "`find SPEC --hashes` lists hashes"
         sentence = f" {meaning.sentence};" if meaning.kind != "unknown" else ""
-        raise UnknownHashError(f"no hash in this database begins with {text!r};{sentence} {advice}")
+        raise UnknownHashError(
+            f"no hash in this database begins with {text!r};{sentence} {advice}"
+        )
     if len(specs) > 1:
         hashes = ", ".join([*specs.values()][:MOST_HASHES])
         more = ", and more" if len(specs) > MOST_HASHES else ""
-        raise UnknownHashError(f"several hashes begin with {text!r}: {hashes}{more}; give one")
+        raise UnknownHashError(
+            f"several hashes begin with {text!r}: {hashes}{more}; give one"
+        )
     return next(iter(specs))
 
 
 def known_names(lookups: Lookups) -> KnownNames:
-    """Return tests for the packages, virtual packages and hashes of a database, in any spelling."""
+    """Return tests for the packages, virtual packages and hashes of a database, in any
+    spelling.
+    """
     knows = read_spellings(lookups).knows
     return KnownNames(
         lambda name: knows("package", name) or knows("virtual", name),
@@ -133,7 +150,8 @@ def known_names(lookups: Lookups) -> KnownNames:
 def spec_in(lookups: Lookups, text: str, version: str | None = None) -> PastedSpec:
     """Return the spec in a typed or pasted text, in the syntax of Spack 1.0.
 
-    Raises UnknownSpackVersion if `version`, for which it is written, is not a version of Spack.
+    Raises UnknownSpackVersion if `version`, for which it is written, is not a version
+    of Spack.
     """
     pasted = pasted_spec(text, known_names(lookups))
     return replace(pasted, spec=todays_spec(pasted.spec, version))

@@ -28,15 +28,16 @@ ORDER BY name
 class Spellings:
     """The names of a database, by kind and by their folded form.
 
-    Kinds are the fields of a URL (`package`, `release`, `stack`, `host`, `target`, `os`,
-    `platform`, `compiler`, `hash`), `dependency` for a package, compiler or virtual package, and
-    `side` for a release, or a release and a stack (`develop:e4s`).
+    Kinds are the fields of a URL (`package`, `release`, `stack`, `host`, `target`,
+    `os`, `platform`, `compiler`, `hash`), `dependency` for a package, compiler or
+    virtual package, and `side` for a release, or a release and a stack (`develop:e4s`).
     """
 
     names: Mapping[str, Mapping[str, tuple[str, ...]]]
 
     def canonical(self, kind: str, text: str) -> str:
-        """Return the name of a kind that a text spells; the text if it spells none or several.
+        """Return the name of a kind that a text spells; the text if it spells none or
+        several.
 
         A target may be a range or a list, and a hash the beginning of one.
         """
@@ -54,7 +55,9 @@ class Spellings:
     def _name(self, kind: str, text: str) -> str:
         kinds = _DEPENDENCY if kind == "dependency" else (kind,)
         names = {
-            name for field in kinds for name in self.names.get(field, {}).get(_folded(text), ())
+            name
+            for field in kinds
+            for name in self.names.get(field, {}).get(_folded(text), ())
         }
         return text if text in names or len(names) != 1 else names.pop()
 
@@ -63,7 +66,9 @@ class Spellings:
         return _folded(text) in self.names[kind]
 
     def notes(self, names: Iterable[tuple[str, str | None]]) -> list[str]:
-        """Return a note on each pair of a kind and a text that is another spelling of a name."""
+        """Return a note on each pair of a kind and a text that is another spelling of a
+        name.
+        """
         pairs = ((text, self.canonical(kind, text)) for kind, text in names if text)
         return [f"{text} is read as {name}" for text, name in pairs if text != name]
 
@@ -90,7 +95,10 @@ def _read(lookups: Lookups) -> Spellings:
     spellings: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in names}
     for kind, names_of_kind in names.items():
         for name in names_of_kind:
-            spellings[kind][_folded(name)] = (*spellings[kind].get(_folded(name), ()), name)
+            spellings[kind][_folded(name)] = (
+                *spellings[kind].get(_folded(name), ()),
+                name,
+            )
     return Spellings(spellings)
 
 
@@ -100,24 +108,33 @@ def _folded(text: str) -> str:
 
 def package_counts(lookups: Lookups) -> dict[str, int]:
     """Return the number of binaries of each known package, by name; cached."""
-    return lookups.once(PACKAGE_COUNTS, lambda: dict(select(lookups.conn, PACKAGE_COUNTS)))
+    return lookups.once(
+        PACKAGE_COUNTS, lambda: dict(select(lookups.conn, PACKAGE_COUNTS))
+    )
 
 
 def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
-    """Return the names of packages near an unknown one, of those with binaries if possible."""
+    """Return the names of packages near an unknown one, of those with binaries if
+    possible.
+    """
     counts = package_counts(lookups)
     return close_names(name, filter(counts.get, counts)) or close_names(name, counts)
 
 
-def close_names(name: str, known: Iterable[str], similarity: float = 0.7) -> tuple[str, ...]:
-    """Return the known names that are similar to a name, then those that contain it or are in it.
+def close_names(
+    name: str, known: Iterable[str], similarity: float = 0.7
+) -> tuple[str, ...]:
+    """Return the known names that are similar to a name, then those that contain it or
+    are in it.
 
-    Case is ignored, and very short names are in too many others. `similarity` is the least ratio
-    of `difflib`.
+    Case is ignored, and very short names are in too many others. `similarity` is the
+    least ratio of `difflib`.
     """
     text, names = name.strip().lower(), {other.lower(): other for other in known}
     similar = difflib.get_close_matches(text, names, MOST_NEAR, similarity)
     longer = [other for other in names if text in other] if len(text) > 2 else []
     shorter = [other for other in names if len(other) > 3 and other in text]
-    close = dict.fromkeys((*similar, *sorted(longer, key=len), *sorted(shorter, key=len)[::-1]))
+    close = dict.fromkeys(
+        (*similar, *sorted(longer, key=len), *sorted(shorter, key=len)[::-1])
+    )
     return tuple(names[other] for other in close)[:MOST_NEAR]

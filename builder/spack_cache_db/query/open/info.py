@@ -31,7 +31,9 @@ class Info(dict[str, Any], NotebookTable):
     @property
     def rows(self) -> Rows:
         """A row for each value."""
-        return Rows(("name", "value"), [{"name": name, "value": self[name]} for name in self])
+        return Rows(
+            ("name", "value"), [{"name": name, "value": self[name]} for name in self]
+        )
 
 
 @checked
@@ -50,7 +52,9 @@ def info(file: AnyPath) -> Info:
         }
         by_format = "SELECT format, count(*) FROM {} GROUP BY 1 ORDER BY 1"
         formats = {
-            f"{name}_by_format": dict(select(conn, by_format.format(identity.COUNTED[name])))
+            f"{name}_by_format": dict(
+                select(conn, by_format.format(identity.COUNTED[name]))
+            )
             for name in ("pages", "indexes")
         }
         beside_spack = {}

@@ -1,7 +1,8 @@
 """Opens a database read-only, after checking it, and caches its small tables.
 
-A database never changes after it is built. The small tables have a few thousand short rows and are
-read at once. Versions, variants and columns of ids are larger, so they are read at first use.
+A database never changes after it is built. The small tables have a few thousand short
+rows and are read at once. Versions, variants and columns of ids are larger, so they are
+read at first use.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ Result = TypeVar("Result")
 
 
 def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
-    """Return the descriptions of each table's columns, and of the table itself (key None)."""
+    """Return the descriptions of each table's columns, and of the table itself (key
+    None).
+    """
     by_table: dict[str, dict[str | None, str]] = {}
     for table, column, text in select(conn, DESCRIPTIONS):
         by_table.setdefault(table, {})[column] = text
@@ -76,7 +79,9 @@ def releases_of_stack(conn: sqlite3.Connection, name: str) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release and its totals; `previous` is the id of the release it is compared with."""
+    """A release and its totals; `previous` is the id of the release it is compared
+    with.
+    """
 
     id: int
     name: str
@@ -114,12 +119,13 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Lookups(Memory):
-    """The small tables of a database, and a connection from which other tables are read.
+    """The small tables of a database, and a connection from which other tables are
+    read.
 
-    Releases and stacks are by id, releases in the database's order (branches, then releases and
-    snapshots from new to old), stacks sorted by name, without `root`. `words` has the words of each
-    column of a configuration by id, and `positions` the position of a version in Spack's order
-    within its package; see `learn`.
+    Releases and stacks are by id, releases in the database's order (branches, then
+    releases and snapshots from new to old), stacks sorted by name, without `root`.
+    `words` has the words of each column of a configuration by id, and `positions` the
+    position of a version in Spack's order within its package; see `learn`.
     """
 
     conn: sqlite3.Connection
@@ -151,7 +157,10 @@ class Lookups(Memory):
 
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
-        return next((release for release in self.releases.values() if release.name == name), None)
+        return next(
+            (release for release in self.releases.values() if release.name == name),
+            None,
+        )
 
     def before(self, release: Release) -> Release | None:
         """Return the release that a release is compared with, if there is one."""
@@ -159,7 +168,9 @@ class Lookups(Memory):
 
     def stack(self, name: str | None) -> Stack | None:
         """Return the stack called `name`, if there is one; `root` is not a stack."""
-        return next((stack for stack in self.stacks.values() if stack.name == name), None)
+        return next(
+            (stack for stack in self.stacks.values() if stack.name == name), None
+        )
 
     def trees(self, release: int | None = None) -> tuple[int, ...]:
         """Return the ids of installed trees: all, or this release if it is one."""
@@ -168,7 +179,9 @@ class Lookups(Memory):
 
     def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Return the names of releases in the database's order."""
-        releases = sorted((self.releases[key] for key in ids), key=lambda release: release.position)
+        releases = sorted(
+            (self.releases[key] for key in ids), key=lambda release: release.position
+        )
         return tuple(release.name for release in releases)
 
     def stack_names(self, ids: Iterable[int]) -> tuple[str, ...]:
@@ -196,19 +209,30 @@ class Lookups(Memory):
         """Return the names in each set of stacks, sorted, without `root`."""
         sql = "SELECT id, shown FROM stack_sets"
         return self.once(
-            sql, lambda: {key: tuple(stored_json(names)) for key, names in select(self.conn, sql)}
+            sql,
+            lambda: {
+                key: tuple(stored_json(names)) for key, names in select(self.conn, sql)
+            },
         )
 
     def learn(self, versions: set[int], variant_sets: set[int]) -> None:
-        """Make sure that `words` and `positions` have these versions and sets of variants."""
-        for key, name, position in select_in(self.conn, VERSIONS, versions - self.positions.keys()):
+        """Make sure that `words` and `positions` have these versions and sets of
+        variants.
+        """
+        for key, name, position in select_in(
+            self.conn, VERSIONS, versions - self.positions.keys()
+        ):
             self.words["version"][key] = name
             self.positions[key] = position
         variants = self.words["variants"]
-        texts: dict[int, list[str]] = {key: [] for key in variant_sets - variants.keys()}
+        texts: dict[int, list[str]] = {
+            key: [] for key in variant_sets - variants.keys()
+        }
         for key, text in select_in(self.conn, VARIANTS, texts):
             texts[key].append(text)
-        variants.update((key, tuple(variant_texts)) for key, variant_texts in texts.items())
+        variants.update(
+            (key, tuple(variant_texts)) for key, variant_texts in texts.items()
+        )
 
 
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
@@ -228,8 +252,9 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
 class OpenFile:
     """A database that stays open, with its small tables.
 
-    Threads may share it, one query at a time. Two queries at once could deadlock: SQLite calls
-    Python functions while it holds the connection's lock (`open_database` counts steps).
+    Threads may share it, one query at a time. Two queries at once could deadlock:
+    SQLite calls Python functions while it holds the connection's lock (`open_database`
+    counts steps).
 
     Raises:
         DatabaseError: see `open_database`; or the file is damaged.
@@ -263,7 +288,8 @@ Database = AnyPath | sqlite3.Connection | OpenFile
 
 @contextmanager
 def opened(db: Database) -> Iterator[Lookups]:
-    """Yield the small tables of a database; if `db` is a path, the connection is closed again.
+    """Yield the small tables of a database; if `db` is a path, the connection is closed
+    again.
 
     Raises:
         ArgumentError: `db` is not a path, a connection or an open database.
@@ -273,12 +299,16 @@ def opened(db: Database) -> Iterator[Lookups]:
         with db.lock, damage_as_error(db.path):
             yield db.lookups
         return
-    with connected(db if isinstance(db, sqlite3.Connection) else checked_file("db", db)) as conn:
+    with connected(
+        db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
+    ) as conn:
         yield read_lookups(conn)
 
 
 def name_of(db: Database) -> str:
-    """Return the path of a database for messages; that of a database in memory is in words."""
+    """Return the path of a database for messages; that of a database in memory is in
+    words.
+    """
     if isinstance(db, OpenFile):
         return str(db.path)
     if not isinstance(db, sqlite3.Connection):

@@ -16,7 +16,9 @@ from spack_cache_db.database_file import damage_as_error, open_database
 IDS_AT_ONCE = 20_000
 """Number of ids in a JSON text below 200 kB, the longest value that the site allows."""
 LAZY = ("version", "variants")
-"""The columns of a configuration whose words are read at first use (`Lookups.learn`)."""
+"""The columns of a configuration whose words are read at first use
+(`Lookups.learn`).
+"""
 MANY_STEPS = """
 WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 70)
 SELECT count(*) FROM steps
@@ -40,15 +42,21 @@ def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         conn.close()
 
 
-def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a statement as tuples, whatever row factory the connection has."""
+def select(
+    conn: sqlite3.Connection, sql: str, **parameters: Any
+) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a statement as tuples, whatever row factory the connection
+    has.
+    """
     cursor = conn.cursor()
     cursor.row_factory = None
     return iter(cursor.execute(sql, parameters))
 
 
 def check_time(conn: sqlite3.Connection) -> None:
-    """Run a statement of more than 1,000 steps, which a progress handler can interrupt."""
+    """Run a statement of more than 1,000 steps, which a progress handler can
+    interrupt.
+    """
     conn.execute(MANY_STEPS).fetchall()
 
 
@@ -57,23 +65,32 @@ def select_in(
 ) -> Iterator[tuple[Any, ...]]:
     """Return the rows of a statement that reads ids from `json_each(:ids)`.
 
-    The statement runs once for each piece of many ids, so it must not sort or count rows of
-    different ids together.
+    The statement runs once for each piece of many ids, so it must not sort or count
+    rows of different ids together.
     """
     pieces = json_pieces(ids)
-    return chain.from_iterable(select(conn, sql, ids=piece, **parameters) for piece in pieces)
+    return chain.from_iterable(
+        select(conn, sql, ids=piece, **parameters) for piece in pieces
+    )
 
 
 def select_ids(
-    conn: sqlite3.Connection, sql: str, ids: Iterable[int] | None = None, **parameters: Any
+    conn: sqlite3.Connection,
+    sql: str,
+    ids: Iterable[int] | None = None,
+    **parameters: Any,
 ) -> frozenset[int]:
     """Return the first column of the rows of a statement; see `select_in` for `ids`."""
     rows = select(conn, sql, **parameters) if ids is None else select_in(conn, sql, ids)
     return frozenset(map(itemgetter(0), rows))
 
 
-def json_pieces(ids: Iterable[int | str | list[int]], limit: int | None = None) -> Iterator[str]:
-    """Yield ids, hashes or runs of ids as JSON arrays of up to `limit` (`IDS_AT_ONCE`) members."""
+def json_pieces(
+    ids: Iterable[int | str | list[int]], limit: int | None = None
+) -> Iterator[str]:
+    """Yield ids, hashes or runs of ids as JSON arrays of up to `limit` (`IDS_AT_ONCE`)
+    members.
+    """
     remaining = iter(ids)
     while piece := [*islice(remaining, limit or IDS_AT_ONCE)]:
         yield json.dumps(piece, separators=(",", ":"))

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.conditions.conditions import PLACES, Conditions, asked, only
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_ids, select_in
+from spack_cache_db.query.open.sql import (
+    IDS_AT_ONCE,
+    json_pieces,
+    select,
+    select_ids,
+    select_in,
+)
 from spack_cache_db.query.stored.configurations import OF_IDS
 
 COUNTED_IN = """
@@ -23,10 +29,15 @@ IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
 HASHES_AT_ONCE = 4_000
-"""Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
-IDS_OF_HASHES = "SELECT hash, id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+"""Number of hashes in a JSON text below 200 kB, the longest value that the site
+allows.
+"""
+IDS_OF_HASHES = (
+    "SELECT hash, id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+)
 SPEC_COLUMNS = (
-    "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.is_gone"
+    "specs.id, specs.hash, specs.stacks, "
+    "specs.first_seen, specs.last_seen, specs.is_gone"
 )
 AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
 """The specs that count without a release: listed, and not lost by their mirror."""
@@ -81,7 +92,9 @@ class Spec(NamedTuple):
 
 
 class StoredSpec(NamedTuple):
-    """A spec, listed or not, with the id of its configuration and the names of its stacks."""
+    """A spec, listed or not, with the id of its configuration and the names of its
+    stacks.
+    """
 
     id: int
     configuration: int
@@ -92,7 +105,9 @@ class StoredSpec(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A spec's presence in one release; `is_copy` if `build --snapshot` made the release."""
+    """A spec's presence in one release; `is_copy` if `build --snapshot` made the
+    release.
+    """
 
     release: str
     kind: str
@@ -107,7 +122,9 @@ class Listing(NamedTuple):
         return bool(self.tarball and _WEB.match(self.tarball))
 
 
-def configurations_of_listed(conn: sqlite3.Connection, specs: Iterable[int]) -> Set[int]:
+def configurations_of_listed(
+    conn: sqlite3.Connection, specs: Iterable[int]
+) -> Set[int]:
     """Return the configurations of those specs that a release lists, all by id."""
     sql = f"SELECT configuration FROM specs WHERE id {OF_IDS} AND release_count > 0"
     return select_ids(conn, sql, specs)
@@ -118,9 +135,10 @@ def specs_in_scope(
 ) -> dict[int, list[Spec]]:
     """Return the specs of configurations that satisfy conditions, by configuration id.
 
-    Conditions on words are ignored; with a release, the stack is that of the release. Specs are
-    sorted by their first release in the database's order, then by hash; those that their mirror has
-    lost come last. Configurations without such a spec are left out.
+    Conditions on words are ignored; with a release, the stack is that of the release.
+    Specs are sorted by their first release in the database's order, then by hash; those
+    that their mirror has lost come last. Configurations without such a spec are left
+    out.
     """
     specs: dict[int, list[Spec]] = {}
     order = "ORDER BY specs.is_gone, specs.id"
@@ -137,20 +155,30 @@ def ids_of_hashes(conn: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, 
     return ids
 
 
-def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditions) -> Counter[int]:
-    """Return the number of specs that `specs_in_scope` would return, by configuration."""
+def counts_in_scope(
+    lookups: Lookups, ids: Collection[int], conditions: Conditions
+) -> Counter[int]:
+    """Return the number of specs that `specs_in_scope` would return, by
+    configuration.
+    """
     specs = asked(conditions, "specs")
     places = {condition.kind for condition in only(conditions, *PLACES)}
     if places in ({"release"}, {"stack"}):
         (place,) = places
         sql = COUNTED_IN.format(place=place)
-        return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
+        return Counter(
+            dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)}))
+        )
     if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
-        return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
+        return Counter(
+            row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id")
+        )
     # The configuration of each spec that is available, otherwise 0.
     counts_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
     wanted_ids = {*ids}
-    return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted_ids)
+    return Counter(
+        key for spec in specs.holds if (key := counts_for[spec]) in wanted_ids
+    )
 
 
 def _in_scope(
@@ -160,9 +188,13 @@ def _in_scope(
     columns: str,
     order: str = "",
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows of specs that satisfy conditions: a configuration, then `columns`, id first."""
+    """Return rows of specs that satisfy conditions: a configuration, then `columns`, id
+    first.
+    """
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
-    place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
+    place = next(
+        (kind for kind in ("release", "stack") if places[kind] is not None), "file"
+    )
     places["hash"] = places["hash"] or ""
     verdict = asked(conditions, "specs")
     configurations: Collection[int] = [*ids] if verdict is None else {*ids}
@@ -179,17 +211,25 @@ SELECT specs.configuration, {columns} FROM {_PLACES[place]}
 
 
 def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
-    """Return whether specs are searched by their own ids, not by ids of configurations."""
+    """Return whether specs are searched by their own ids, not by ids of
+    configurations.
+    """
     # Rows of several pieces (`json_pieces`) would be out of order.
     return len(specs) <= min(len(configurations), IDS_AT_ONCE)
 
 
-def specs_beginning(conn: sqlite3.Connection, prefix: str, limit: int = -1) -> dict[int, str]:
-    """Return the first specs whose hashes begin with `prefix`, listed or not: ids and hashes."""
+def specs_beginning(
+    conn: sqlite3.Connection, prefix: str, limit: int = -1
+) -> dict[int, str]:
+    """Return the first specs whose hashes begin with `prefix`, listed or not: ids and
+    hashes.
+    """
     return dict(select(conn, BY_PREFIX, prefix=prefix, limit=limit))
 
 
-def specs_of_configurations(conn: sqlite3.Connection, ids: Collection[int]) -> frozenset[int]:
+def specs_of_configurations(
+    conn: sqlite3.Connection, ids: Collection[int]
+) -> frozenset[int]:
     """Return the ids of the specs of some configurations."""
     return select_ids(conn, f"SELECT id FROM specs WHERE configuration {OF_IDS}", ids)
 
@@ -205,12 +245,18 @@ def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
     """Return the presence of a spec in each release, in the database's order."""
     return tuple(
         Listing(release, kind, tuple(stored_json(stacks)), bool(is_copy), *binary)
-        for release, kind, stacks, is_copy, *binary in select(conn, LISTINGS, hash=dag_hash)
+        for release, kind, stacks, is_copy, *binary in select(
+            conn, LISTINGS, hash=dag_hash
+        )
     )
 
 
-def contradictions_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[tuple[str, str], ...]:
-    """Return the sources that contradict what is stored about a spec, with their messages."""
+def contradictions_of(
+    conn: sqlite3.Connection, dag_hash: str
+) -> tuple[tuple[str, str], ...]:
+    """Return the sources that contradict what is stored about a spec, with their
+    messages.
+    """
     return tuple(
         (path, message.replace(f" {dag_hash}", "", 1))
         for path, message in select(conn, CONTRADICTIONS, hash=dag_hash)

@@ -1,9 +1,10 @@
-"""The closures of binaries: all that Spack installs with a binary, and the mirrors that list it.
+"""The closures of binaries: all that Spack installs with a binary, and the mirrors that
+list it.
 
-Spack installs a binary together with its link and run dependencies at any depth, but without
-build dependencies (Spack 1.2 `new_installer.py`, `BuildGraph._base_deptypes`). Externals need no
-binary. A spliced spec is installed from the binary of the spec that it was built as
-(`install_from_buildcache`).
+Spack installs a binary together with its link and run dependencies at any depth, but
+without build dependencies (Spack 1.2 `new_installer.py`, `BuildGraph._base_deptypes`).
+Externals need no binary. A spliced spec is installed from the binary of the spec that
+it was built as (`install_from_buildcache`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.stored.graph import Reach, read_run_time
-from spack_cache_db.query.stored.mirrors import Mirror, listing_mirrors, mirrored_release
+from spack_cache_db.query.stored.mirrors import (
+    Mirror,
+    listing_mirrors,
+    mirrored_release,
+)
 from spack_cache_db.query.stored.smallest_cover import smallest_cover
 from spack_cache_db.spack.facts import LIBC
 
@@ -51,7 +56,9 @@ WHERE trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1
 
 
 class External(NamedTuple):
-    """Where the system has an external: the folder, and the modules to load, as far as known."""
+    """Where the system has an external: the folder, and the modules to load, as far as
+    known.
+    """
 
     prefix: str | None
     modules: tuple[str, ...]
@@ -62,8 +69,8 @@ class Member(NamedTuple):
 
     Attributes:
         spec: its id.
-        release: the release of the mirror that lists its binary now; None if none does, and for
-            externals.
+        release: the release of the mirror that lists its binary now; None if none does,
+            and for externals.
         size: the size of its binary in that mirror, in bytes; None if it is not known.
         external: where the system provides it; None if it needs a binary.
     """
@@ -78,7 +85,9 @@ class Member(NamedTuple):
 
     @property
     def name_and_version(self) -> str:
-        """The package with its version, such as `zlib-ng@2.2.4`; an external may have none."""
+        """The package with its version, such as `zlib-ng@2.2.4`; an external may have
+        none.
+        """
         return f"{self.package}@{self.version}" if self.version else self.package
 
     @property
@@ -93,10 +102,10 @@ class Closure:
 
     Attributes:
         members: the binary, and then its link and run dependencies by package and hash.
-        mirrors: the fewest mirrors that list all members that any mirror lists. The mirror of
-            the binary itself comes first.
-        is_known: whether the database has the dependencies of each member. It has none of
-            binaries that it knows from pages.
+        mirrors: the fewest mirrors that list all members that any mirror lists. The
+            mirror of the binary itself comes first.
+        is_known: whether the database has the dependencies of each member. It has none
+            of binaries that it knows from pages.
         last_seen: the day of the latest snapshot with the binary, if a snapshot has it.
     """
 
@@ -127,7 +136,9 @@ class Closure:
 
     @property
     def is_complete(self) -> bool | None:
-        """Whether mirrors list the whole closure; None if its dependencies are not known."""
+        """Whether mirrors list the whole closure; None if its dependencies are not
+        known.
+        """
         if self.missing:
             return False
         return True if self.is_known else None
@@ -143,7 +154,9 @@ class Closure:
 
     @property
     def size(self) -> int | None:
-        """The size of all binaries in bytes; None unless all sizes and dependencies are known."""
+        """The size of all binaries in bytes; None unless all sizes and dependencies are
+        known.
+        """
         sizes = [member.size for member in self.binaries]
         known = [size for size in sizes if size is not None]
         if not self.is_known or len(known) < len(sizes):
@@ -159,11 +172,13 @@ def closures(
     Args:
         lookups: an open database.
         specs: ids of specs, with or without a binary.
-        release: the id of a release whose mirrors must list everything; None for the mirrors of
-            all releases. The mirrors of a copy are those of the release that it copies.
+        release: the id of a release whose mirrors must list everything; None for the
+            mirrors of all releases. The mirrors of a copy are those of the release that
+            it copies.
     """
     roots = list(dict.fromkeys(specs))
-    # Read the closures as sets of bits, and what the database has about each of their specs.
+    # Read the closures as sets of bits, and what the database has about each of their
+    # specs.
     graph = read_run_time(lookups, roots)
     reach = Reach(graph)
     facts = _read_facts(lookups, graph.edges)
@@ -174,14 +189,19 @@ def closures(
     if release is not None:
         only_release = mirrored_release(lookups, lookups.releases[release])
     sets = mirror_sets(listed, only_release)
-    # Choose the mirrors of each closure: first the binary, then the others by package and hash.
+    # Choose the mirrors of each closure: first the binary, then the others by package
+    # and hash.
     chosen: dict[int, MirrorChoice] = {}
     for root in roots:
-        others = [facts[spec] for spec in reach.members(reach.run_time(root)) if spec != root]
+        others = [
+            facts[spec] for spec in reach.members(reach.run_time(root)) if spec != root
+        ]
         others.sort(key=lambda spec_facts: (spec_facts.package, spec_facts.hash))
         chosen[root] = choose_mirrors([facts[root], *others], sets)
     # Sizes are those in the chosen mirrors.
-    releases = {mirror.release for choice in chosen.values() for mirror in choice.mirrors}
+    releases = {
+        mirror.release for choice in chosen.values() for mirror in choice.mirrors
+    }
     sizes = _read_sizes(lookups, binaries, releases)
     # Closures share most members, so each is made once.
     members: dict[tuple[int, str | None], Member] = {}
@@ -193,8 +213,8 @@ class SpecFacts(NamedTuple):
 
     Attributes:
         spec: its id.
-        binary: the id of the spec whose binary Spack downloads for it: its build spec if it is
-            spliced, or else the spec itself.
+        binary: the id of the spec whose binary Spack downloads for it: its build spec
+            if it is spliced, or else the spec itself.
         is_recorded: whether an index has its record, and therefore its dependencies.
     """
 
@@ -214,25 +234,27 @@ class MirrorSets:
 
     Attributes:
         mirrors: the mirrors by their numbers.
-        of_spec: the mirrors that list each spec, as a set of bits: bit 0 is mirror 0. A spec that
-            no mirror lists has no key.
+        of_spec: the mirrors that list each spec, as a set of bits: bit 0 is mirror 0. A
+            spec that no mirror lists has no key.
     """
 
     mirrors: tuple[Mirror, ...]
     of_spec: Mapping[int, int]
 
 
-def mirror_sets(listed: Mapping[int, Sequence[Mirror]], release: str | None = None) -> MirrorSets:
+def mirror_sets(
+    listed: Mapping[int, Sequence[Mirror]], release: str | None = None
+) -> MirrorSets:
     """Return the mirrors that list specs as sets, of one release or of all.
 
-    Indexes with one URL are one mirror. A mirror without an address counts only for binaries
-    that no mirror with an address lists.
+    Indexes with one URL are one mirror. A mirror without an address counts only for
+    binaries that no mirror with an address lists.
     """
     every = {mirror for of_spec in listed.values() for mirror in of_spec}
     if release is not None:
         every = {mirror for mirror in every if mirror.release == release}
-    # Number the mirrors in their order, the preferred one first. Mirrors of one URL have the
-    # same number, and the first of them stands for all.
+    # Number the mirrors in their order, the preferred one first. Mirrors of one URL
+    # have the same number, and the first of them stands for all.
     mirrors: list[Mirror] = []
     number_of_url: dict[str, int] = {}
     bits: dict[Mirror, int] = {}
@@ -266,8 +288,8 @@ class MirrorChoice:
     Attributes:
         facts: the facts about the closure's specs, the binary first.
         mirrors: the mirrors to add.
-        releases: for each of `facts`, the release of its mirror; None for externals and for
-            specs that no mirror lists.
+        releases: for each of `facts`, the release of its mirror; None for externals and
+            for specs that no mirror lists.
     """
 
     facts: Sequence[SpecFacts]
@@ -276,13 +298,14 @@ class MirrorChoice:
 
 
 def choose_mirrors(facts: Sequence[SpecFacts], sets: MirrorSets) -> MirrorChoice:
-    """Return the fewest mirrors that list the specs of a closure, the binary's own mirror first.
+    """Return the fewest mirrors that list the specs of a closure, the binary's own
+    mirror first.
 
     Specs that no mirror lists are left out of the choice.
     """
-    # For each spec, the sets of mirrors of which one must be added. Spack looks the hash of the
-    # binary itself up in the indexes of the mirrors, so a spliced binary has two sets: its own
-    # record, and the binary of its build spec.
+    # For each spec, the sets of mirrors of which one must be added. Spack looks the
+    # hash of the binary itself up in the indexes of the mirrors, so a spliced binary
+    # has two sets: its own record, and the binary of its build spec.
     choices: list[int] = []
     is_listed: list[bool] = []
     for position, spec_facts in enumerate(facts):
@@ -340,7 +363,9 @@ def read_external(text: str) -> External:
 def _read_sizes(
     lookups: Lookups, specs: Iterable[int], releases: Iterable[str]
 ) -> dict[tuple[int, str], int]:
-    """Return the sizes of binaries in releases, by spec and release; unknown ones have no key."""
+    """Return the sizes of binaries in releases, by spec and release; unknown ones have
+    no key.
+    """
     names = json.dumps(sorted(releases))
     rows = select_in(lookups.conn, SIZES, specs, releases=names)
     return {(spec, release): size for spec, release, size in rows}
@@ -351,7 +376,9 @@ def _closure(
     sizes: Mapping[tuple[int, str], int],
     members: dict[tuple[int, str | None], Member],
 ) -> Closure:
-    """Return the closure of a choice; `members` caches the members that closures share."""
+    """Return the closure of a choice; `members` caches the members that closures
+    share.
+    """
     of_closure = []
     for facts, release in zip(choice.facts, choice.releases, strict=True):
         member = members.get((facts.spec, release))
@@ -368,10 +395,12 @@ def _closure(
             )
             members[facts.spec, release] = member
         of_closure.append(member)
-    # Dependencies are not known of a binary without a record. A spec without a record that no
-    # mirror lists is missing, which decides the verdict anyway.
+    # Dependencies are not known of a binary without a record. A spec without a record
+    # that no mirror lists is missing, which decides the verdict anyway.
     is_known = all(
         facts.is_recorded or release is None
         for facts, release in zip(choice.facts, choice.releases, strict=True)
     )
-    return Closure(tuple(of_closure), choice.mirrors, is_known, choice.facts[0].last_seen)
+    return Closure(
+        tuple(of_closure), choice.mirrors, is_known, choice.facts[0].last_seen
+    )

@@ -43,7 +43,11 @@ class Gone:
     @property
     def among_these(self) -> str:
         """A note on an answer that includes them."""
-        these = "1 of these binaries" if self.count == 1 else f"{self.count:,} of these binaries"
+        these = (
+            "1 of these binaries"
+            if self.count == 1
+            else f"{self.count:,} of these binaries"
+        )
         return f"the mirror has lost {these}, last listed {self.last_listed}"
 
     @property
@@ -58,7 +62,9 @@ class Gone:
     def instead(self) -> str:
         """The sentence about a spec that no other binary satisfies."""
         if self.count == 1:
-            return f"such a binary is gone from its mirror, last listed {self.last_listed}"
+            return (
+                f"such a binary is gone from its mirror, last listed {self.last_listed}"
+            )
         binaries = counted(self.count, "such binary", "such binaries")
         return f"{binaries} are gone from their mirror, last listed {self.last_listed}"
 

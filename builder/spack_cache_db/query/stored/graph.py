@@ -1,4 +1,5 @@
-"""Reads the dependencies of specs: direct ones of all types, and run-time ones at any depth.
+"""Reads the dependencies of specs: direct ones of all types, and run-time ones at any
+depth.
 
 Build dependencies of a dependency are not followed. Only indexes have dependency data.
 """
@@ -111,8 +112,8 @@ class Node(NamedTuple):
 class Needs:
     """The graph of root specs and their dependencies.
 
-    `edges` has all edges of a root and the run-time edges of other specs; `missing` are the roots
-    whose dependencies exceeded the limit.
+    `edges` has all edges of a root and the run-time edges of other specs; `missing` are
+    the roots whose dependencies exceeded the limit.
     """
 
     edges: dict[int, list[Edge]]
@@ -150,7 +151,9 @@ def read_needs(lookups: Lookups, roots: Iterable[int], limit: int) -> Needs:
     # Only specs of missing roots may have edges to specs that were not read.
     for spec in ends:
         edges = edges_of_spec[spec]
-        edges_of_spec[spec] = [edge for edge in edges if edge.dependency in edges_of_spec]
+        edges_of_spec[spec] = [
+            edge for edge in edges if edge.dependency in edges_of_spec
+        ]
     return Needs(edges_of_spec, frozenset(missing))
 
 
@@ -159,14 +162,18 @@ def _cached_dependencies(lookups: Lookups) -> Dependencies:
 
 
 def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
-    """Return the graph of specs and their run-time dependencies, given the ids of the specs."""
+    """Return the graph of specs and their run-time dependencies, given the ids of the
+    specs.
+    """
     edges: dict[int, list[Edge]] = {}
     _cached_dependencies(lookups).follow(edges, {*roots})
     return Needs(edges, frozenset())
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return the direct and run-time dependencies of a spec, with the edges of direct ones."""
+    """Return the direct and run-time dependencies of a spec, with the edges of direct
+    ones.
+    """
     dependencies, run_time = Dependencies(conn), dict[int, list[Edge]]()
     dependencies.follow(run_time, {spec})
     direct = {edge.dependency: edge for edge in dependencies.edges([spec])[spec]}
@@ -174,13 +181,17 @@ def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | N
 
 
 def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return the direct and run-time dependents of a spec, with the edges of direct ones."""
+    """Return the direct and run-time dependents of a spec, with the edges of direct
+    ones.
+    """
     dependencies, direct = Dependencies(conn), dict[int, Edge]()
     sql = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
     for other, types, virtuals in select(conn, sql, spec=spec):
         direct[other] = dependencies.edge(spec, types, virtuals, direct.get(other))
     needing = dependencies.with_ancestors({spec}, dependencies.run_time_types)
-    return {other: direct.get(other) for other in needing.union(direct) if other != spec}
+    return {
+        other: direct.get(other) for other in needing.union(direct) if other != spec
+    }
 
 
 def direct_dependents(conn: sqlite3.Connection, spec: int, limit: int) -> list[int]:
@@ -190,7 +201,9 @@ def direct_dependents(conn: sqlite3.Connection, spec: int, limit: int) -> list[i
 
 
 def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
-    """Return the packages of direct dependents of a package, from `MOST_EDGES` edges, sorted."""
+    """Return the packages of direct dependents of a package, from `MOST_EDGES` edges,
+    sorted.
+    """
     rows = select(conn, DEPENDENT_PACKAGES, package=package, limit=MOST_EDGES)
     return [row[0] for row in rows]
 
@@ -198,7 +211,14 @@ def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
     """Return the nodes of specs, by their ids."""
     return {
-        key: Node(dag_hash, package, version, bool(is_binary), _external(external), bool(is_gone))
+        key: Node(
+            dag_hash,
+            package,
+            version,
+            bool(is_binary),
+            _external(external),
+            bool(is_gone),
+        )
         for key, dag_hash, package, version, is_binary, is_gone, external in select_in(
             conn, NODES, ids
         )
@@ -211,7 +231,9 @@ def _external(external: str | None) -> str | None:
         return None
     values = stored_json(external)
     module = values.get("module") or ()
-    return str(values.get("path") or " ".join([module] if isinstance(module, str) else module))
+    return str(
+        values.get("path") or " ".join([module] if isinstance(module, str) else module)
+    )
 
 
 class TreeRow(NamedTuple):
@@ -232,7 +254,8 @@ class TreeRow(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """Dependencies of a spec: at run time, recursively, and direct ones only to build or test it.
+    """Dependencies of a spec: at run time, recursively, and direct ones only to build
+    or test it.
 
     `node_count` is the number of specs in both; they are not whole beyond a limit.
     """
@@ -244,7 +267,8 @@ class Trees(NamedTuple):
 
 
 def trees_of(needs: Needs, nodes: Mapping[int, Node], root: int, most: int) -> Trees:
-    """Return the dependencies of a spec; those of each spec are shown only once, depth first.
+    """Return the dependencies of a spec; those of each spec are shown only once, depth
+    first.
 
     `most` limits the rows, but direct dependencies are shown even beyond it.
     """
@@ -252,12 +276,19 @@ def trees_of(needs: Needs, nodes: Mapping[int, Node], root: int, most: int) -> T
     # Most specs occur several times.
     @cache
     def edges_of(spec: int, *, is_run_time: bool = True) -> list[Edge]:
-        edges = (edge for edge in needs.edges.get(spec, ()) if edge.is_run_time == is_run_time)
+        edges = (
+            edge
+            for edge in needs.edges.get(spec, ())
+            if edge.is_run_time == is_run_time
+        )
         return sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key)
 
     rows: list[TreeRow] = []
     seen: set[int] = set()
-    is_whole, ahead = root not in needs.missing, [(edge, 0) for edge in reversed(edges_of(root))]
+    is_whole, ahead = (
+        root not in needs.missing,
+        [(edge, 0) for edge in reversed(edges_of(root))],
+    )
     while ahead:
         edge, depth = ahead.pop()
         if depth and len(rows) >= most:
@@ -279,7 +310,8 @@ def trees_of(needs: Needs, nodes: Mapping[int, Node], root: int, most: int) -> T
 
 
 class Reach:
-    """Computes dependencies in a graph as integers used as bit sets, which compare in one step.
+    """Computes dependencies in a graph as integers used as bit sets, which compare in
+    one step.
 
     `bits` has the bit of each spec; by default each spec has a bit of its own.
     """
@@ -287,7 +319,9 @@ class Reach:
     def __init__(self, graph: Needs, bits: Mapping[int, int] | None = None) -> None:
         self._graph = graph
         self._specs = [*graph.edges]
-        self._bits = bits or {spec: 1 << number for number, spec in enumerate(self._specs)}
+        self._bits = bits or {
+            spec: 1 << number for number, spec in enumerate(self._specs)
+        }
         self._run_time: dict[int, int] = {}
 
     def run_time(self, root: int) -> int:
@@ -301,7 +335,11 @@ class Reach:
                 edges = self._graph.edges[spec]
                 dependencies = [edge.dependency for edge in edges if edge.is_run_time]
                 under_way[spec] = dependencies
-                ahead += [dependency for dependency in dependencies if dependency not in reached]
+                ahead += [
+                    dependency
+                    for dependency in dependencies
+                    if dependency not in reached
+                ]
                 continue
             ahead.pop()
             for dependency in under_way.pop(spec, ()):
@@ -309,9 +347,13 @@ class Reach:
         return reached[root]
 
     def used(self, root: int) -> int:
-        """Return the `run_time` sets of a spec and of all its direct dependencies as one set."""
+        """Return the `run_time` sets of a spec and of all its direct dependencies as
+        one set.
+        """
         edges = self._graph.edges[root]
-        return reduce(or_, (self.run_time(edge.dependency) for edge in edges), self.run_time(root))
+        return reduce(
+            or_, (self.run_time(edge.dependency) for edge in edges), self.run_time(root)
+        )
 
     def not_in_all(self, sets: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the specs of each set that are not in all sets."""
@@ -329,27 +371,36 @@ class Reach:
 
 
 class Dependencies:
-    """Reads dependencies in both directions, by spec id; `virtuals` has all virtual names.
+    """Reads dependencies in both directions, by spec id; `virtuals` has all virtual
+    names.
 
     `run_time` are the ids of the sets of types that have `link` or `run`, or no type.
 
-    The graph is read level by level. A recursive statement would take three times as long, because
-    SQLite stores the visited specs in a table.
+    The graph is read level by level. A recursive statement would take three times as
+    long, because SQLite stores the visited specs in a table.
     """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        types = self._types = _sets(select(conn, "SELECT id, types FROM dependency_types"))
-        sets = self._virtuals = _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
+        types = self._types = _sets(
+            select(conn, "SELECT id, types FROM dependency_types")
+        )
+        sets = self._virtuals = _sets(
+            select(conn, "SELECT id, virtuals FROM dependency_virtuals")
+        )
         self._edge = lru_cache(maxsize=MAX_CACHED_SPECS)(
-            lambda dependency, type_id, set_id: Edge(dependency, types[type_id], sets[set_id])
+            lambda dependency, type_id, set_id: Edge(
+                dependency, types[type_id], sets[set_id]
+            )
         )
         self.run_time_types = self.of_any_type(RUN_TIME, is_untyped=False)
         self.run_time = self.of_any_type(RUN_TIME)
         self._run_time: dict[int, list[Edge]] = {}
         self.virtuals = frozenset(chain.from_iterable(sets.values()))
 
-    def edge(self, dependency: int, types: int, virtuals: int, other: Edge | None = None) -> Edge:
+    def edge(
+        self, dependency: int, types: int, virtuals: int, other: Edge | None = None
+    ) -> Edge:
         """Return the edge of these ids, merged with another edge to the same spec."""
         edge = self._edge(dependency, types, virtuals)
         if other is None:
@@ -362,17 +413,26 @@ class Dependencies:
     ) -> dict[int, list[Edge]]:
         """Return the edges of specs, of all types or of the given sets of types."""
         edges_of_spec: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
-        sql, type_ids = (EDGES, "") if types is None else (EDGES + TYPED, json.dumps([*types]))
+        sql, type_ids = (
+            (EDGES, "") if types is None else (EDGES + TYPED, json.dumps([*types]))
+        )
         rows = select_in(self._conn, sql, edges_of_spec, types=type_ids)
         for spec, dependency, types_id, virtuals in rows:
             edges = edges_of_spec[spec]
-            edges[dependency] = self.edge(dependency, types_id, virtuals, edges.get(dependency))
+            edges[dependency] = self.edge(
+                dependency, types_id, virtuals, edges.get(dependency)
+            )
         return {spec: [*edges.values()] for spec, edges in edges_of_spec.items()}
 
     def follow(
-        self, edges_of_spec: dict[int, list[Edge]], ahead: set[int], limit: int = sys.maxsize
+        self,
+        edges_of_spec: dict[int, list[Edge]],
+        ahead: set[int],
+        limit: int = sys.maxsize,
     ) -> bool:
-        """Add the run-time edges of specs and of their dependencies; False if above `limit`."""
+        """Add the run-time edges of specs and of their dependencies; False if above
+        `limit`.
+        """
         if len(self._run_time) > MAX_CACHED_SPECS:
             self._run_time.clear()
         while ahead and len(edges_of_spec) <= limit:
@@ -383,8 +443,12 @@ class Dependencies:
             ahead = {spec for spec in ends if spec not in edges_of_spec}
         return not ahead
 
-    def of_any_type(self, types: Iterable[str], *, is_untyped: bool = True) -> list[int]:
-        """Return the ids of sets with one of these types, or of none (Spack's `_select_edges`)."""
+    def of_any_type(
+        self, types: Iterable[str], *, is_untyped: bool = True
+    ) -> list[int]:
+        """Return the ids of sets with one of these types, or of none (Spack's
+        `_select_edges`).
+        """
         expected = {*types}
         return [
             key
@@ -398,7 +462,11 @@ class Dependencies:
 
     def of_virtuals(self, virtuals: Iterable[str]) -> list[int]:
         """Return the ids of sets with all of these virtual packages."""
-        return [key for key, names in self._virtuals.items() if {*names}.issuperset(virtuals)]
+        return [
+            key
+            for key, names in self._virtuals.items()
+            if {*names}.issuperset(virtuals)
+        ]
 
     def needing(
         self,
@@ -410,9 +478,14 @@ class Dependencies:
         """Return the specs with an edge to one of the dependencies, None for any."""
         more, provided = {"types": json.dumps([*types])}, ""
         if virtuals:
-            more["virtuals"], provided = json.dumps(self.of_virtuals(virtuals)), PROVIDING
+            more["virtuals"], provided = (
+                json.dumps(self.of_virtuals(virtuals)),
+                PROVIDING,
+            )
         if among is not None:
-            edges = select_in(self._conn, EDGES + TYPED + provided, sorted(among), **more)
+            edges = select_in(
+                self._conn, EDGES + TYPED + provided, sorted(among), **more
+            )
             return {
                 spec
                 for spec, dependency, *_ in edges
@@ -421,7 +494,9 @@ class Dependencies:
         if dependencies is None:
             rows = select(self._conn, NEEDING_ANY + provided, **more)
         else:
-            rows = select_in(self._conn, NEEDING + provided, sorted(dependencies), **more)
+            rows = select_in(
+                self._conn, NEEDING + provided, sorted(dependencies), **more
+            )
         return set(chain.from_iterable(rows))
 
     def with_ancestors(self, specs: Set[int], types: Iterable[int]) -> set[int]:

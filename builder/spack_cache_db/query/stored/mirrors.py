@@ -1,7 +1,7 @@
 """The mirrors from which binaries can be installed, and what each lists now.
 
-A snapshot that `build --snapshot` made is not a mirror, and neither is an installation. A
-release that is known from pages is one.
+A snapshot that `build --snapshot` made is not a mirror, and neither is an installation.
+A release that is known from pages is one.
 """
 
 from __future__ import annotations
@@ -74,11 +74,12 @@ class Mirror:
         release: the name of the release that it is.
         stack: the name of its stack; None for the index of all stacks, and for pages.
         url: its address; None if it is not known.
-        is_signed: whether its binaries are signed; None if only some are, or if it is not known.
+        is_signed: whether its binaries are signed; None if only some are, or if it is
+            not known.
         settings: the properties of Spack's mirrors.yaml that a user needs, such as
             `{"endpoint_url": "https://s3.example.org"}`.
-        order: the place of the release in the database, and of the mirror in its release.
-            Mirrors that come first are preferred.
+        order: the place of the release in the database, and of the mirror in its
+            release. Mirrors that come first are preferred.
     """
 
     release: str
@@ -93,7 +94,8 @@ class Mirror:
 class _Mirrors:
     """The mirrors of indexes by their ids, and the releases that have pages.
 
-    `of_release` has the first mirror of each release that has indexes, by the release's id.
+    `of_release` has the first mirror of each release that has indexes, by the release's
+    id.
     """
 
     by_id: dict[int, Mirror]
@@ -102,11 +104,12 @@ class _Mirrors:
 
 
 def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
-    """Return the mirrors that list each spec now; a spec that no mirror lists has no key.
+    """Return the mirrors that list each spec now; a spec that no mirror lists has no
+    key.
 
-    If a page lists a binary that no index of its release lists, its mirror is where the page
-    says that the tarball is, or else the first mirror of the release, or else the mirror of this
-    release in Spack's public cache.
+    If a page lists a binary that no index of its release lists, its mirror is where the
+    page says that the tarball is, or else the first mirror of the release, or else the
+    mirror of this release in Spack's public cache.
     """
     mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
     ids = list(specs)
@@ -124,7 +127,8 @@ def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mi
 
 
 def every_mirror(lookups: Lookups) -> dict[Mirror, list[int]]:
-    """Return the mirrors of indexes with the ids of their indexes, the preferred mirror first.
+    """Return the mirrors of indexes with the ids of their indexes, the preferred mirror
+    first.
 
     Mirrors without an address come last. Indexes with one address are one mirror.
     """
@@ -177,11 +181,18 @@ def _listed_by_pages(
     releases = json.dumps(mirrors.with_pages)
     rows = select_in(lookups.conn, LISTED_BY_PAGE, ids, releases=releases)
     for spec, release_id, url, is_whole in rows:
-        yield spec, _mirror_of_page(lookups.releases[release_id], mirrors, url, bool(is_whole))
+        yield (
+            spec,
+            _mirror_of_page(lookups.releases[release_id], mirrors, url, bool(is_whole)),
+        )
 
 
-def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_whole: bool) -> Mirror:
-    """Return the mirror of a binary on a page; `url` is that of its tarball, whole or in part."""
+def _mirror_of_page(
+    release: Release, mirrors: _Mirrors, url: str | None, is_whole: bool
+) -> Mirror:
+    """Return the mirror of a binary on a page; `url` is that of its tarball, whole or
+    in part.
+    """
     mirror_url = url
     if url is not None and is_whole:
         # The address of a tarball ends with a path that Spack gives it.
@@ -202,7 +213,9 @@ def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_who
 
 
 class Place(NamedTuple):
-    """The first release that lists a binary, and the URL of its mirror, as far as known."""
+    """The first release that lists a binary, and the URL of its mirror, as far as
+    known.
+    """
 
     release: str | None
     mirror: str | None
@@ -211,11 +224,14 @@ class Place(NamedTuple):
 NOWHERE = Place(None, None)
 
 
-def first_places(lookups: Lookups, hashes: Sequence[str], scope: Conditions) -> dict[str, Place]:
-    """Return the first release in a scope that lists each hash, and the URL of its mirror.
+def first_places(
+    lookups: Lookups, hashes: Sequence[str], scope: Conditions
+) -> dict[str, Place]:
+    """Return the first release in a scope that lists each hash, and the URL of its
+    mirror.
 
-    An installation comes before all other releases, and has no mirror. A hash that no release of
-    the scope lists has no key.
+    An installation comes before all other releases, and has no mirror. A hash that no
+    release of the scope lists has no key.
     """
     release_and_stack = {kind: asked(scope, kind) for kind in ("release", "stack")}
     hash_of_spec: dict[int, str] = {}
@@ -230,7 +246,9 @@ def first_places(lookups: Lookups, hashes: Sequence[str], scope: Conditions) -> 
     places = {}
     for spec, dag_hash in hash_of_spec.items():
         name = release_of_spec[spec].name
-        of_release = [mirror for mirror in mirrors.get(spec, ()) if mirror.release == name]
+        of_release = [
+            mirror for mirror in mirrors.get(spec, ()) if mirror.release == name
+        ]
         of_release.sort(key=lambda mirror: (mirror.url is None, mirror.order))
         places[dag_hash] = Place(name, of_release[0].url if of_release else None)
     return places

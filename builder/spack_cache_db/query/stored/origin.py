@@ -78,14 +78,18 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     if installations and not has_pages and not urls:
         return Origin("Installed software", owners[0], None, is_public=False)
 
-    # Without a private mirror, it is the public build cache, perhaps beside installations.
+    # Without a private mirror, it is the public build cache, perhaps beside
+    # installations.
     if not private:
         url = None if installations else PUBLIC_SITE
         owners.append(PUBLIC)
         is_public = not installations
-        return Origin("Spack build cache", " and ".join(owners), url, is_public=is_public)
+        return Origin(
+            "Spack build cache", " and ".join(owners), url, is_public=is_public
+        )
 
-    # Private mirrors are named by their hosts, or by the whole address if it has no host.
+    # Private mirrors are named by their hosts, or by the whole address if it has no
+    # host.
     hosts = sorted({urlsplit(url).netloc or url for url in private if url})
     title = "Build cache"
     if has_public:
@@ -112,7 +116,9 @@ def _web_address(url: str | None) -> str | None:
 
 
 def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:
-    """Return specs that find something, the best known first; empty without a binary."""
+    """Return specs that find something, the best known first; empty without a
+    binary.
+    """
     searches = json.dumps(list(SEARCHES.items()))
     examples = {}
     for name, variant, has_variant in select(conn, KNOWN_EXAMPLES, examples=searches):

@@ -1,4 +1,6 @@
-"""Compares Spack's package data (descriptions, versions, variants, recipes) with binaries."""
+"""Compares Spack's package data (descriptions, versions, variants, recipes) with
+binaries.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,8 @@ class VariantNote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageData:
-    """A package as package data describes it; without package data, only `status` is filled.
+    """A package as package data describes it; without package data, only `status` is
+    filled.
 
     Attributes:
         build_system: the class of its recipe.
@@ -203,14 +206,18 @@ class PackageData:
         return f"{newest}: {'one version' if count == 1 else f'{count:,} versions'} behind."
 
     def variant_notes(self, texts: Iterable[str]) -> Mapping[str, VariantNote]:
-        """Return notes on variants such as `+mpi`; variants unknown to Spack are left out."""
+        """Return notes on variants such as `+mpi`; variants unknown to Spack are left
+        out.
+        """
         by_name = {variant.name: variant for variant in self.variants}
         notes = {}
         for text in texts:
             parsed = readable_variant(text)
             if parsed is not None and (variant := by_name.get(parsed.name)):
                 is_default = parsed.values == variant.default_values
-                default = "the default" if is_default else f"default {variant.default_text}"
+                default = (
+                    "the default" if is_default else f"default {variant.default_text}"
+                )
                 notes[text] = VariantNote(
                     is_default, "; ".join(filter(None, (variant.meaning, default)))
                 )
@@ -222,7 +229,10 @@ class PackageData:
             **self.status.as_dict(),
             "gone_count": 0 if self.gone is None else self.gone.count,
             "gone_last_listed": None if self.gone is None else self.gone.last_listed,
-            **{key: getattr(self, key) for key in ("build_system", "recipe", "dependent_count")},
+            **{
+                key: getattr(self, key)
+                for key in ("build_system", "recipe", "dependent_count")
+            },
             "versions": [version._asdict() for version in self.versions],
             "variants": [variant._asdict() for variant in self.variants],
             "provides": [*self.provides],
@@ -237,7 +247,9 @@ def package_names(file: AnyPath) -> tuple[str, ...]:
 
 
 def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return the package data and the binaries of a package; None if the database has neither."""
+    """Return the package data and the binaries of a package; None if the database has
+    neither.
+    """
     row = next(select(conn, _PACKAGE, name=name), None)
     if row is None:
         return None
@@ -248,12 +260,18 @@ def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
         recipe,
         dependent_count,
         versions=tuple(
-            PackageVersion(version, None if deprecated is None else bool(deprecated), kind)
+            PackageVersion(
+                version, None if deprecated is None else bool(deprecated), kind
+            )
             for version, deprecated, kind in select(conn, _VERSIONS, name=name)
         ),
-        variants=tuple(VariantMeaning(*row) for row in select(conn, _VARIANTS, name=name)),
+        variants=tuple(
+            VariantMeaning(*row) for row in select(conn, _VARIANTS, name=name)
+        ),
         provides=tuple(virtual for (virtual,) in select(conn, _PROVIDED, package=key)),
-        dependents=tuple(dependent for (dependent,) in select(conn, _DEPENDENTS, name=name)),
+        dependents=tuple(
+            dependent for (dependent,) in select(conn, _DEPENDENTS, name=name)
+        ),
         gone=gone_of_package(conn, name),
     )
 
@@ -264,25 +282,38 @@ def one_line(text: str) -> str:
 
 
 def _is_of_the_web(url: str | None) -> bool:
-    return url is not None and url.startswith(("https://", "http://")) and url.isprintable()
+    return (
+        url is not None
+        and url.startswith(("https://", "http://"))
+        and url.isprintable()
+    )
 
 
 def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
-    """Return the versions and variants of a query that Spack does not have, or no binary has."""
+    """Return the versions and variants of a query that Spack does not have, or no
+    binary has.
+    """
     name = query.name
     data = None if name is None else read_package(lookups.conn, name)
     if data is None or not (data.versions or data.variants):
         # Without package data there is nothing to compare with.
         return ()
     package = lookups.packages.get(data.status.name, 0)
-    built = [row for row in configurations_of_package(lookups, package) if row.spec_count]
+    built = [
+        row for row in configurations_of_package(lookups, package) if row.spec_count
+    ]
     built_versions = {row.configuration.version for row in built}
     notes, versions = list[str](), [version.version for version in data.versions]
     if versions and query.versions is not None:
-        fitting, text = [*filter(query.versions.contains, versions)], query.versions.text
+        fitting, text = (
+            [*filter(query.versions.contains, versions)],
+            query.versions.text,
+        )
         if not fitting:
             newest = newest_version(versions)
-            notes.append(f"Spack has no version {text} of {name}, its newest is {newest}")
+            notes.append(
+                f"Spack has no version {text} of {name}, its newest is {newest}"
+            )
         elif built and not any(map(query.versions.contains, built_versions)):
             newest = newest_version(fitting)
             notes.append(f"Spack has version {newest} of {name}, no binary has it")
@@ -295,18 +326,22 @@ def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
             near = f" (near: {', '.join(close)})" if close else ""
             notes.append(f"Spack has no variant {variant.name!r} of {name}{near}")
         elif built and variant.name in variants and variant.name not in built_variants:
-            notes.append(f"Spack has the variant {variant.name!r} of {name}, no binary has it")
+            notes.append(
+                f"Spack has the variant {variant.name!r} of {name}, no binary has it"
+            )
     return tuple(notes)
 
 
 def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
     """Return the known recipe addresses of a package, by namespace.
 
-    A package that only pages list is one of Spack's own. The addresses of other namespaces come
-    from `build --recipes`.
+    A package that only pages list is one of Spack's own. The addresses of other
+    namespaces come from `build --recipes`.
     """
     url_of = {PUBLIC_NAMESPACE: PUBLIC_RECIPES, **dict(select(conn, RECIPES))}
-    names = [name for (name,) in select(conn, NAMESPACES, package=package)] or [PUBLIC_NAMESPACE]
+    names = [name for (name,) in select(conn, NAMESPACES, package=package)] or [
+        PUBLIC_NAMESPACE
+    ]
     return {
         name: url_of[name].replace("{package}", quote(package, safe=""))
         for name in names
@@ -329,8 +364,8 @@ class PackageStatus(NamedTuple):
         homepage: its address, as in the recipe, which may not be a URL.
         latest_version: the version that Spack prefers.
         newest_version: the newest version of a binary; None without a binary.
-        versions_behind: how many numbered versions are newer than `newest_version` and not
-            deprecated; None without a binary or package data.
+        versions_behind: how many numbered versions are newer than `newest_version` and
+            not deprecated; None without a binary or package data.
         spec_count: the number of binaries.
     """
 
@@ -354,13 +389,19 @@ def package_totals(conn: sqlite3.Connection, name: str) -> PackageTotals | None:
 
 
 def newest_binary(conn: sqlite3.Connection, name: str) -> str | None:
-    """Return the newest version of a package's binaries, with its families of targets."""
+    """Return the newest version of a package's binaries, with its families of
+    targets.
+    """
     rows = [*select(conn, _NEWEST, name=name)]
-    return f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None
+    return (
+        f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None
+    )
 
 
 def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
-    """Yield the packages of the package data: name, latest version, dependents, summary."""
+    """Yield the packages of the package data: name, latest version, dependents,
+    summary.
+    """
     for name, latest, dependents, description in select(conn, _KNOWN):
         yield name, latest, dependents, summary_of(description or "")
 
@@ -372,6 +413,8 @@ def summarized_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, str]]:
-    """Return the number of newer versions and the latest one in Spack, by package and version."""
+    """Return the number of newer versions and the latest one in Spack, by package and
+    version.
+    """
     rows = select(conn, _BEHIND)
     return {(name, version): (behind, latest) for name, version, behind, latest in rows}

@@ -28,7 +28,8 @@ SELECT id FROM releases WHERE EXISTS (
     AND listed.configuration IN (SELECT value FROM json_each(:ids)))
 ORDER BY position LIMIT :limit
 """
-# Only (release, spec) is a key of listings, and the specs of a configuration have consecutive ids.
+# Only (release, spec) is a key of listings, and the specs of a configuration have
+# consecutive ids.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
@@ -63,7 +64,10 @@ CROSS JOIN release_specs AS shown
 CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
 GROUP BY member.stack
 """
-_COUNTS_WITHIN = {"release": _RELEASE_COUNTS_IN_STACK, "stack": _STACK_COUNTS_IN_RELEASE}
+_COUNTS_WITHIN = {
+    "release": _RELEASE_COUNTS_IN_STACK,
+    "stack": _STACK_COUNTS_IN_RELEASE,
+}
 _PACKAGES_IN_STACKS = """
 SELECT packages.name, stacks.name, count(*)
 FROM release_specs AS shown
@@ -91,13 +95,14 @@ class FoundSpec(Presence):
 
     Attributes:
         hash: its hash.
-        differences: how it differs from the other specs of its configuration in the answer (see
-            `comparison.distinctions`); empty if not requested.
+        differences: how it differs from the other specs of its configuration in the
+            answer (see `comparison.distinctions`); empty if not requested.
         is_gone: whether its mirror has lost it.
         is_external: whether the system provides it, and Spack did not build it.
         prefix: the folder where an installation has it; None if unknown.
         modules: the modules that load it.
-        module_tree: the folder of modules to use first, if several have a module of this name.
+        module_tree: the folder of modules to use first, if several have a module of
+            this name.
     """
 
     hash: str
@@ -109,7 +114,9 @@ class FoundSpec(Presence):
     module_tree: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the spec as an object of JSON, without the fields of its configuration."""
+        """Return the spec as an object of JSON, without the fields of its
+        configuration.
+        """
         return asdict(self)
 
 
@@ -124,7 +131,9 @@ def first_releases(lookups: Lookups, ids: Iterable[int], limit: int) -> tuple[st
     return lookups.release_names({release for (release,) in rows})[:limit]
 
 
-def _in_places(conn: sqlite3.Connection, place: str, ids: Collection[int]) -> dict[int, list[int]]:
+def _in_places(
+    conn: sqlite3.Connection, place: str, ids: Collection[int]
+) -> dict[int, list[int]]:
     rows = dict(select_in(conn, IN_PLACES.format(place=place), ids))
     return {key: stored_json(rows.get(key, "[]")) for key in ids}
 
@@ -134,7 +143,8 @@ def count_by_place(
 ) -> Counter[int]:
     """Return the number of these configurations in each release or stack, by its id.
 
-    Releases are counted within the stack of the conditions, and stacks within the release.
+    Releases are counted within the stack of the conditions, and stacks within the
+    release.
     """
     release, stack = asked(conditions, "release"), asked(conditions, "stack")
     within = stack if place == "release" else release
@@ -145,12 +155,18 @@ def count_by_place(
     return counts
 
 
-def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:
-    """Yield the packages of each stack of a release: package, stack and number of binaries."""
+def packages_in_stacks(
+    conn: sqlite3.Connection, release: int
+) -> Iterator[tuple[str, str, int]]:
+    """Yield the packages of each stack of a release: package, stack and number of
+    binaries.
+    """
     return select(conn, _PACKAGES_IN_STACKS, release=release)
 
 
-def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
+def presence_of_configurations(
+    lookups: Lookups, ids: Sequence[int]
+) -> dict[int, Presence]:
     """Return the releases, stacks and days of configurations, by their ids."""
     conn, releases = lookups.conn, releases_of(lookups.conn, ids)
     stacks = _in_places(conn, "stack", ids)
@@ -158,7 +174,9 @@ def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int
     names = lru_cache(maxsize=None)(lookups.release_names)
     seen = f"SELECT id, first_seen, last_seen FROM configurations WHERE id {OF_IDS}"
     return {
-        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks[key]), *days)
+        key: Presence(
+            names(tuple(releases[key])), lookups.stack_names(stacks[key]), *days
+        )
         for key, *days in select_in(conn, seen, ids)
     }
 
@@ -169,9 +187,11 @@ def found_specs(
     release: int | None = None,
     differences: Mapping[int, tuple[str, ...]] = {},
 ) -> Iterator[FoundSpec]:
-    """Yield the specs with releases, stacks, days, prefixes and modules, in their order.
+    """Yield the specs with releases, stacks, days, prefixes and modules, in their
+    order.
 
-    Prefixes and modules are those of the installation `release`, or else of the first one.
+    Prefixes and modules are those of the installation `release`, or else of the first
+    one.
     """
     specs = [*specs]
     releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
@@ -205,7 +225,11 @@ def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
     parts = [*parts]
     releases = {name for part in parts for name in part.releases}
     return Presence(
-        tuple(release.name for release in lookups.releases.values() if release.name in releases),
+        tuple(
+            release.name
+            for release in lookups.releases.values()
+            if release.name in releases
+        ),
         tuple(sorted({name for part in parts for name in part.stacks})),
         min((part.first_seen for part in parts if part.first_seen), default=None),
         max((part.last_seen for part in parts if part.last_seen), default=None),
@@ -213,7 +237,9 @@ def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:
-    """Return the first and last id of each run of consecutive ids; the ids are sorted."""
+    """Return the first and last id of each run of consecutive ids; the ids are
+    sorted.
+    """
     runs: list[list[int]] = []
     for number in ids:
         if runs and number == runs[-1][1] + 1:

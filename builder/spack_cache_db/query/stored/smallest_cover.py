@@ -1,7 +1,7 @@
 """Chooses the fewest mirrors that together list the binaries of a closure.
 
-A set of mirrors is an integer with one bit for each mirror. The mirror that is preferred most
-has the lowest bit.
+A set of mirrors is an integer with one bit for each mirror. The mirror that is
+preferred most has the lowest bit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from operator import and_
 
 
 def smallest_cover(choices: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of the fewest mirrors such that each set of choices has one of them.
+    """Return the numbers of the fewest mirrors such that each set of choices has one of
+    them.
 
-    The mirror for the first set comes first, and is a preferred one; the other numbers ascend.
-    The same choices always give the same mirrors.
+    The mirror for the first set comes first, and is a preferred one; the other numbers
+    ascend. The same choices always give the same mirrors.
 
         >>> smallest_cover([0b011, 0b110, 0b100])
         (0, 2)
@@ -34,7 +35,8 @@ def smallest_cover(choices: Sequence[int]) -> tuple[int, ...]:
     needed = _without_supersets(choices)
     useful = _useful_mirrors(needed)
     needed = [mirrors & useful for mirrors in needed]
-    # Each cover has a mirror of the first set. Try covers of two mirrors, of three, and so on.
+    # Each cover has a mirror of the first set. Try covers of two mirrors, of three, and
+    # so on.
     size = 2
     while True:
         for mirror in numbers(choices[0] & useful):
@@ -53,9 +55,13 @@ def numbers(mirrors: int) -> Iterator[int]:
 
 
 def _without_supersets(choices: Iterable[int]) -> list[int]:
-    """Leave out sets that contain another one: a mirror for the smaller set is one for both."""
+    """Leave out sets that contain another one: a mirror for the smaller set is one for
+    both.
+    """
     smallest: list[int] = []
-    for mirrors in sorted(set(choices), key=lambda mirrors: (mirrors.bit_count(), mirrors)):
+    for mirrors in sorted(
+        set(choices), key=lambda mirrors: (mirrors.bit_count(), mirrors)
+    ):
         contains_another = any(smaller & mirrors == smaller for smaller in smallest)
         if not contains_another:
             smallest.append(mirrors)
@@ -63,7 +69,9 @@ def _without_supersets(choices: Iterable[int]) -> list[int]:
 
 
 def _useful_mirrors(needed: Sequence[int]) -> int:
-    """Return the mirrors without those that list nothing which another one does not list."""
+    """Return the mirrors without those that list nothing which another one does not
+    list.
+    """
     # The binaries of each mirror, as a set of bits.
     binaries: dict[int, int] = defaultdict(int)
     for position, mirrors in enumerate(needed):
@@ -83,7 +91,9 @@ def _useful_mirrors(needed: Sequence[int]) -> int:
 
 
 def _cover(needed: Sequence[int], size: int) -> list[int] | None:
-    """Return at most `size` mirrors that cover all sets; None if there are no such mirrors."""
+    """Return at most `size` mirrors that cover all sets; None if there are no such
+    mirrors.
+    """
     if not needed:
         return []
     if _disjoint_count(needed) > size:

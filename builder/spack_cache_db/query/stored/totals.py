@@ -88,7 +88,9 @@ WHERE shown.release = :release
 
 
 class Totals(NamedTuple):
-    """Counts of a whole database; packages, specs and configurations are those with a binary."""
+    """Counts of a whole database; packages, specs and configurations are those with a
+    binary.
+    """
 
     packages: int
     specs: int
@@ -110,7 +112,9 @@ class Mirror(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Counts of one package or column; `newest` is the id of the package's newest version."""
+    """Counts of one package or column; `newest` is the id of the package's newest
+    version.
+    """
 
     configurations: int
     specs: int
@@ -135,8 +139,11 @@ def read_mirrors(conn: sqlite3.Connection) -> tuple[Mirror, ...]:
     return tuple(Mirror(*row) for row in select(conn, MIRRORS))
 
 
-def facet_counts(conn: sqlite3.Connection, release: int | None = None) -> dict[str, dict[str, int]]:
-    """Return the number of binaries for each value of each facet, in a release or in all together.
+def facet_counts(
+    conn: sqlite3.Connection, release: int | None = None
+) -> dict[str, dict[str, int]]:
+    """Return the number of binaries for each value of each facet, in a release or in
+    all together.
 
     Versions and the stack `root` are left out.
     """
@@ -151,14 +158,22 @@ def words_with(lookups: Lookups, condition: Condition) -> set[str]:
     return set(filter(condition.holds, lookups.words[COLUMNS[condition.kind]].values()))
 
 
-def sizes_of(conn: sqlite3.Connection, listings: Iterable[list[Any]]) -> dict[int, str | None]:
-    """Return the size of each spec in a release, given pairs of a release's name and a spec."""
+def sizes_of(
+    conn: sqlite3.Connection, listings: Iterable[list[Any]]
+) -> dict[int, str | None]:
+    """Return the size of each spec in a release, given pairs of a release's name and a
+    spec.
+    """
     pieces = (select(conn, SIZES, listings=piece) for piece in json_pieces(listings))
     return dict(chain.from_iterable(pieces))
 
 
-def largest_packages(conn: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, int]]:
-    """Return name, newest version and number of binaries of the packages with most binaries."""
+def largest_packages(
+    conn: sqlite3.Connection, most: int
+) -> Iterator[tuple[str, str, int]]:
+    """Return name, newest version and number of binaries of the packages with most
+    binaries.
+    """
     return select(conn, LARGEST_PACKAGES, most=most)
 
 
@@ -173,9 +188,10 @@ def count_packages(
 ) -> dict[str, Count]:
     """Return the counts of packages, of binaries that satisfy conditions.
 
-    Conditions are on words, a stack and releases. The first release is counted; the others have a
-    binary of the package too. In this release and stack, or in all stacks of the release `lacks`,
-    no binary of the package satisfies the condition `lacks`. `Lookups.words` has the versions.
+    Conditions are on words, a stack and releases. The first release is counted; the
+    others have a binary of the package too. In this release and stack, or in all stacks
+    of the release `lacks`, no binary of the package satisfies the condition `lacks`.
+    `Lookups.words` has the versions.
     """
     places = only(conditions, "release", "stack")
     allowed: dict[str, set[str]] = {}
@@ -184,16 +200,24 @@ def count_packages(
         allowed[column] = allowed.get(column, words) & words
     release, stack = asked(conditions, "release"), asked(conditions, "stack")
     counts: dict[str, Count] = {}
-    for (package, *cells), count in count_by(lookups, release, stack, "package", *allowed).items():
+    for (package, *cells), count in count_by(
+        lookups, release, stack, "package", *allowed
+    ).items():
         if all(map(contains, allowed.values(), cells)):
             counts[package] = counts[package] + count if package in counts else count
     for other in only(conditions, "release")[1:]:
         required = count_packages(lookups, (other,))
-        counts = {package: count for package, count in counts.items() if package in required}
+        counts = {
+            package: count for package, count in counts.items() if package in required
+        }
     if lacks is not None:
         is_release = lacks.kind == "release"
         excluded = count_packages(lookups, (lacks,) if is_release else (lacks, *places))
-        counts = {package: count for package, count in counts.items() if package not in excluded}
+        counts = {
+            package: count
+            for package, count in counts.items()
+            if package not in excluded
+        }
     lookups.learn({count.newest for count in counts.values()}, set())
     return counts
 
@@ -201,7 +225,9 @@ def count_packages(
 def newest_release(
     lookups: Lookups, conditions: Conditions, lacks: Condition | None = None
 ) -> tuple[str, int] | None:
-    """Return the first release with packages that `count_packages` counts, and their number."""
+    """Return the first release with packages that `count_packages` counts, and their
+    number.
+    """
     releases = frozenset(lookups.releases)
     for condition in without(conditions, "release", "stack"):
         texts = json.dumps([*words_with(lookups, condition)])
@@ -209,7 +235,9 @@ def newest_release(
         releases &= select_ids(lookups.conn, RELEASES_WITH, facet=facet, texts=texts)
     for key, release in lookups.releases.items():
         place = Condition("release", release.name, key)
-        if key in releases and (counts := count_packages(lookups, (place, *conditions), lacks)):
+        if key in releases and (
+            counts := count_packages(lookups, (place, *conditions), lacks)
+        ):
             return release.name, len(counts)
     return None
 
@@ -221,7 +249,8 @@ def count_by(
 
     They are limited to a release, a stack, or both if these are given.
     """
-    # The counts for long lists are the same for all visitors; those by three columns are too large.
+    # The counts for long lists are the same for all visitors; those by three columns
+    # are too large.
     count = _count_by if len(columns) < 3 else _count_by.__wrapped__
     return count(lookups, release, stack, columns)
 
@@ -235,7 +264,11 @@ def _count_by(
     if columns == ("package",) and release is not None and stack is None:
         sql = PACKAGES_IN_RELEASE
     else:
-        limited = {(False, False): ANYWHERE, (True, False): IN_RELEASE, (False, True): IN_STACK}
+        limited = {
+            (False, False): ANYWHERE,
+            (True, False): IN_RELEASE,
+            (False, True): IN_STACK,
+        }
         counted = limited.get((release is not None, stack is not None), IN_BOTH)
         sql = f"SELECT {by}, {counted} GROUP BY {by}"
     counts = {}

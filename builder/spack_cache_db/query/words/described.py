@@ -18,18 +18,26 @@ WHERE known_packages_fts MATCH :match
 _USUAL_LENGTH = 170
 """Characters of an average description in Spack."""
 _WORD = re.compile(r"[^\W_]+")
-_SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
+_SMALL = frozenset(
+    ("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with")
+)
 MOST_WORDS = 12
 
 
 def described_packages(
     conn: sqlite3.Connection, text: str, limit: int, *, every_word: bool = False
 ) -> list[str]:
-    """Return the packages whose name or description matches words of a text, the best first.
+    """Return the packages whose name or description matches words of a text, the best
+    first.
 
-    There are none without package data. With `every_word`, only packages with all words count.
+    There are none without package data. With `every_word`, only packages with all words
+    count.
     """
-    words = [word for word in dict.fromkeys(_WORD.findall(text.lower())) if word not in _SMALL]
+    words = [
+        word
+        for word in dict.fromkeys(_WORD.findall(text.lower()))
+        if word not in _SMALL
+    ]
     words = words[:MOST_WORDS]
     ((count,),) = select(conn, "SELECT count(*) FROM known_packages")
     scores, found_words = dict[str, float](), Counter[str]()
@@ -38,11 +46,14 @@ def described_packages(
         rarity = log1p((count - len(rows) + 0.5) / (len(rows) + 0.5))
         for name, description, dependents in rows:
             found_words[name] += 1
-            # Popular packages come first. All words together are as much as a rare word.
+            # Popular packages come first. All words together are as much as a rare
+            # word.
             score = scores.get(name, 1.2 * log1p(dependents)) + 8 / len(words)
             score += 20 * (name == word) + rarity * _weight(word, name, description)
             scores[name] = score
-    names = (name for name in scores if not every_word or found_words[name] == len(words))
+    names = (
+        name for name in scores if not every_word or found_words[name] == len(words)
+    )
     return nsmallest(limit, names, key=lambda name: (-scores[name], name))
 
 
@@ -56,4 +67,6 @@ def _weight(word: str, name: str, description: str) -> float:
     if stem in name and stem in (part.rstrip("s") for part in name.split("-")):
         # A word of the name counts as much as several of the description.
         times += 4
-    return times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(description) / _USUAL_LENGTH))
+    return (
+        times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(description) / _USUAL_LENGTH))
+    )

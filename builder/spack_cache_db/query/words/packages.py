@@ -34,10 +34,13 @@ class FoundPackages(NamedTuple):
     is_guess: bool = False
 
 
-def find_packages(lookups: Lookups, words: Sequence[str], nouns: Sequence[str]) -> FoundPackages:
+def find_packages(
+    lookups: Lookups, words: Sequence[str], nouns: Sequence[str]
+) -> FoundPackages:
     """Return the packages that words describe, or that `nouns` name.
 
-    Matching names come before descriptions, except descriptions with all of several words.
+    Matching names come before descriptions, except descriptions with all of several
+    words.
     """
     named = {noun: _named(lookups, noun) for noun in nouns}
     parts = {noun: _with_part(lookups, noun.lower()) for noun in nouns}
@@ -60,7 +63,9 @@ def find_packages(lookups: Lookups, words: Sequence[str], nouns: Sequence[str]) 
 
 
 def _named(lookups: Lookups, name: str) -> dict[str, str]:
-    """Return the package with a name in any package manager, and providers of a virtual one."""
+    """Return the package with a name in any package manager, and providers of a virtual
+    one.
+    """
     package, spelled = package_called(lookups, name), name.lower().replace("_", "-")
     reason = "" if package == spelled else f"“{name}” is called {package} in Spack"
     provided = dict.fromkeys(packages_providing(lookups, name), f"provides {name}")
@@ -68,7 +73,9 @@ def _named(lookups: Lookups, name: str) -> dict[str, str]:
 
 
 def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
-    """Return the packages whose name has a word, starts or ends with it, or contains a long one."""
+    """Return the packages whose name has a word, starts or ends with it, or contains a
+    long one.
+    """
     counts = package_counts(lookups)
 
     def ways(name: str) -> tuple[bool, ...]:
@@ -78,7 +85,9 @@ def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
 
     found = {name: ways(name) for name in counts if word in name}
     names = (name for name in found if any(found[name]))
-    best_first = sorted(names, key=lambda name: (found[name].index(True), -counts[name], name))
+    best_first = sorted(
+        names, key=lambda name: (found[name].index(True), -counts[name], name)
+    )
     return dict.fromkeys(best_first, "")
 
 
@@ -86,7 +95,9 @@ def _described(
     lookups: Lookups, words: Sequence[str], *, every_word: bool = False
 ) -> dict[str, str]:
     text = " ".join(words)
-    names = described_packages(lookups.conn, text, MOST_DESCRIBED, every_word=every_word)
+    names = described_packages(
+        lookups.conn, text, MOST_DESCRIBED, every_word=every_word
+    )
     return dict.fromkeys(names, "")
 
 

@@ -1,8 +1,8 @@
 """Reads plain words as a spec: `hdf5 with mpi zen3` is `hdf5 +mpi target=:zen3`.
 
-A word is the name of a package, release, stack, operating system, target, compiler or variant in
-the database. Words with a sign of Spack's syntax stay unchanged. Other words become a full-text
-search for configurations.
+A word is the name of a package, release, stack, operating system, target, compiler or
+variant in the database. Words with a sign of Spack's syntax stay unchanged. Other words
+become a full-text search for configurations.
 """
 
 from __future__ import annotations
@@ -43,9 +43,12 @@ MOST_JOINED = 4
 """Maximum of words in one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 PREFIXES = ("py-", "r-", "perl-")
 """Prefixes of names that people leave out."""
-_WORDS = tomllib.loads(files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8"))
+_WORDS = tomllib.loads(
+    files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8")
+)
 FILLERS, NEGATIONS, _SYSTEMS_OF_SPACK = (
-    frozenset(_WORDS[name].split()) for name in ("fillers", "negations", "systems_of_spack")
+    frozenset(_WORDS[name].split())
+    for name in ("fillers", "negations", "systems_of_spack")
 )
 _FORMS = [(re.compile(form), name) for form, name in _WORDS["forms"].items()]
 
@@ -67,7 +70,9 @@ _MACHINE = re.compile(r"target=:([\w.-]+)")
 _REPOSITORY = re.compile(
     r"((?:\w+://|git@)?(?:[\w-]+\.)+\w+[/:])?([\w.-]+)/([\w.-]+?)(?:\.git)?([/?#].*)?"
 )
-"""The URL of a repository, or `owner/name`: the groups are host, owner, name and the rest."""
+"""The URL of a repository, or `owner/name`: the groups are host, owner, name and the
+rest.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +99,20 @@ class Reading:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all words are read; variants without a package may be a description of one."""
+        """Whether all words are read; variants without a package may be a description
+        of one.
+        """
         return not (self.words or self.left_out or (self.switches and not self.package))
 
     @property
     def search(self) -> str:
         """The text without machine, release and stack: a spec, or else the words."""
-        # A single word is not a spec: it may name a package of other software, or describe several.
-        is_word = len(self.rest) == 1 and self.spec in (self.package, f"+{self.rest[0]}")
+        # A single word is not a spec: it may name a package of other software, or
+        # describe several.
+        is_word = len(self.rest) == 1 and self.spec in (
+            self.package,
+            f"+{self.rest[0]}",
+        )
         is_own = self.package in map(str.lower, self.rest)
         is_spec = not (self.words or self.left_out) and (is_own or not is_word)
         return self.spec if is_spec else " ".join(self.rest)
@@ -111,7 +122,10 @@ class Reading:
         """The words that may be the name or the description of a package."""
         unread = {*self.words, *self.left_out}
         names = (self.package,) if self.package else ()
-        return (*names, *(word for word in self.rest if word in unread)) or self.switches
+        return (
+            *names,
+            *(word for word in self.rest if word in unread),
+        ) or self.switches
 
     def conditions(self) -> tuple[Condition, ...]:
         """Return the condition of the full-text search."""
@@ -136,46 +150,70 @@ def match_of(words: Sequence[str]) -> str:
 
 
 def names_elsewhere(text: str) -> list[str]:
-    """Return possible names in Spack of a package, given a name in any package manager."""
+    """Return possible names in Spack of a package, given a name in any package
+    manager.
+    """
     names = [text.lower().replace("_", "-")]
     for name in names:
         matches = ((form.fullmatch(name), pattern) for form, pattern in _FORMS)
-        candidates = [pattern.format(form[1]) for form, pattern in matches if form is not None]
+        candidates = [
+            pattern.format(form[1]) for form, pattern in matches if form is not None
+        ]
         candidates = [*filter(None, [_WORDS["packages"].get(name)]), *candidates]
         names += [candidate for candidate in candidates if candidate not in names]
     return [*names, *(prefix + name for prefix in PREFIXES for name in names)]
 
 
 def package_called(lookups: Lookups, text: str) -> str | None:
-    """Return the package of a name in any package manager; those with binaries first."""
+    """Return the package of a name in any package manager; those with binaries
+    first.
+    """
     counts = package_counts(lookups)
     names = [name for name in names_elsewhere(text) if name in counts]
-    return next((name for name in names if counts[name] or name == text), next(iter(names), None))
+    return next(
+        (name for name in names if counts[name] or name == text),
+        next(iter(names), None),
+    )
 
 
 def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
-    """Return the known providers of a virtual package, those with most binaries first."""
+    """Return the known providers of a virtual package, those with most binaries
+    first.
+    """
     counts = package_counts(lookups)
     name = _WORDS["languages"].get(virtual.lower(), virtual.lower())
-    names = {*lookups.providers.get(name, ()), *_WORDS["providers"].get(name, "").split()}
-    return sorted(names & counts.keys(), key=lambda package: (-counts[package], package))
+    names = {
+        *lookups.providers.get(name, ()),
+        *_WORDS["providers"].get(name, "").split(),
+    }
+    return sorted(
+        names & counts.keys(), key=lambda package: (-counts[package], package)
+    )
 
 
 def repository_name(lookups: Lookups, text: str) -> str | None:
-    """Return the repository's name in a URL, or in `owner/name` if a package has this name."""
+    """Return the repository's name in a URL, or in `owner/name` if a package has this
+    name.
+    """
     match = _REPOSITORY.fullmatch(text.strip())
     if match is None:
         return None
     host, owner, name, more = match.groups()
     if host is not None:
         return name
-    is_spec = owner in package_counts(lookups) and specs_beginning(lookups.conn, name, 1)
-    is_known = more is None and not is_spec and package_called(lookups, name) is not None
+    is_spec = owner in package_counts(lookups) and specs_beginning(
+        lookups.conn, name, 1
+    )
+    is_known = (
+        more is None and not is_spec and package_called(lookups, name) is not None
+    )
     return name if is_known else None
 
 
 def read_words(lookups: Lookups, text: str) -> Reading | None:
-    """Return the reading of plain words; None if no word has a meaning in this database."""
+    """Return the reading of plain words; None if no word has a meaning in this
+    database.
+    """
     words = plain_words(text)
     if not 0 < len(words) <= MOST_WORDS:
         return None
@@ -191,7 +229,9 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
         # A number is in very many versions, and no word of the index has a blank.
         is_ignored = " " in word or _NUMBER.fullmatch(word.lower()) is not None
         match = match_of([*matching, word])
-        if not is_ignored and any(select(lookups.conn, WITH_WORDS, match=match, package=package)):
+        if not is_ignored and any(
+            select(lookups.conn, WITH_WORDS, match=match, package=package)
+        ):
             matching.append(word)
     if len(unread) == len(words) and not matching:
         # A single word may be the beginning of a hash.
@@ -204,7 +244,9 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
 
 
 class _Reader:
-    """Reads words one after the other; `package` is the result of `package_of`, if it is known."""
+    """Reads words one after the other; `package` is the result of `package_of`, if it
+    is known.
+    """
 
     def __init__(self, lookups: Lookups, is_alone: bool, package: str = "") -> None:
         self._lookups, self._conn = lookups, lookups.conn
@@ -212,7 +254,10 @@ class _Reader:
         self._expected_package = package
         # Whether each package has binaries in a release.
         self._packages: dict[str, bool] = lookups.once(
-            PACKAGES, lambda: {name: bool(count) for name, count in select(lookups.conn, PACKAGES)}
+            PACKAGES,
+            lambda: {
+                name: bool(count) for name, count in select(lookups.conn, PACKAGES)
+            },
         )
         self._name = self._version = self._built_with = ""
         self._variant_before = self._target_family = ""
@@ -226,16 +271,22 @@ class _Reader:
         """Return the package that words name, or ""."""
         counts = package_counts(self._lookups)
         needed = "SELECT 1 FROM known_dependencies WHERE dependency = :other AND package = :name"
-        # A package without binaries counts if there is no other, or if it depends on the other.
+        # A package without binaries counts if there is no other, or if it depends on
+        # the other.
         for word in [*self.unread(words)]:
             name, _ = _split(word)
             needs = {"name": name, "other": self._name}
-            if name in counts and (not self._name or any(select(self._conn, needed, **needs))):
+            if name in counts and (
+                not self._name or any(select(self._conn, needed, **needs))
+            ):
                 return name
         return self._name
 
     def reading(
-        self, all_words: Sequence[str], words: tuple[str, ...], left_out: tuple[str, ...]
+        self,
+        all_words: Sequence[str],
+        words: tuple[str, ...],
+        left_out: tuple[str, ...],
     ) -> Reading:
         """Return the reading of all words, with the spec in Spack's order."""
         machine = _MACHINE.fullmatch(self._conditions.get("target", ""))
@@ -243,9 +294,18 @@ class _Reader:
         if host is not None:
             del self._conditions["target"]
         # A family of targets is not a machine: its words stay in the text.
-        scope = {word for word, is_target in self._scope_words.items() if host or not is_target}
+        scope = {
+            word
+            for word, is_target in self._scope_words.items()
+            if host or not is_target
+        }
         name = self._name + self._version
-        parts = (name, *self._conditions.values(), self._built_with, *self._dependencies)
+        parts = (
+            name,
+            *self._conditions.values(),
+            self._built_with,
+            *self._dependencies,
+        )
         return Reading(
             " ".join(filter(None, parts)),
             **self._scope,
@@ -269,7 +329,8 @@ class _Reader:
             word = words[index]
             is_of_unread = is_unread and _NUMBER.fullmatch(word.lower()) is not None
             is_unread = not length and (
-                is_of_unread or not (self._variant(word, "~") if is_off else self.read(word))
+                is_of_unread
+                or not (self._variant(word, "~") if is_off else self.read(word))
             )
             is_target = self._conditions.get("target") != target
             if is_target or len(self._scope) != scope_size:
@@ -280,11 +341,17 @@ class _Reader:
             index, is_off = index + (length or 1), False
 
     def _joined(self, words: Sequence[str]) -> int:
-        """Read the longest name at the beginning of the words; return its number of words."""
+        """Read the longest name at the beginning of the words; return its number of
+        words.
+        """
         for length in range(len(words), 1, -1):
             for joint in ("-", "_", ""):
                 name = joint.join(words[:length])
-                if self._scope_name(name) or self._system(name) or self._package(name, ""):
+                if (
+                    self._scope_name(name)
+                    or self._system(name)
+                    or self._package(name, "")
+                ):
                     return length
         return 0
 
@@ -319,7 +386,9 @@ class _Reader:
         return True
 
     def _add(self, name: str, condition: str) -> bool:
-        """Add a condition; return False if it contradicts an earlier one of this name."""
+        """Add a condition; return False if it contradicts an earlier one of this
+        name.
+        """
         return self._conditions.setdefault(name, condition) == condition
 
     def _scope_name(self, word: str) -> bool:
@@ -341,11 +410,15 @@ class _Reader:
         if system := self._system_called(name):
             return self._add("os", f"os={system}")
         if name in _WORDS["platforms"] or name in platforms:
-            return self._add("platform", f"platform={_WORDS['platforms'].get(name, name)}")
+            return self._add(
+                "platform", f"platform={_WORDS['platforms'].get(name, name)}"
+            )
         return self._target(name)
 
     def _architecture(self, parts: Sequence[str]) -> bool:
-        """Read a platform, an operating system and a target: all of them, or nothing."""
+        """Read a platform, an operating system and a target: all of them, or
+        nothing.
+        """
         conditions = dict(self._conditions)
         target_family = self._target_family
         for part in parts:
@@ -368,7 +441,9 @@ class _Reader:
         if self._conditions.get("target") == of_family:
             del self._conditions["target"]
         self._target_family = family(name)
-        return self._add("target", of_family if name == family(name) else f"target=:{name}")
+        return self._add(
+            "target", of_family if name == family(name) else f"target=:{name}"
+        )
 
     def _system_called(self, name: str) -> str | None:
         """Return the newest operating system of a name, which may lack its version.
@@ -380,8 +455,16 @@ class _Reader:
         if name in names or match is None:
             return name if name in names else None
         system = _WORDS["systems"].get(match[1], match[1]) + match[2]
-        same = [other for other in names if other.replace(".", "") == system.replace(".", "")]
-        close = [other for other in names if _is_part(system, other) or _is_part(other, system)]
+        same = [
+            other
+            for other in names
+            if other.replace(".", "") == system.replace(".", "")
+        ]
+        close = [
+            other
+            for other in names
+            if _is_part(system, other) or _is_part(other, system)
+        ]
         is_known = system.rstrip("0123456789.") in _SYSTEMS_OF_SPACK
         return max(same or close, key=version_key, default=system if is_known else None)
 
@@ -400,12 +483,19 @@ class _Reader:
         return True
 
     def _compiler(self, name: str, version: str) -> bool:
-        names = [name, LEGACY_COMPILERS.get(name, name), _WORDS["compilers"].get(name, name)]
+        names = [
+            name,
+            LEGACY_COMPILERS.get(name, name),
+            _WORDS["compilers"].get(name, name),
+        ]
         names += [
-            other for other in sorted(self._lookups.compilers) if other.startswith(f"{name}-")
+            other
+            for other in sorted(self._lookups.compilers)
+            if other.startswith(f"{name}-")
         ]
         compiler = next(
-            (compiler for compiler in names if compiler in self._lookups.compilers), None
+            (compiler for compiler in names if compiler in self._lookups.compilers),
+            None,
         )
         if self._built_with or compiler is None:
             return False
@@ -413,7 +503,9 @@ class _Reader:
         return True
 
     def _number(self, word: str, variant: str) -> bool:
-        """Read a version: of the variant before it as a dependency, or of a name without one."""
+        """Read a version: of the variant before it as a dependency, or of a name
+        without one.
+        """
         number = _NUMBER.fullmatch(word.lower())
         if number is None:
             return False
@@ -437,13 +529,17 @@ class _Reader:
     def _variant(self, word: str, sign: str) -> bool:
         """Read the name of a boolean variant in the database."""
         for name in dict.fromkeys((word, word.lower())):
-            if any(select(self._conn, SWITCH, name=name, package=self._expected_package)):
+            if any(
+                select(self._conn, SWITCH, name=name, package=self._expected_package)
+            ):
                 self._variant_before = name
                 return self._add(name, f"{sign}{name}")
         return False
 
     def _dependency(self, name: str, version: str) -> bool:
-        """Read another package as a dependency of the first, if the database has dependencies."""
+        """Read another package as a dependency of the first, if the database has
+        dependencies.
+        """
         if not self._name or name not in self._packages or not has_records(self._conn):
             return False
         self._dependencies.append(f"^{name}" + (f"@{version}" if version else ""))
@@ -451,16 +547,25 @@ class _Reader:
 
     def _virtual(self, name: str) -> bool:
         """Read a virtual package with known providers, if no package was read."""
-        if self._expected_package or self._name or not self._lookups.providers.get(name):
+        if (
+            self._expected_package
+            or self._name
+            or not self._lookups.providers.get(name)
+        ):
             return False
         self._name = name
         return True
 
 
 def _is_part(system: str, other: str) -> bool:
-    """Return whether an operating system is another one with a shorter or no version."""
+    """Return whether an operating system is another one with a shorter or no
+    version.
+    """
     suffix = other.removeprefix(system) if other.startswith(system) else ""
-    return re.fullmatch(r"\.[\d.]+" if system[-1:].isdigit() else r"[\d.]+", suffix) is not None
+    return (
+        re.fullmatch(r"\.[\d.]+" if system[-1:].isdigit() else r"[\d.]+", suffix)
+        is not None
+    )
 
 
 def _split(word: str) -> tuple[str, str]:

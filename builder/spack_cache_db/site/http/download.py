@@ -21,7 +21,9 @@ from spack_cache_db.site.catalogue import ensure
 
 DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
 CHUNK = 64 * 1024
-"""Memory that a client which stops reading can occupy, besides the server's own buffer."""
+"""Memory that a client which stops reading can occupy, besides the server's own
+buffer.
+"""
 NO_FILE = "This server has no such file."
 
 _open_files: WeakKeyDictionary[Any, BinaryIO] = WeakKeyDictionary()
@@ -33,7 +35,9 @@ _RANGE = re.compile(r"bytes=(?=.*\d)(\d{0,18})-(\d{0,18})")
 async def download(datasette: Any, request: Any, send: Any) -> None:
     """Send `/<database>.db`, with length, entity tag and ranges."""
     try:
-        database = datasette.get_database(route=tilde_decode(request.url_vars["database"]))
+        database = datasette.get_database(
+            route=tilde_decode(request.url_vars["database"])
+        )
     except KeyError:
         raise NotFound(NO_FILE) from None
     if not database.path or database.is_mutable:
@@ -81,7 +85,9 @@ def close_files(datasette: Any) -> None:
             _open_files.pop(database).close()
 
 
-def choose_part(size: int, etag: str, headers: dict[str, str]) -> tuple[int, range, dict[str, str]]:
+def choose_part(
+    size: int, etag: str, headers: dict[str, str]
+) -> tuple[int, range, dict[str, str]]:
     """Return the status of a download, the bytes to send, and their headers.
 
     A request whose range is not a single plain one gets the whole file.

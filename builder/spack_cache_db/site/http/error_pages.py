@@ -22,7 +22,9 @@ from spack_cache_db.site.sql.statements import TOO_MUCH
 RETRY_AFTER_SECONDS = 5
 NO_MEMORY = "the query needs more memory than this server gives to one"
 UNKNOWN = "An unexpected error occurred; the server's log has the details."
-DAMAGED = "The database of this site is damaged: its operator has to restore a copy of it."
+DAMAGED = (
+    "The database of this site is damaged: its operator has to restore a copy of it."
+)
 UNREADABLE = (
     "This address is not valid: check the parameters after the ?, the key of the row and the"
     " format."
@@ -44,27 +46,45 @@ INTERRUPTED = (
 _SQL_FIELDS = {"sql", "_where"}
 # Raised when a visitor's value is not the number, JSON or name that the code expects.
 _VALUE_ERRORS = (ValueError, TypeError, LookupError, RecursionError, AssertionError)
-_SQL_ERRORS = (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
+_SQL_ERRORS = (
+    sqlite3.OperationalError,
+    sqlite3.ProgrammingError,
+    sqlite3.IntegrityError,
+)
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
 def failure_of(
-    exception: Exception, time_limit_ms: int, fields: Collection[str] = (), *, is_own: bool = False
+    exception: Exception,
+    time_limit_ms: int,
+    fields: Collection[str] = (),
+    *,
+    is_own: bool = False,
 ) -> tuple[int, str, str]:
-    """Return the status, title and sentence for an exception and the fields of an address.
+    """Return the status, title and sentence for an exception and the fields of an
+    address.
 
-    Datasette's exceptions have a status; others may reveal details of the machine in their text.
-    Datasette uses 500 for some invalid addresses and does not check others: on its pages, these
-    exceptions count as faults of the address, while on our own pages and in the code of plugins
-    (`is_own`) they are bugs.
+    Datasette's exceptions have a status; others may reveal details of the machine in
+    their text. Datasette uses 500 for some invalid addresses and does not check others:
+    on its pages, these exceptions count as faults of the address, while on our own
+    pages and in the code of plugins (`is_own`) they are bugs.
     """
-    status, title = getattr(exception, "status", None), getattr(exception, "title", None)
+    status, title = (
+        getattr(exception, "status", None),
+        getattr(exception, "title", None),
+    )
     sentence = str(getattr(exception, "message", None) or exception)
-    is_sql = not is_own and (isinstance(exception, _SQL_ERRORS) or title == "Invalid SQL")
+    is_sql = not is_own and (
+        isinstance(exception, _SQL_ERRORS) or title == "Invalid SQL"
+    )
     if isinstance(exception, MemoryError):
         status, title, sentence = 400, "Query refused", NO_MEMORY
     elif title == "SQL Interrupted" or isinstance(exception, QueryInterrupted):
-        status, title, sentence = 400, "Query refused", INTERRUPTED.format(limit=time_limit_ms)
+        status, title, sentence = (
+            400,
+            "Query refused",
+            INTERRUPTED.format(limit=time_limit_ms),
+        )
     elif is_sql and sentence != TOO_MUCH and _SQL_FIELDS.isdisjoint(fields):
         # SQLite's message helps only a visitor who wrote SQL.
         is_search = any(name.startswith("_search") for name in fields)
@@ -74,7 +94,9 @@ def failure_of(
     elif isinstance(status, int):
         status = 400 if status == 500 else status
         # Datasette takes the first part of every address for the name of a database.
-        if status == 404 and (sentence in ("", "404") or sentence.startswith("Database not found")):
+        if status == 404 and (
+            sentence in ("", "404") or sentence.startswith("Database not found")
+        ):
             sentence = NO_PAGE
     elif isinstance(exception, OSError) and exception.errno in _NO_FILE:
         status, sentence = 404, NO_PAGE
@@ -95,7 +117,9 @@ def _damage(path: str | None, exception: Exception) -> str | None:
     return None if damage is None else str(damage)
 
 
-async def answer_error(datasette: Any, request: Any, exception: Exception) -> PageResponse:
+async def answer_error(
+    datasette: Any, request: Any, exception: Exception
+) -> PageResponse:
     """Return the answer to a request that failed."""
     is_own = (
         is_own_page(request.path)
@@ -103,7 +127,9 @@ async def answer_error(datasette: Any, request: Any, exception: Exception) -> Pa
         or is_in_plugin(exception)
     )
     limit = datasette.setting("sql_time_limit_ms")
-    status, title, sentence = failure_of(exception, limit, [*request.args], is_own=is_own)
+    status, title, sentence = failure_of(
+        exception, limit, [*request.args], is_own=is_own
+    )
     damage = None
     if status == 500:
         damage = await asyncio.to_thread(_damage, published(datasette).path, exception)
@@ -119,7 +145,12 @@ async def answer_error(datasette: Any, request: Any, exception: Exception) -> Pa
     if form in ("csv", "json"):
         answer = refused(sentence, form, status, title)
     else:
-        context = {"error": sentence, "status": status, "title": title, "path": request.path}
+        context = {
+            "error": sentence,
+            "status": status,
+            "title": title,
+            "path": request.path,
+        }
         context["sql"] = request.args.get("sql")
         html = await datasette.render_template("error.html", context, request=request)
         answer = data(html, "html", status=status)

@@ -1,6 +1,7 @@
 """`/-/health.json`: whether the database answers, and how old its data are.
 
-For containers, proxies and monitors: the status is 200, or 503 if a monitor should report it.
+For containers, proxies and monitors: the status is 200, or 503 if a monitor should
+    report it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _DAY = 86_400
 async def health(datasette: Any, send: Any) -> None:
     """Send the state of the published database."""
     answer = await _state(datasette)
-    await answer._replace(headers=(*answer.headers, ("cache-control", "no-store"))).asgi_send(send)
+    await answer._replace(
+        headers=(*answer.headers, ("cache-control", "no-store"))
+    ).asgi_send(send)
 
 
 async def _state(datasette: Any) -> PageResponse:

@@ -1,6 +1,7 @@
 """Checks every request, and adds security headers, caching and CORS to responses.
 
-Datasette sends none of these on most of its pages, and the site must be safe without a proxy.
+Datasette sends none of these on most of its pages, and the site must be safe without a
+proxy.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LONGEST_ADDRESS = 32_000
 MOST_FIELDS = {"": 100, "_facet": 10, "_sort": 2}
-"""Most fields whose names begin with these words; each may cost a statement or a link."""
+"""Most fields whose names begin with these words; each may cost a statement or a
+link.
+"""
 LONGEST_SQL = 8_000
-"""Characters of a statement; Datasette's regular expressions take time quadratic in its length."""
+"""Characters of a statement; Datasette's regular expressions take time quadratic in its
+length.
+"""
 MOST_BODY = 1_000_000
 """Size limit of a form in bytes; a lockfile of five hundred specs has as many."""
 MOST_HEADERS = 16_000
@@ -58,8 +63,9 @@ OPEN_TOOLS = re.compile(
 )
 """The open addresses below a `/-/` of the instance, a database, a table or a query.
 
-Datasette's others are debugging tools, forms that write, and information about the machine. Those
-of databases and tables are in Datasette 1.0 only. Addresses of plugins are open (`is_of_plugin`).
+Datasette's others are debugging tools, forms that write, and information about the
+machine. Those of databases and tables are in Datasette 1.0 only. Addresses of plugins
+are open (`is_of_plugin`).
 """
 _DATA = re.compile(r"/([^/]+)/([^/.]+)(?:\.\w+)?")
 """A table, view or canned query."""
@@ -92,7 +98,9 @@ _CORS = {
 }
 
 
-async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+async def guard(
+    datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
+) -> None:
     """Refuse a request, or answer it with the headers of this module."""
     path = str(scope["path"])
     is_open = allowances_of(datasette).opens(path) or is_of_plugin(datasette, path)
@@ -105,7 +113,10 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
         nonlocal has_begun
         if message["type"] == "http.response.start":
             has_begun = True
-            message = {**message, "headers": completed(datasette, message, is_open=is_open)}
+            message = {
+                **message,
+                "headers": completed(datasette, message, is_open=is_open),
+            }
         elif is_head:
             message = {**message, "body": b""}
         await send(message)
@@ -118,14 +129,20 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
         has_sql = datasette.setting("default_allow_sql")
         query = bounded(path, scope["query_string"], has_sql=has_sql)
     except BadAddress as error:
-        answer = refused(str(error), "json" if path.endswith(".json") else None, error.status)
+        answer = refused(
+            str(error), "json" if path.endswith(".json") else None, error.status
+        )
         if error.status == 405:
             answer = answer._replace(headers=(*answer.headers, ("allow", methods)))
         await answer.asgi_send(complete)
         return
-    # Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's backslashes
-    # (CVE-2024-7592). Cookies of plugins have none.
-    headers = [pair for pair in scope["headers"] if pair[0] != b"cookie" or b"\\" not in pair[1]]
+    # Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's
+    # backslashes (CVE-2024-7592). Cookies of plugins have none.
+    headers = [
+        pair
+        for pair in scope["headers"]
+        if pair[0] != b"cookie" or b"\\" not in pair[1]
+    ]
     scope = {**scope, "query_string": query, "headers": headers}
     try:
         await app(scope, receive, complete)
@@ -133,7 +150,8 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
         # Datasette answers its own errors (`error_pages`); this one is of a wrapper.
         if has_begun:
             raise
-        # The error page needs what Datasette's own wrapper adds: a form's token, which it has not.
+        # The error page needs what Datasette's own wrapper adds: a form's token, which
+        # it has not.
         request = asgi.Request({"csrftoken": str, **scope}, receive)
         await (await answer_error(datasette, request, error)).asgi_send(complete)
 
@@ -151,27 +169,41 @@ def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
     if not path.startswith("/"):
         raise BadAddress("The target of a request is a path that begins with a slash.")
     if b"%00" in query or b"\0" in query:
-        raise BadAddress("The address has a NUL character (%00), which no name or statement has.")
+        raise BadAddress(
+            "The address has a NUL character (%00), which no name or statement has."
+        )
     if len(query) + len(path) > LONGEST_ADDRESS:
-        raise BadAddress(f"The address is longer than {LONGEST_ADDRESS:,} characters.", 414)
+        raise BadAddress(
+            f"The address is longer than {LONGEST_ADDRESS:,} characters.", 414
+        )
     if sum(len(name) + len(text) for name, text in scope["headers"]) > MOST_HEADERS:
-        raise BadAddress(f"The headers have more than {MOST_HEADERS:,} characters.", 431)
-    # No name contains NUL, and a redirect to a path with two slashes leads to another host.
+        raise BadAddress(
+            f"The headers have more than {MOST_HEADERS:,} characters.", 431
+        )
+    # No name contains NUL, and a redirect to a path with two slashes leads to another
+    # host.
     is_closed = "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path)
-    if is_closed or "\0" in path or path.startswith(("//", "/\\")) or not is_usual(path):
+    if (
+        is_closed
+        or "\0" in path
+        or path.startswith(("//", "/\\"))
+        or not is_usual(path)
+    ):
         raise BadAddress(NO_PAGE, 404)
     if b"transfer-encoding" in headers:
-        # Each chunk costs a message, and with two lengths, proxies and servers may disagree about
-        # the end of a request.
+        # Each chunk costs a message, and with two lengths, proxies and servers may
+        # disagree about the end of a request.
         raise BadAddress("The request has a body but no Content-Length.", 411)
     if int(headers.get(b"content-length", 0)) > MOST_BODY:
         raise BadAddress(f"The form has more than {MOST_BODY:,} bytes.", 413)
 
 
 def is_usual(path: str) -> bool:
-    """Return whether a path has only names of usual length, and Datasette's only escapes for them.
+    """Return whether a path has only names of usual length, and Datasette's only
+    escapes for them.
 
-    Datasette would read `/spack~2Dcache.db` as `/spack-cache.db`, and a proxy would not.
+    Datasette would read `/spack~2Dcache.db` as `/spack-cache.db`, and a proxy would
+    not.
     """
     if any(len(name) > LONGEST_NAME for name in _NAMES_END.split(path)):
         return False
@@ -184,8 +216,8 @@ def is_usual(path: str) -> bool:
 def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     """Return a query string that Datasette answers in bounded time.
 
-    It has no blank searches, which Datasette refuses, no comments before its SQL, and a bounded
-    number of rows.
+    It has no blank searches, which Datasette refuses, no comments before its SQL, and a
+    bounded number of rows.
 
     Raises:
         BadAddress: there are too many fields, or the SQL is too long or not allowed.
@@ -199,7 +231,9 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
         fields.append(field)
         if name == "sql":
             if not has_sql:
-                message = "This site runs no SQL of visitors; its canned queries are open."
+                message = (
+                    "This site runs no SQL of visitors; its canned queries are open."
+                )
                 raise BadAddress(message, 403)
             if len(text) > LONGEST_SQL:
                 raise BadAddress(f"A statement has at most {LONGEST_SQL:,} characters.")
@@ -215,7 +249,9 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     return b"&".join(fields)
 
 
-def completed(datasette: Any, message: Message, *, is_open: bool) -> list[tuple[bytes, bytes]]:
+def completed(
+    datasette: Any, message: Message, *, is_open: bool
+) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response with those of this module."""
     headers = _HEADERS | {name.lower(): value for name, value in message["headers"]}
     headers |= _CORS if datasette.cors else {}
@@ -228,35 +264,52 @@ def completed(datasette: Any, message: Message, *, is_open: bool) -> list[tuple[
     headers[_POLICY] = policy.encode()
     # A plugin's page may be for one visitor.
     seconds = 0 if is_open else datasette.setting("default_cache_ttl")
-    headers.setdefault(_CACHE, f"public, max-age={seconds}".encode() if seconds else b"no-store")
+    headers.setdefault(
+        _CACHE, f"public, max-age={seconds}".encode() if seconds else b"no-store"
+    )
     # Datasette 1.0 shows errors beside a form, with status 200.
     if message["status"] >= 400 or refusal():
         headers[_CACHE] = b"no-store"
     # The only header that may be repeated.
     headers.pop(b"set-cookie", None)
-    return [*headers.items(), *(pair for pair in message["headers"] if pair[0] == b"set-cookie")]
+    return [
+        *headers.items(),
+        *(pair for pair in message["headers"] if pair[0] == b"set-cookie"),
+    ]
 
 
 async def check_addresses(
     datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Refuse unknown fields and names of tables and canned queries; redirect other spellings.
+    """Refuse unknown fields and names of tables and canned queries; redirect other
+    spellings.
 
     Visitors who may not view the database get the same answer to all names.
     """
-    path, query = asgi.Request(scope, None).path, scope["query_string"].decode("latin-1")
+    path, query = (
+        asgi.Request(scope, None).path,
+        scope["query_string"].decode("latin-1"),
+    )
     match = _DATA.fullmatch(path) if query else None
     route, name = map(tilde_decode, match.groups() if match else ("", ""))
     database = name_of_route(datasette, route)
     if database is not None:
         canned = metadata_of(datasette, database).get("queries", {}).get(name)
         # Those of the owner, which have no group, take any fields.
-        fields = canned.get("params") if isinstance(canned, dict) and "group" in canned else None
+        fields = (
+            canned.get("params")
+            if isinstance(canned, dict) and "group" in canned
+            else None
+        )
         # If SQLite fails, Datasette cannot answer either, and says why.
         with suppress(sqlite3.Error):
-            answer = await run_page(datasette, check_data, PageRequest(path, query), name, fields)
+            answer = await run_page(
+                datasette, check_data, PageRequest(path, query), name, fields
+            )
             is_wrong = answer.status != 200
-            if is_wrong and await may_view(datasette, await _actor_of(datasette, scope), database):
+            if is_wrong and await may_view(
+                datasette, await _actor_of(datasette, scope), database
+            ):
                 await answer.asgi_send(send)
                 return
     await app(scope, receive, send)
@@ -270,10 +323,13 @@ async def _actor_of(datasette: Any, scope: Scope) -> Any:
     return actor
 
 
-async def below_base(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+async def below_base(
+    datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
+) -> None:
     """Pass on a request without the site's base in its path.
 
-    A proxy may pass the base on or cut it off. Datasette would add it to paths a second time.
+    A proxy may pass the base on or cut it off. Datasette would add it to paths a second
+    time.
     """
     base = datasette.setting("base_url")
     path, raw = str(scope["path"]), scope.get("raw_path") or b""

@@ -31,10 +31,14 @@ _sites: WeakKeyDictionary[Any, dict[sqlite3.Connection, Site]] = WeakKeyDictiona
 
 
 def handler_of(number: int) -> Handler:
-    """Return the function that Datasette calls for a route, given by its index in `ROUTES`."""
+    """Return the function that Datasette calls for a route, given by its index in
+    `ROUTES`.
+    """
 
     async def handler(datasette: Any, request: Any, send: Any) -> None:
-        await ensure(datasette, request.actor, "view-database", published(datasette).name)
+        await ensure(
+            datasette, request.actor, "view-database", published(datasette).name
+        )
         form = None
         if request.method == "POST":
             if not request.headers.get("content-type", FORM_TYPE).startswith(FORM_TYPE):
@@ -55,7 +59,9 @@ def handler_of(number: int) -> Handler:
             if answer.status != 200:
                 return
             more = answer.following is not None
-            await send({"type": "http.response.body", "body": answer.body, "more_body": more})
+            await send(
+                {"type": "http.response.body", "body": answer.body, "more_body": more}
+            )
 
     return handler
 
@@ -63,7 +69,9 @@ def handler_of(number: int) -> Handler:
 async def run_page(
     datasette: Any, page: Callable[..., PageResponse], *arguments: Any
 ) -> PageResponse:
-    """Return what `page(site, *arguments)` returns, on a connection of the published database."""
+    """Return what `page(site, *arguments)` returns, on a connection of the published
+    database.
+    """
     database = published(datasette)
     sites = _sites.setdefault(database, {})
 
@@ -82,7 +90,9 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> PageR
     actor = request.actor
     menu = [
         Link(str(entry["href"]), str(entry["label"]))
-        for entries in pm.hook.menu_links(datasette=datasette, actor=actor, request=request)
+        for entries in pm.hook.menu_links(
+            datasette=datasette, actor=actor, request=request
+        )
         for entry in await await_me_maybe(entries) or ()
     ]
     if actor:

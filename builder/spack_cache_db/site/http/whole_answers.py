@@ -1,8 +1,8 @@
 """Makes JSON and CSV of tables complete, or marks the response as truncated.
 
-Datasette streams CSV. JSON arrays of rows (`_shape=array`) are joined from Datasette's pages. JSON
-objects have `"truncated": true` if more rows follow. A request with a number of rows (`_size`) or a
-page (`_next`) gets that page.
+Datasette streams CSV. JSON arrays of rows (`_shape=array`) are joined from Datasette's
+pages. JSON objects have `"truncated": true` if more rows follow. A request with a
+number of rows (`_size`) or a page (`_next`) gets that page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"
 PIECE_BYTES = 64 * 1024
 PIECE_SECONDS = 1.0
 """Amount of CSV that is sent at once, and the longest time until it is sent."""
-NO_ROWS = "The rows cannot be shown: open the same address without .csv to see the reason."
+NO_ROWS = (
+    "The rows cannot be shown: open the same address without .csv to see the reason."
+)
 
 _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
 _CSV = (b"text/plain", b"text/csv")
@@ -34,7 +36,9 @@ _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 _IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
 
 
-async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+async def whole(
+    datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
+) -> None:
     """Send all rows of a table, or mark the response as truncated.
 
     Each page of rows is a request to the application.
@@ -53,7 +57,9 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     scope = {**scope, "query_string": query}
     is_stream = b"&_stream=" in b"&" + query
     takes_all = form == "csv" or shape in SHAPES
-    begin_reading(Reading(is_page=form is None, takes_all=takes_all, is_stream=is_stream))
+    begin_reading(
+        Reading(is_page=form is None, takes_all=takes_all, is_stream=is_stream)
+    )
     if form != "json" or scope["method"] != "GET":
         await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
         return
@@ -74,16 +80,27 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     while following is not None:
         rows += body.strip().removeprefix(opening).removesuffix(closing)
         await send({"type": "http.response.body", "body": rows, "more_body": True})
-        start, body, following = await _page(app, {**scope, "query_string": following}, receive)
+        start, body, following = await _page(
+            app, {**scope, "query_string": following}, receive
+        )
         if start["status"] != 200:
             # Without a last message, the server closes the connection.
             return
         rows = b",\n" if opening else b"\n"
-    await send({"type": "http.response.body", "body": rows + body.strip().removeprefix(opening)})
+    await send(
+        {
+            "type": "http.response.body",
+            "body": rows + body.strip().removeprefix(opening),
+        }
+    )
 
 
-async def _page(app: App, scope: Scope, receive: Receive) -> tuple[Message, bytes, bytes | None]:
-    """Return a complete response, and the query string of the next page; None after the last."""
+async def _page(
+    app: App, scope: Scope, receive: Receive
+) -> tuple[Message, bytes, bytes | None]:
+    """Return a complete response, and the query string of the next page; None after the
+    last.
+    """
     messages: asyncio.Queue[Message] = asyncio.Queue()
     await app(scope, receive, messages.put)
     start, *parts = [messages.get_nowait() for _ in range(messages.qsize())]
@@ -93,12 +110,14 @@ async def _page(app: App, scope: Scope, receive: Receive) -> tuple[Message, byte
 
 
 class CsvGuard:
-    """Sends CSV in pieces, and never an error as CSV with status 200, which caches would keep.
+    """Sends CSV in pieces, and never an error as CSV with status 200, which caches
+    would keep.
 
-    If a stream fails, Datasette writes the reason into it, without the CR LF at the end of a row;
-    if a query is refused, 0.65 sends an empty line. Before the first piece, the response becomes an
-    error; later, the connection is closed. Datasette sends every row by itself; they are joined,
-    because sending a message costs more than making its row.
+    If a stream fails, Datasette writes the reason into it, without the CR LF at the end
+    of a row; if a query is refused, 0.65 sends an empty line. Before the first piece,
+    the response becomes an error; later, the connection is closed. Datasette sends
+    every row by itself; they are joined, because sending a message costs more than
+    making its row.
     """
 
     def __init__(self, send: Send) -> None:

@@ -11,8 +11,17 @@ from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.choice.proposal import propose
 from spack_cache_db.query.choice.rule import Proposal
 from spack_cache_db.query.commands.install import commands_of
-from spack_cache_db.query.conditions.conditions import Condition, Conditions, OneOf, asked
-from spack_cache_db.query.match.selection import candidates_by_id, counted_part, matching
+from spack_cache_db.query.conditions.conditions import (
+    Condition,
+    Conditions,
+    OneOf,
+    asked,
+)
+from spack_cache_db.query.match.selection import (
+    candidates_by_id,
+    counted_part,
+    matching,
+)
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
@@ -69,7 +78,9 @@ def packages_of(
         gone = tuple(name for name in names if name.kind == "gone")
     lost = {name.name for name in gone}
     unbuilt = [name for name in without_binary if name not in lost]
-    cards = cards_of(lookups, {name: found.reasons[name] for name in built[:MOST_CARDS]}, scope)
+    cards = cards_of(
+        lookups, {name: found.reasons[name] for name in built[:MOST_CARDS]}, scope
+    )
     return Packages(
         words=" ".join(words),
         cards=tuple(sorted(cards, key=lambda card: not card["spec_count"])),
@@ -85,12 +96,16 @@ def packages_of(
 def cards_of(
     lookups: Lookups, reasons: Mapping[str, str], scope: Conditions
 ) -> list[dict[str, Any]]:
-    """Return a card for each package, in their order: `total` counts all of its binaries.
+    """Return a card for each package, in their order: `total` counts all of its
+    binaries.
 
-    The other facts are about binaries in the scope; `commands` are for the proposed `build`.
+    The other facts are about binaries in the scope; `commands` are for the proposed
+    `build`.
     """
     counts = package_counts(lookups)
-    results = matching(lookups, (Condition("package", "", OneOf(frozenset(reasons))), *scope))
+    results = matching(
+        lookups, (Condition("package", "", OneOf(frozenset(reasons))), *scope)
+    )
     groups: dict[str, list[Counted]] = defaultdict(list)
     for row in counted_part(lookups, results, slice(None)):
         groups[row.configuration.package].append(row)
@@ -103,7 +118,9 @@ def cards_of(
     chosen = lookups.release_names(filter(None, [asked(scope, "release")]))
     specs = [proposal.spec for proposal in proposals.values()]
     commands = commands_of(lookups, specs, next(iter(chosen), None))
-    summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
+    summaries = {
+        name: text for name, kind, text in load_names(lookups) if kind == "package"
+    }
     cards = []
     for name in reasons:
         group = groups[name]

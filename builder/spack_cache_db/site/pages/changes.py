@@ -19,7 +19,9 @@ from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.sides import Sides
 
 MOST_EXPLAINED = 5_000
-"""Limit of added and removed hashes up to which causes are searched; more would take seconds."""
+"""Limit of added and removed hashes up to which causes are searched; more would take
+seconds.
+"""
 MOST_LISTED = 15_000
 """Limit of configurations in JSON or CSV; 15,000 take some 60 MB."""
 TOO_MANY = (
@@ -27,15 +29,24 @@ TOO_MANY = (
     " host, or use the command diff on the downloaded file"
 )
 MOST_ROWS = 150
-"""Limit of configurations that are listed; beyond it, packages link to their own comparison."""
+"""Limit of configurations that are listed; beyond it, packages link to their own
+comparison.
+"""
 
 
-def load_changes(lookups: Lookups, changes: Changes, package: str | None) -> dict[str, Any]:
-    """Return the variables of the page: `counts` and `rows` are configurations by package.
+def load_changes(
+    lookups: Lookups, changes: Changes, package: str | None
+) -> dict[str, Any]:
+    """Return the variables of the page: `counts` and `rows` are configurations by
+    package.
 
-    There are rows for one package or for few changes. Causes are None beyond `MOST_EXPLAINED`.
+    There are rows for one package or for few changes. Causes are None beyond
+    `MOST_EXPLAINED`.
     """
-    names, package_of = lookups.words["package"], lookups.column("configurations", "package")
+    names, package_of = (
+        lookups.words["package"],
+        lookups.column("configurations", "package"),
+    )
     counts = {
         change: Counter(sorted(names[package_of[key]] for key in keys))
         for change, keys in changes.by_change.items()
@@ -44,8 +55,12 @@ def load_changes(lookups: Lookups, changes: Changes, package: str | None) -> dic
     # Two snapshots may differ in thousands of configurations.
     if package or len(changes.amounts) <= MOST_ROWS:
         for change, changed in changes.configurations().items():
-            rows[change] = grouped((row.configuration.package, row) for row in changed[:MOST_ROWS])
-    versions = {change: grouped(pairs) for change, pairs in changes.versions._asdict().items()}
+            rows[change] = grouped(
+                (row.configuration.package, row) for row in changed[:MOST_ROWS]
+            )
+    versions = {
+        change: grouped(pairs) for change, pairs in changes.versions._asdict().items()
+    }
     return {
         "diff": changes,
         "counts": counts,
@@ -57,7 +72,9 @@ def load_changes(lookups: Lookups, changes: Changes, package: str | None) -> dic
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
-    """Return sides completed with the two newest snapshots, or the first two releases."""
+    """Return sides completed with the two newest snapshots, or the first two
+    releases.
+    """
     releases = lookups.releases.values()
     names = [release.name for release in releases if release.kind == "snapshot"]
     if len(names) < 2:
@@ -67,7 +84,9 @@ def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
-    """Return the comparison of the newest release of each kind with the one before it."""
+    """Return the comparison of the newest release of each kind with the one before
+    it.
+    """
     first: dict[str, Sides] = {}
     for release in lookups.releases.values():
         if before := lookups.before(release):
@@ -85,7 +104,9 @@ def comparison(
     except UnknownNameError as error:
         if form is not None:
             raise
-        return site.page(request, "changes.html", sides=sides, error=str(error), status=404)
+        return site.page(
+            request, "changes.html", sides=sides, error=str(error), status=404
+        )
     if form is not None:
         if (count := len(found.amounts)) > MOST_LISTED:
             return refused(TOO_MANY.format(count, MOST_LISTED), form)
@@ -97,11 +118,15 @@ def comparison(
     page = load_changes(site.lookups, found, sides.package)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
-    return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)
+    return site.page(
+        request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed
+    )
 
 
 def compare(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/diff`, the form that chooses two releases, or a redirect to their comparison."""
+    """Return `/diff`, the form that chooses two releases, or a redirect to their
+    comparison.
+    """
     sides = sides_module.Sides.parse(request.pairs)
     if sides.old and sides.new:
         return site.redirect(sides.address())

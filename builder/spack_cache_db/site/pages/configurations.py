@@ -1,4 +1,6 @@
-"""The table of configurations, and the differences between specs of one configuration."""
+"""The table of configurations, and the differences between specs of one
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ MOST_APART = 3
 
 
 class ComparedSpec(NamedTuple):
-    """One of several specs of a configuration, with the facts that the others do not share.
+    """One of several specs of a configuration, with the facts that the others do not
+    share.
 
     `differences` are those from the spec of a page; None if unknown.
     """
@@ -54,7 +57,8 @@ class ConfigurationRow:
         variants: the variants, without those that are shown above the table.
         hash: the hash of its first spec; current ones come first.
         is_gone: whether the mirror has lost all of its specs.
-        commands: the commands that load or install that spec; without lines if there are none.
+        commands: the commands that load or install that spec; without lines if there
+            are none.
         apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
         specs: the specs of an open row; empty for a closed row.
     """
@@ -125,30 +129,43 @@ def compared_specs(
 ) -> tuple[ComparedSpec, ...]:
     """Return specs of one configuration with their places.
 
-    `features` are those that not all of them have, `differences` those from the spec of a page;
-    both by the specs' ids.
+    `features` are those that not all of them have, `differences` those from the spec of
+    a page; both by the specs' ids.
     """
     records = [*found_specs(lookups, specs, differences=features)]
     pairs = zip(specs, records, strict=True)
-    sizes = sizes_of(lookups.conn, ([found.releases[0], spec.id] for spec, found in pairs))
+    sizes = sizes_of(
+        lookups.conn, ([found.releases[0], spec.id] for spec, found in pairs)
+    )
     places = _places(records, [sizes[spec.id] for spec in specs])
     trees = {*lookups.release_names(lookups.trees())}
     return tuple(
-        ComparedSpec(found, texts, not trees.isdisjoint(found.releases), differences.get(spec.id))
+        ComparedSpec(
+            found, texts, not trees.isdisjoint(found.releases), differences.get(spec.id)
+        )
         for spec, found, texts in zip(specs, records, places, strict=True)
     )
 
 
-def _places(records: Sequence[FoundSpec], sizes: Sequence[str | None]) -> Iterator[tuple[str, ...]]:
-    """Yield the releases, stacks, dates and size of each spec, without those that all share."""
+def _places(
+    records: Sequence[FoundSpec], sizes: Sequence[str | None]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the releases, stacks, dates and size of each spec, without those that all
+    share.
+    """
 
     def releases(first: str, *others: str) -> str:
-        return f"{first} and {counted(len(others), 'other release')}" if others else first
+        return (
+            f"{first} and {counted(len(others), 'other release')}" if others else first
+        )
 
     columns = (
         [releases(*spec.releases) for spec in records],
         [", ".join(spec.stacks) for spec in records],
-        [" to ".join(filter(None, {spec.first_seen: 0, spec.last_seen: 0})) for spec in records],
+        [
+            " to ".join(filter(None, {spec.first_seen: 0, spec.last_seen: 0}))
+            for spec in records
+        ],
         [size or "" for size in sizes],
     )
     distinct = [texts for texts in columns if len({*texts}) > 1]
@@ -156,15 +173,22 @@ def _places(records: Sequence[FoundSpec], sizes: Sequence[str | None]) -> Iterat
         yield tuple(filter(None, (texts[position] for texts in distinct)))
 
 
-def _apart(lookups: Lookups, specs_of: Mapping[int, Sequence[Spec]]) -> dict[int, tuple[str, ...]]:
+def _apart(
+    lookups: Lookups, specs_of: Mapping[int, Sequence[Spec]]
+) -> dict[int, tuple[str, ...]]:
     """Return the most frequent differences between the specs of each configuration."""
     groups: dict[int, list[int]] = {}
     for key, specs in specs_of.items():
-        if len(specs) > 1 and sum(map(len, groups.values())) + len(specs) <= MOST_COMPARED:
+        if (
+            len(specs) > 1
+            and sum(map(len, groups.values())) + len(specs) <= MOST_COMPARED
+        ):
             groups[key] = [spec.id for spec in specs]
     differences = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
     apart = {}
     for key, group in groups.items():
-        firsts = Counter(differences[spec][0] for spec in group if differences.get(spec))
+        firsts = Counter(
+            differences[spec][0] for spec in group if differences.get(spec)
+        )
         apart[key] = tuple(text for text, _ in firsts.most_common(MOST_APART))
     return apart

@@ -1,7 +1,7 @@
 """Feeds of the changes in each snapshot: of everything, a package, a stack or a spec.
 
-Only snapshots have an entry, because branches and releases have no date in the database. The date
-of the build would make all entries new with every build.
+Only snapshots have an entry, because branches and releases have no date in the
+database. The date of the build would make all entries new with every build.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.sql.functions import parse
 
 MOST_SNAPSHOTS = 26
-"""The number of the newest snapshots that a feed compares: half a year of weekly ones."""
+"""The number of the newest snapshots that a feed compares: half a year of weekly
+ones.
+"""
 MOST_OF_STACK = 12
 """The same for a whole stack, which takes longer because all its specs are read."""
 MOST_NAMED = 10
@@ -64,7 +66,9 @@ class Topic(AddressFields):
 
 
 class Entry(NamedTuple):
-    """The changes in one snapshot; `lines` are the first changed configurations, in words."""
+    """The changes in one snapshot; `lines` are the first changed configurations, in
+    words.
+    """
 
     id: str
     day: date
@@ -75,7 +79,8 @@ class Entry(NamedTuple):
 
 
 def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
-    """Return the variables of a feed: its entries, the newest first, with ids that never change.
+    """Return the variables of a feed: its entries, the newest first, with ids that
+    never change.
 
     Raises:
         BuilderError: the spec or one of the names is not valid.
@@ -84,7 +89,10 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     conditions = scope_of(lookups, package=package, host=topic.host, stack=topic.stack)
     if topic.q is not None:
         query = parse(topic.q)
-        conditions, package = question_of(lookups, query, conditions).conditions, query.name
+        conditions, package = (
+            question_of(lookups, query, conditions).conditions,
+            query.name,
+        )
     snapshots = [
         (day, release, before)
         for release in lookups.releases.values()
@@ -102,26 +110,39 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
             new, old = specs[release.id], specs[before.id]
             added, removed = len(new.keys() - old.keys()), len(old.keys() - new.keys())
             now, then = {*new.values()}, {*old.values()}
-            lines = (*_lines(lookups, "new", now - then), *_lines(lookups, "gone", then - now))
+            lines = (
+                *_lines(lookups, "new", now - then),
+                *_lines(lookups, "gone", then - now),
+            )
         else:
             added, removed = amounts[release.id]
         if added or removed:
-            sides = Sides(before.name, release.name, topic.stack, package, host=topic.host)
+            sides = Sides(
+                before.name, release.name, topic.stack, package, host=topic.host
+            )
             entry_id = uuid5(NAMESPACE_URL, f"{seed} {release.name}").urn
             entries.append(Entry(entry_id, day, sides, added, removed, lines))
-    return {"id": uuid5(NAMESPACE_URL, seed).urn, "owner": origin.owner, "entries": entries}
+    return {
+        "id": uuid5(NAMESPACE_URL, seed).urn,
+        "owner": origin.owner,
+        "entries": entries,
+    }
 
 
 def _lines(lookups: Lookups, label: str, ids: Collection[int]) -> Iterator[str]:
     """Yield the first configurations, and the number of others."""
     for row in configurations_by_id(lookups, sorted(ids)[:MOST_NAMED]):
-        yield " ".join((f"{label}: {row.configuration.summary}", *row.configuration.variants))
+        yield " ".join(
+            (f"{label}: {row.configuration.summary}", *row.configuration.variants)
+        )
     if len(ids) > MOST_NAMED:
         yield f"{label}: {len(ids) - MOST_NAMED:,} more"
 
 
 def date_of(text: object) -> date | None:
-    """Return a date; None for any other text, which another program may have written."""
+    """Return a date; None for any other text, which another program may have
+    written.
+    """
     try:
         return date.fromisoformat(str(text))
     except ValueError:
@@ -134,4 +155,6 @@ def changes_feed(site: Site, request: PageRequest, of: str) -> PageResponse:
     if (of == "find") != (topic.q is not None):
         return refused("the feed of a spec is /find.atom?q=SPEC", None)
     feed = load_feed(site.lookups, topic)
-    return site.page(request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom")
+    return site.page(
+        request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom"
+    )

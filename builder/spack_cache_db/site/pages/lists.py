@@ -15,7 +15,12 @@ from spack_cache_db.query.stored.package_data import (
     known_packages,
     versions_behind,
 )
-from spack_cache_db.query.stored.totals import PACKAGES, count_packages, newest_release, words_with
+from spack_cache_db.query.stored.totals import (
+    PACKAGES,
+    count_packages,
+    newest_release,
+    words_with,
+)
 from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.filters import (
     PLACES,
@@ -98,10 +103,16 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
         ListColumn("packages", "Packages", "count"),
         _SPECS,
     ),
-    "stacks": (ListColumn("name", "Stack"), ListColumn("releases", "Releases", "count"), _SPECS),
+    "stacks": (
+        ListColumn("name", "Stack"),
+        ListColumn("releases", "Releases", "count"),
+        _SPECS,
+    ),
 }
 SORTED_BY = ("behind", "dependents")
-"""Columns by which a list is sorted by default, if it has one; otherwise by the first column."""
+"""Columns by which a list is sorted by default, if it has one; otherwise by the first
+column.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +157,8 @@ class ListPage:
     Attributes:
         total: the number of rows without filters.
         package_query: the query string that filters a package's page like the list.
-        newest: the newest release with matching packages, and their number; only with filters of
-            configurations and without a release.
+        newest: the newest release with matching packages, and their number; only with
+            filters of configurations and without a release.
     """
 
     kind: str
@@ -188,9 +199,15 @@ class ListPage:
         return order == "desc" if order else self.sort.is_most_first
 
     def sorted_by(self, column: ListColumn) -> str:
-        """Return the address of the list sorted by a column, or reversed if it already is."""
-        descending = not self.is_descending if column == self.sort else column.is_most_first
-        return self.filters.address(sort=column.name, order="desc" if descending else "asc")
+        """Return the address of the list sorted by a column, or reversed if it already
+        is.
+        """
+        descending = (
+            not self.is_descending if column == self.sort else column.is_most_first
+        )
+        return self.filters.address(
+            sort=column.name, order="desc" if descending else "asc"
+        )
 
     @property
     def window(self) -> Pagination:
@@ -215,7 +232,10 @@ def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
     if kind == "packages":
         return load_packages(lookups, filters)
     rows = [
-        {field.replace("_count", "s"): getattr(record, field) for field in RECORDS[kind]}
+        {
+            field.replace("_count", "s"): getattr(record, field)
+            for field in RECORDS[kind]
+        }
         for record in getattr(lookups, kind).values()
     ]
     matches = (row for row in rows if filters.kind in ("", row.get("kind")))
@@ -224,7 +244,9 @@ def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
 
 
 def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
-    """Return the list of packages, compared with Spack by the filters `behind` and `missing`."""
+    """Return the list of packages, compared with Spack by the filters `behind` and
+    `missing`.
+    """
     page = _with_binary(lookups, filters)
     if not (filters.behind or filters.missing):
         return page
@@ -234,7 +256,11 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
         other = "behind" if filters.behind else "lacks"
         fault = f"missing and {other} exclude each other: ask for one of them."
     else:
-        return _behind(lookups.conn, page) if filters.behind else _missing(lookups.conn, page)
+        return (
+            _behind(lookups.conn, page)
+            if filters.behind
+            else _missing(lookups.conn, page)
+        )
     return replace(page, faults=(*page.faults, fault))
 
 
@@ -244,32 +270,49 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
     names = [column.name for column in columns]
     every = lookups.once(
         PACKAGES,
-        lambda: {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)},
+        lambda: {
+            row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)
+        },
     )
-    # If two sources disagree about the package of a hash, a listed package may have no binary.
+    # If two sources disagree about the package of a hash, a listed package may have no
+    # binary.
     rows = matches = [row for row in every.values() if row["specs"]]
     conditions = {
-        name: _condition(lookups, name, value) for name, value in filters.pairs if name in FAULTS
+        name: _condition(lookups, name, value)
+        for name, value in filters.pairs
+        if name in FAULTS
     }
     faults = tuple(
         FAULTS[name].format(condition.text)
         for name, condition in conditions.items()
-        if not (condition.asked if condition.kind in PLACES else words_with(lookups, condition))
+        if not (
+            condition.asked
+            if condition.kind in PLACES
+            else words_with(lookups, condition)
+        )
     )
     if conditions:
         lacks, versions = conditions.pop("lacks", None), lookups.words["version"]
         # An unknown release or stack is ignored.
-        known = tuple(condition for condition in conditions.values() if condition.asked != 0)
+        known = tuple(
+            condition for condition in conditions.values() if condition.asked != 0
+        )
         counts = count_packages(lookups, known, lacks)
         matches = [
             every[name]
-            | {"version": versions[version], "configurations": configurations, "specs": specs}
+            | {
+                "version": versions[version],
+                "configurations": configurations,
+                "specs": specs,
+            }
             for name, (configurations, specs, version) in sorted(counts.items())
         ]
         if matches and filters.conditions and not filters.release:
             newest = newest_release(lookups, known, lacks)
         # The last two columns ignore the filters.
-        overall = (column._replace(title=f"{column.title} overall") for column in columns[-2:])
+        overall = (
+            column._replace(title=f"{column.title} overall") for column in columns[-2:]
+        )
         columns = (*columns[:-2], *overall)
     return ListPage(
         "packages",
@@ -300,17 +343,27 @@ def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Return Spack's packages without a binary instead of the rows of a page."""
     has_binary, packages = {row["name"] for row in page.rows}, [*known_packages(conn)]
     rows = (
-        {"name": name, "latest": latest, "dependents": dependents, "summary": summary, "specs": 0}
+        {
+            "name": name,
+            "latest": latest,
+            "dependents": dependents,
+            "summary": summary,
+            "specs": 0,
+        }
         for name, latest, dependents, summary in packages
         if name not in has_binary and page.filters.has_text(name)
     )
-    return replace(page, rows=tuple(rows), total=len(packages), columns=COLUMNS["missing"])
+    return replace(
+        page, rows=tuple(rows), total=len(packages), columns=COLUMNS["missing"]
+    )
 
 
 def _condition(lookups: Lookups, name: str, value: str) -> Condition:
     """Return the condition of a filter; an unknown release or stack has the id 0."""
     families = lookups.families.items()
-    targets = frozenset(target for target, family in families if value in (target, family))
+    targets = frozenset(
+        target for target, family in families if value in (target, family)
+    )
     if name in PLACES:
         return place_condition(lookups, name, value)
     if name in ("has", "lacks") and lookups.release(value) and not targets:
@@ -320,7 +373,9 @@ def _condition(lookups: Lookups, name: str, value: str) -> Condition:
     return condition_of(name, value)
 
 
-def _package_query(lookups: Lookups, filters: ListFilters, has: Condition | None) -> str:
+def _package_query(
+    lookups: Lookups, filters: ListFilters, has: Condition | None
+) -> str:
     # The first pair of each name counts.
     pairs = filters.chosen
     if has is not None and has.kind == "release":
@@ -332,7 +387,9 @@ def _package_query(lookups: Lookups, filters: ListFilters, has: Condition | None
     return Filters.parse(pairs).query()
 
 
-def listed(site: Site, request: PageRequest, kind: str, form: str | None) -> PageResponse:
+def listed(
+    site: Site, request: PageRequest, kind: str, form: str | None
+) -> PageResponse:
     """Return `/packages`, `/releases` or `/stacks`, as a page, `.json` or `.csv`."""
     filters = ListFilters.parse(request.pairs)
     page = load_list(site.lookups, kind, filters)
@@ -340,7 +397,9 @@ def listed(site: Site, request: PageRequest, kind: str, form: str | None) -> Pag
         if page.notices:
             return refused(" ".join(page.notices), form)
         if not page.rows:
-            none = f"none of {page.total:,} {kind} matches" if page.total else f"no {kind}"
+            none = (
+                f"none of {page.total:,} {kind} matches" if page.total else f"no {kind}"
+            )
             return refused(f"{none} in this database", form, 404)
         rows = Rows(page.csv_columns, page.in_order())
         return data(form_of(rows.records, rows, form), form)

@@ -17,10 +17,18 @@ def form_of(document: Any, rows: Rows, form: str) -> str:
 
 
 def missing(site: Site, request: PageRequest, kind: str, text: str) -> PageResponse:
-    """Return a page about a name that does not exist, with similar names and the search."""
+    """Return a page about a name that does not exist, with similar names and the
+    search.
+    """
     package = known_name(site.lookups, text) if kind == "package" else None
     known = (name.name for name in load_names(site.lookups) if name.kind == kind)
     close = package.others if package else close_names(text, known, 0.6)
     return site.page(
-        request, "missing.html", 404, what=kind, text=text, close=close, known_name=package
+        request,
+        "missing.html",
+        404,
+        what=kind,
+        text=text,
+        close=close,
+        known_name=package,
     )

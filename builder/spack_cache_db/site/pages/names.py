@@ -37,7 +37,8 @@ class Name(NamedTuple):
 
 
 def load_names(lookups: Lookups) -> tuple[Name, ...]:
-    """Return every name, packages first: a name of two kinds leads to the page of the first.
+    """Return every name, packages first: a name of two kinds leads to the page of the
+    first.
 
     Releases have the database's order, all other kinds are sorted.
     """
@@ -48,13 +49,17 @@ def _names(lookups: Lookups) -> Iterator[Name]:
     for name, summary in summarized_packages(lookups.conn):
         yield Name(name, "package", summary)
     facets = facet_counts(lookups.conn)
-    targets, compilers, systems = (facets[facet].keys() for facet in ("target", "compiler", "os"))
+    targets, compilers, systems = (
+        facets[facet].keys() for facet in ("target", "compiler", "os")
+    )
     hosts = chain.from_iterable(hosts_of(targets).values())
     names_of: dict[str, Iterable[str]] = {
         "release": (release.name for release in lookups.releases.values()),
         "stack": (stack.name for stack in lookups.stacks.values()),
         "target": sorted({*hosts, *map(family, targets)}),
-        "compiler": sorted({text.partition("@")[0] for text in compilers} - {NO_COMPILER}),
+        "compiler": sorted(
+            {text.partition("@")[0] for text in compilers} - {NO_COMPILER}
+        ),
         "os": sorted(systems),
     }
     for kind, names in names_of.items():
@@ -63,12 +68,16 @@ def _names(lookups: Lookups) -> Iterator[Name]:
 
 def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
     """Return the first name that a text spells; None if there is none."""
-    canonical = {kind: spellings.canonical(kind, text.strip()) for kind in spellings.names}
+    canonical = {
+        kind: spellings.canonical(kind, text.strip()) for kind in spellings.names
+    }
     return next((name for name in names if name.name == canonical[name.kind]), None)
 
 
 def having(names: tuple[Name, ...], text: str) -> list[Name]:
-    """Return the names that contain a text, ignoring case; those that begin with it come first."""
+    """Return the names that contain a text, ignoring case; those that begin with it
+    come first.
+    """
     part = text.strip().lower()
     matches = [name for name in names if part and part in name.name.lower()]
     return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
@@ -77,9 +86,14 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
 def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
     """Return suggestions for a text in the search box: names, kinds and purposes."""
     matches = having(names, text)[:MOST_SUGGESTED]
-    return [{key: text for key, text in name._asdict().items() if text} for name in matches]
+    return [
+        {key: text for key, text in name._asdict().items() if text} for name in matches
+    ]
 
 
 def suggest(site: Site, request: PageRequest) -> PageResponse:
     """Return `/suggest.json?q=`: the names that contain a text."""
-    return data(json_text(suggested(load_names(site.lookups), request.args.get("q", ""))), "json")
+    return data(
+        json_text(suggested(load_names(site.lookups), request.args.get("q", ""))),
+        "json",
+    )

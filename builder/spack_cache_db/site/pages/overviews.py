@@ -1,4 +1,5 @@
-"""The first page, the page about the site, and the pages of a release, a stack and its gaps.
+"""The first page, the page about the site, and the pages of a release, a stack and its
+gaps.
 
 Functions return the variables of a template.
 """
@@ -77,7 +78,9 @@ def age_of(day: str | None, today: date) -> str | None:
 
 
 def load_about(lookups: Lookups) -> dict[str, Any]:
-    """Return the page about the site, with the binaries of each snapshot, the oldest first."""
+    """Return the page about the site, with the binaries of each snapshot, the oldest
+    first.
+    """
     snapshots = sorted(
         (release.date, release.name, release.spec_count)
         for release in lookups.releases.values()
@@ -86,7 +89,9 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     families: Counter[str] = Counter()
     for target, count in facet_counts(lookups.conn)["target"].items():
         families[lookups.families[target]] += count
-    stacks = most_first({stack.name: stack.spec_count for stack in lookups.stacks.values()})
+    stacks = most_first(
+        {stack.name: stack.spec_count for stack in lookups.stacks.values()}
+    )
     return {
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
         "over_time": [(name, count) for _, name, count in snapshots],
@@ -100,7 +105,9 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
 
 def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]:
     """Return the page of a release, with the releases before and after."""
-    after = (item.name for item in lookups.releases.values() if item.previous == release.id)
+    after = (
+        item.name for item in lookups.releases.values() if item.previous == release.id
+    )
     return {
         "release": release,
         "packages": sorted(_counts(lookups, release.id, None, "package").items()),
@@ -116,7 +123,10 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
 
 def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     """Return the page of a stack, with its binaries in each release."""
-    facets = {facet: _counts(lookups, None, stack.id, facet) for facet in ("target", "compiler")}
+    facets = {
+        facet: _counts(lookups, None, stack.id, facet)
+        for facet in ("target", "compiler")
+    }
     in_releases = releases_of_stack(lookups.conn, stack.name)
     return {
         "stack": stack,
@@ -141,9 +151,13 @@ def _counts(
 
 
 def _charts(facets: Mapping[str, Mapping[str, int]]) -> dict[str, NameCounts]:
-    """Return the values of each filter with their numbers of binaries, the most first."""
+    """Return the values of each filter with their numbers of binaries, the most
+    first.
+    """
     return {
-        facet: most_first({value_of(facet, word): count for word, count in counts.items()})
+        facet: most_first(
+            {value_of(facet, word): count for word, count in counts.items()}
+        )
         for facet, counts in facets.items()
     }
 
@@ -165,8 +179,8 @@ class CoverageFilters(AddressFields):
 def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str, Any]:
     """Return the gaps of a release.
 
-    A gap is a package without a binary in a column where the reference has one. The reference is a
-    column, by default the one with most packages, or another release.
+    A gap is a package without a binary in a column where the reference has one. The
+    reference is a column, by default the one with most packages, or another release.
     """
     filters, fault = CoverageFilters.parse(pairs), None
     binaries = _binaries(lookups, release, filters.kind)
@@ -177,12 +191,18 @@ def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str,
         expected = {*_binaries(lookups, other, filters.kind)}
     else:
         if reference not in packages:
-            fault = f"Neither a release nor a column is called {reference}." if reference else None
+            fault = (
+                f"Neither a release nor a column is called {reference}."
+                if reference
+                else None
+            )
             reference = most_first(packages)[0][0] if packages else ""
         names = [package for package, column in binaries if column == reference]
         expected = {(package, column) for package in names for column in packages}
     if filters.by not in ("", *COLUMN_KINDS):
-        fault = f"There are no columns by {filters.by}: choose {', '.join(COLUMN_KINDS)}."
+        fault = (
+            f"There are no columns by {filters.by}: choose {', '.join(COLUMN_KINDS)}."
+        )
     gaps = expected - binaries.keys()
     gap_counts = Counter(column for _, column in gaps)
     columns = most_first({column: packages[column] for column in packages | gap_counts})
@@ -203,7 +223,9 @@ def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str,
     }
 
 
-def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[tuple[str, str]]:
+def _binaries(
+    lookups: Lookups, release: Release, kind: str
+) -> Counter[tuple[str, str]]:
     """Return the number of binaries in a release, by package and column."""
     if kind == "stack":
         rows = packages_in_stacks(lookups.conn, release.id)
@@ -211,7 +233,9 @@ def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[tuple[st
     binaries: Counter[tuple[str, str]] = Counter()
     counts = count_by(lookups, release.id, None, "package", "target")
     for (package, target), count in counts.items():
-        binaries[package, lookups.families[target] if kind == "family" else target] += count.specs
+        binaries[package, lookups.families[target] if kind == "family" else target] += (
+            count.specs
+        )
     return binaries
 
 
@@ -219,7 +243,9 @@ def home(site: Site, request: PageRequest) -> PageResponse:
     """Return `/`."""
     page = load_home(site.lookups)
     look_day = site.look_day
-    return site.page(request, "home.html", page=page, feed=Topic().feed, look_day=look_day)
+    return site.page(
+        request, "home.html", page=page, feed=Topic().feed, look_day=look_day
+    )
 
 
 OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
@@ -230,18 +256,27 @@ OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
 """The functions of pages about a release or a stack, and the tables of their data."""
 
 
-def overview(site: Site, request: PageRequest, subject: str, **names: str) -> PageResponse:
+def overview(
+    site: Site, request: PageRequest, subject: str, **names: str
+) -> PageResponse:
     """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`."""
     load, table = OVERVIEWS[subject]
     ((kind, name),) = names.items()
-    record = site.lookups.release(name) if kind == "release" else site.lookups.stack(name)
+    record = (
+        site.lookups.release(name) if kind == "release" else site.lookups.stack(name)
+    )
     if record is None:
         return missing(site, request, kind, name)
     page = load(site.lookups, record, request.pairs)
     links = data_links(site.settings.route, table, [(kind, name)], many=True)
     feed = Topic(stack=name).feed if kind == "stack" else None
     return site.page(
-        request, f"{subject}.html", page=page, links=links, feed=feed, first_rows=LIST_ROWS
+        request,
+        f"{subject}.html",
+        page=page,
+        links=links,
+        feed=feed,
+        first_rows=LIST_ROWS,
     )
 
 

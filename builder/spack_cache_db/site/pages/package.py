@@ -11,10 +11,20 @@ from typing import NamedTuple
 
 from spack_cache_db.query.choice.proposal import propose
 from spack_cache_db.query.commands.model import Commands
-from spack_cache_db.query.conditions.conditions import COLUMNS, Condition, Conditions, Word
+from spack_cache_db.query.conditions.conditions import (
+    COLUMNS,
+    Condition,
+    Conditions,
+    Word,
+)
 from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
-from spack_cache_db.query.match.selection import Candidate, Candidates, ResultSet, counted_part
+from spack_cache_db.query.match.selection import (
+    Candidate,
+    Candidates,
+    ResultSet,
+    counted_part,
+)
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.scope import explicitly
 from spack_cache_db.query.open.lookups import Lookups
@@ -75,8 +85,8 @@ class PackagePage:
     """The content of the page of a package.
 
     Attributes:
-        gone: the binaries that the mirror has lost and that match the filters. Those of a
-            chosen release are in the rows.
+        gone: the binaries that the mirror has lost and that match the filters. Those of
+            a chosen release are in the rows.
         proposed: the build for which the page has commands.
         installed: versions by installation; None if there is only one installation.
         known: specs of a package without a binary that other specs depend on.
@@ -114,24 +124,36 @@ class PackagePage:
 
     @property
     def offers(self) -> list[tuple[str, str, int]]:
-        """Filters that leave fewer configurations: names, values, and how many they leave."""
+        """Filters that leave fewer configurations: names, values, and how many they
+        leave.
+        """
         offers = []
-        by_name = {choice.name: choice.values for choice in self.choices if choice.chosen is None}
+        by_name = {
+            choice.name: choice.values
+            for choice in self.choices
+            if choice.chosen is None
+        }
         for name, most in _OFFERED.items():
             values = [
                 (value, count)
                 for value, count in by_name.get(name, ())
-                if count < self.configuration_count and (name != "variant" or value[0] == "+")
+                if count < self.configuration_count
+                and (name != "variant" or value[0] == "+")
             ]
-            # The newest version comes first, and other values by the number of configurations.
+            # The newest version comes first, and other values by the number of
+            # configurations.
             if name != "version":
-                values.sort(key=lambda item: ([*VARIANTS, item[0]].index(item[0]), -item[1]))
+                values.sort(
+                    key=lambda item: ([*VARIANTS, item[0]].index(item[0]), -item[1])
+                )
             offers += [(name, *item) for item in values[:most]]
         return offers
 
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
-    """Return the page of the package called `name`; None if there is no such package."""
+    """Return the page of the package called `name`; None if there is no such
+    package.
+    """
     conn = lookups.conn
     package, data = package_totals(conn, name), read_package(conn, name)
     if package is None or data is None:
@@ -146,14 +168,19 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     results = ResultSet(scope, [*matching], matching)
     window = paginated(len(matching), filters.page, CONFIGURATION_ROWS)
     sets = {row.key("variants") for row in misses.rows}
-    variants = {*filters.variant, *chain.from_iterable(variants_of[key] for key in sets)}
+    variants = {
+        *filters.variant,
+        *chain.from_iterable(variants_of[key] for key in sets),
+    }
     notes = data.variant_notes(variants)
     defaults = {text for text, note in notes.items() if note.is_default}
     common = shared_variants([variants_of[row.key("variants")] for row in fitting])
 
     def rows_of(part: slice) -> tuple[ConfigurationRow, ...]:
         configurations = counted_part(lookups, results, part)
-        return table_rows(lookups, configurations, scope, common, filters.open, defaults)
+        return table_rows(
+            lookups, configurations, scope, common, filters.open, defaults
+        )
 
     rows = rows_of(window.rows)
     proposal = propose(lookups, [*fitting], conditions)
@@ -182,13 +209,16 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         changes=latest_changes(lookups, package=name),
         timeline=timeline_of(lookups, versions, releases),
         data=data,
-        is_explicit=bool(lookups.trees() and counts_in_scope(lookups, ids, explicitly(lookups))),
+        is_explicit=bool(
+            lookups.trees() and counts_in_scope(lookups, ids, explicitly(lookups))
+        ),
         notes=notes,
     )
 
 
 class Choice(NamedTuple):
-    """A filter, its value if it has one, and for each possible value the configurations left.
+    """A filter, its value if it has one, and for each possible value the configurations
+    left.
 
     The label of a chosen variant is the variant's name.
     """
@@ -200,15 +230,22 @@ class Choice(NamedTuple):
 
 
 def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[Choice]:
-    """Yield the filters that have a value or offer one, while the others keep their values.
+    """Yield the filters that have a value or offer one, while the others keep their
+    values.
 
     `misses` has the configurations of the package that do not satisfy a filter.
     """
     fitting, conditions = misses.fitting(), misses.conditions
-    positions = {(condition.kind, condition.text): [at] for at, condition in enumerate(conditions)}
+    positions = {
+        (condition.kind, condition.text): [at]
+        for at, condition in enumerate(conditions)
+    }
     names = [name for name in LABELS if name not in ("package", "variant")]
     chosen_values = [(name, getattr(filters, name)) for name in names]
-    for name, chosen in (*chosen_values, *(("variant", text) for text in filters.variant)):
+    for name, chosen in (
+        *chosen_values,
+        *(("variant", text) for text in filters.variant),
+    ):
         own = positions.get((name, chosen))
         rows: Iterable[Candidate] = misses.fitting(own) if own else fitting
         if name == "release":
@@ -233,11 +270,19 @@ def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[C
 def _values(
     lookups: Lookups, name: str, rows: Iterable[Candidate], conditions: Conditions
 ) -> list[tuple[str, int]]:
-    """Return the values of a filter that configurations have, in the order of a form."""
+    """Return the values of a filter that configurations have, in the order of a
+    form.
+    """
     if name in PLACES:
         records = getattr(lookups, f"{name}s")
-        counts = count_by_place(lookups.conn, name, [row.id for row in rows], conditions)
-        return [(record.name, counts[key]) for key, record in records.items() if key in counts]
+        counts = count_by_place(
+            lookups.conn, name, [row.id for row in rows], conditions
+        )
+        return [
+            (record.name, counts[key])
+            for key, record in records.items()
+            if key in counts
+        ]
     column = COLUMNS[name]
     words, keys = lookups.words[column], Counter(row.key(column) for row in rows)
     if name == "version":
@@ -246,7 +291,12 @@ def _values(
     if name == "host":
         targets = {words[key]: count for key, count in keys.items()}
         return [
-            (host, sum(count for target, count in targets.items() if runs_on(target, host)))
+            (
+                host,
+                sum(
+                    count for target, count in targets.items() if runs_on(target, host)
+                ),
+            )
             for hosts in hosts_of(targets).values()
             for host in hosts
         ]
@@ -274,7 +324,11 @@ def package(site: Site, request: PageRequest, package: str) -> PageResponse:
             return missing(site, request, "package", package)
         name = known_name(site.lookups, package)
         return site.page(
-            request, "unbuilt.html", data=package_data, known_name=name, shell_quoted=shlex.quote
+            request,
+            "unbuilt.html",
+            data=package_data,
+            known_name=name,
+            shell_quoted=shlex.quote,
         )
     links = package_links(site.settings.route, package, filters)
     feed = Topic(package=package).feed
@@ -282,7 +336,9 @@ def package(site: Site, request: PageRequest, package: str) -> PageResponse:
 
 
 def package_json(site: Site, request: PageRequest, package: str) -> PageResponse:
-    """Return `/package/<name>.json`: the number of binaries, and Spack's data about the package."""
+    """Return `/package/<name>.json`: the number of binaries, and Spack's data about the
+    package.
+    """
     package_data = read_package(site.conn, package)
     if package_data is None:
         return refused(known_name(site.lookups, package).sentence, "json", 404)

@@ -43,7 +43,9 @@ class WhereItRuns(NamedTuple):
     versions: tuple[VersionRuns, ...]
 
 
-def versions_of(lookups: Lookups, rows: Iterable[Candidate], releases: Releases) -> Versions:
+def versions_of(
+    lookups: Lookups, rows: Iterable[Candidate], releases: Releases
+) -> Versions:
     """Return the versions of the configurations that a release lists."""
     listed = [row for row in rows if releases[row.id]]
     listed.sort(key=lambda row: lookups.positions[row.key("version")], reverse=True)
@@ -51,8 +53,12 @@ def versions_of(lookups: Lookups, rows: Iterable[Candidate], releases: Releases)
     return [(lookups.words["version"][key], [*group]) for key, group in groups]
 
 
-def where_it_runs(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns:
-    """Return the number of binaries by version and machine; machines with most come first."""
+def where_it_runs(
+    lookups: Lookups, versions: Versions, releases: Releases
+) -> WhereItRuns:
+    """Return the number of binaries by version and machine; machines with most come
+    first.
+    """
     words, counts = lookups.words, defaultdict[tuple[str, str], dict[int, int]](dict)
     listed = chain.from_iterable(rows for _, rows in versions)
     # The mirror may have lost all binaries of a configuration.
@@ -61,15 +67,23 @@ def where_it_runs(lookups: Lookups, versions: Versions, releases: Releases) -> W
         counts[words["platform"][row.key("platform")], family][row.id] = row.spec_count
     platforms = {platform for platform, _ in counts}
     machines = {}
-    for platform, family in sorted(counts, key=lambda machine: -sum(counts[machine].values())):
+    for platform, family in sorted(
+        counts, key=lambda machine: -sum(counts[machine].values())
+    ):
         system = "" if platform == "linux" else f"{_PLATFORMS.get(platform, platform)} "
-        filters = Filters(target=f"{family}:", platform=platform if len(platforms) > 1 else None)
+        filters = Filters(
+            target=f"{family}:", platform=platform if len(platforms) > 1 else None
+        )
         machines[Machine(f"{system}{family}", filters)] = counts[platform, family]
     return _table(lookups, versions, releases, machines)
 
 
-def where_installed(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns | None:
-    """Return the number of specs by version and installation; None without two installations."""
+def where_installed(
+    lookups: Lookups, versions: Versions, releases: Releases
+) -> WhereItRuns | None:
+    """Return the number of specs by version and installation; None without two
+    installations.
+    """
     names = {tree: lookups.releases[tree].name for tree in lookups.trees()}
     counts = {
         Machine(name, Filters(release=name)): counts_in_scope(
@@ -89,7 +103,9 @@ def _table(
     """Return the table of the number of specs of each machine and configuration."""
     table = []
     for version, rows in versions:
-        totals = tuple(sum(specs.get(row.id, 0) for row in rows) for specs in counts.values())
+        totals = tuple(
+            sum(specs.get(row.id, 0) for row in rows) for specs in counts.values()
+        )
         ids = {*chain.from_iterable(releases[row.id] for row in rows)}
         if any(totals):
             table.append(VersionRuns(version, totals, lookups.release_names(ids)))
@@ -131,7 +147,9 @@ def timeline_of(lookups: Lookups, versions: Versions, releases: Releases) -> Tim
             _lane(family, sorted(map(positions.__getitem__, ids)), oldest_first)
             for family, ids in families.items()
         ]
-        timeline.append((version, sorted(lanes, key=lambda lane: (lane.runs[0][0], lane.family))))
+        timeline.append(
+            (version, sorted(lanes, key=lambda lane: (lane.runs[0][0], lane.family)))
+        )
     return timeline
 
 
@@ -139,7 +157,11 @@ def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) ->
     # Prefer snapshots: only they have a date.
     dated = [at for at in positions if releases[at].date] or positions
     first, last = releases[dated[0]], releases[dated[-1]]
-    newest = next((release for release in reversed(releases) if release.date), releases[-1])
+    newest = next(
+        (release for release in reversed(releases) if release.date), releases[-1]
+    )
     is_current = positions[-1] == len(releases) - 1 or last == newest
     until = None if is_current else last.date or last.name
-    return Lane(family, runs_of(positions), first.date or first.name, until, len(positions))
+    return Lane(
+        family, runs_of(positions), first.date or first.name, until, len(positions)
+    )

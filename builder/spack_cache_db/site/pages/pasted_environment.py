@@ -1,4 +1,6 @@
-"""The page `/cover`: the answer of the command `cover` for a pasted environment, within limits."""
+"""The page `/cover`: the answer of the command `cover` for a pasted environment, within
+limits.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,11 @@ import sqlite3
 from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.environments.model import Limits, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.model import (
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+)
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.answers.cover import cover_environment
@@ -26,19 +32,26 @@ from spack_cache_db.spack.legacy import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 NAME = "pasted text"
-TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"
+TOO_LONG = (
+    "takes too long for a web page: check fewer specs at once, or use the command line"
+)
 
 
 def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> Cover:
     """Return the answer for a pasted environment.
 
     Raises:
-        BuilderError: the text is not an environment, or takes too long; or a name is unknown.
+        BuilderError: the text is not an environment, or takes too long; or a name is
+            unknown.
     """
     try:
         scope = narrowing.scope(lookups)
-        around = Surroundings(parse=parser_of(narrowing.spack), known=known_names(lookups))
-        environment = read_environment(text.encode("utf-8", "replace"), NAME, LIMITS, around)
+        around = Surroundings(
+            parse=parser_of(narrowing.spack), known=known_names(lookups)
+        )
+        environment = read_environment(
+            text.encode("utf-8", "replace"), NAME, LIMITS, around
+        )
         return cover_environment(lookups, environment, scope)
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
@@ -48,7 +61,9 @@ def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> C
 
 MOST_FORM_FIELDS = 20
 LONGEST_LINK = 6_000
-"""Limit of a query string with a pasted environment; most servers accept 8,000 characters."""
+"""Limit of a query string with a pasted environment; most servers accept 8,000
+characters.
+"""
 
 
 def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:

@@ -13,7 +13,9 @@ from spack_cache_db.query.stored.presence import Presence, presence_of_configura
 
 @dataclass(frozen=True, slots=True)
 class ProposedBuild:
-    """The build that a page proposes, the commands for it, and where its configuration is."""
+    """The build that a page proposes, the commands for it, and where its configuration
+    is.
+    """
 
     proposal: Proposal
     commands: Commands
@@ -23,7 +25,9 @@ class ProposedBuild:
 def proposed_build(
     lookups: Lookups, proposal: Proposal | None, release: str | None
 ) -> ProposedBuild | None:
-    """Return a proposal with its commands, from a release or from any; None without a proposal."""
+    """Return a proposal with its commands, from a release or from any; None without a
+    proposal.
+    """
     if proposal is None:
         return None
     commands = commands_of(lookups, [proposal.spec], release).get(proposal.spec)

@@ -1,4 +1,6 @@
-"""The search: the page to which a text leads, or the content of the page with its answer."""
+"""The search: the page to which a text leads, or the content of the page with its
+answer.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers.find import found_part, found_rows, notes_on
-from spack_cache_db.query.answers.why_not import WhyNot, why_corrected, why_in_time, why_not
+from spack_cache_db.query.answers.why_not import (
+    WhyNot,
+    why_corrected,
+    why_in_time,
+    why_not,
+)
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import Conditions, Question, Word, asked
@@ -64,7 +71,9 @@ _SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 
 FACETS = {"package": "name", "os": "os", "target": "target"}
-"""Columns that narrow a search, and their parts of a spec; a compiler may be a dependency."""
+"""Columns that narrow a search, and their parts of a spec; a compiler may be a
+dependency.
+"""
 MOST_VALUES = 8
 
 
@@ -76,7 +85,9 @@ class Elsewhere(NamedTuple):
 
 
 class Facet(NamedTuple):
-    """The most frequent values of one column: name, search text and number of configurations."""
+    """The most frequent values of one column: name, search text and number of
+    configurations.
+    """
 
     label: str
     values: tuple[tuple[str, str, int], ...]
@@ -85,7 +96,9 @@ class Facet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundConfigurations:
-    """One page of the configurations that satisfy a spec, and the build that it proposes."""
+    """One page of the configurations that satisfy a spec, and the build that it
+    proposes.
+    """
 
     count: int
     rows: tuple[ConfigurationRow, ...]
@@ -124,15 +137,21 @@ class SearchPage:
 
 
 @lru_cache(maxsize=4)
-def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Question, ResultSet]:
-    """Return the conditions and the result of a query; cached for more pages and parts of rows."""
+def answer_of(
+    lookups: Lookups, query: SpecQuery, scope: Conditions
+) -> tuple[Question, ResultSet]:
+    """Return the conditions and the result of a query; cached for more pages and parts
+    of rows.
+    """
     question = question_of(lookups, query, scope)
     return question, matching(lookups, question.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search in a database: `page` is the number of a page, `opened` the hash of an open row."""
+    """A search in a database: `page` is the number of a page, `opened` the hash of an
+    open row.
+    """
 
     lookups: Lookups
     narrowing: Narrowing = EVERYWHERE
@@ -141,7 +160,9 @@ class Search:
 
     @property
     def scope(self) -> Conditions:
-        """The conditions of the names that narrow the answer; raises `UnknownNameError`."""
+        """The conditions of the names that narrow the answer; raises
+        `UnknownNameError`.
+        """
         return self.narrowing.scope(self.lookups)
 
     def result(self, text: str) -> Elsewhere | SearchPage:
@@ -163,7 +184,9 @@ class Search:
         lookups, packages = self.lookups, self.lookups.packages
         if not text.strip():
             return SearchPage(self.narrowing)
-        page = self._page_of_name(text) or self._page_of_hash(text.removeprefix("/").lower())
+        page = self._page_of_name(text) or self._page_of_hash(
+            text.removeprefix("/").lower()
+        )
         if page is not None:
             return page
         if not self._is_spec(text):
@@ -174,7 +197,11 @@ class Search:
             question, results = answer_of(lookups, query, scope)
         except QuerySyntaxError as error:
             result = self._read(text) or self._packages(words)
-            return result if isinstance(result, Elsewhere) else replace(result, error=str(error))
+            return (
+                result
+                if isinstance(result, Elsewhere)
+                else replace(result, error=str(error))
+            )
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None and (read := self._read(text)) is not None:
@@ -197,7 +224,9 @@ class Search:
         return replace(self._found(query), compiler=compiler)
 
     def _is_spec(self, text: str) -> bool:
-        """Return whether a text has Spack's signs, or is a spec of a package such as `Hdf5+mpi`."""
+        """Return whether a text has Spack's signs, or is a spec of a package such as
+        `Hdf5+mpi`.
+        """
         packages = self.lookups.packages
         if _SIGNS.search(text):
             return True
@@ -211,7 +240,9 @@ class Search:
         return Elsewhere("/find", [("q", text), *self.narrowing.pairs])
 
     def _page_of_name(self, text: str) -> Elsewhere | None:
-        """Return the page of a name in any spelling, also of a package without binaries."""
+        """Return the page of a name in any spelling, also of a package without
+        binaries.
+        """
         spellings = read_spellings(self.lookups)
         name = named(load_names(self.lookups), spellings, text)
         if name is not None and name.kind != "package":
@@ -226,12 +257,17 @@ class Search:
         return Elsewhere(f"/package/{quote(package)}", self.narrowing.pairs)
 
     def _page_of_hash(self, prefix: str) -> Elsewhere | None:
-        """Return the page of the spec whose hash begins with a text, or of all such specs."""
-        is_hash = is_hash_prefix(prefix) and specs_beginning(self.lookups.conn, prefix, 1)
+        """Return the page of the spec whose hash begins with a text, or of all such
+        specs.
+        """
+        is_hash = is_hash_prefix(prefix) and specs_beginning(
+            self.lookups.conn, prefix, 1
+        )
         return Elsewhere(f"/spec/{prefix}", self.narrowing.pairs) if is_hash else None
 
     def _read(self, text: str) -> Elsewhere | SearchPage | None:
-        """Return the result for a text as plain words; None if none of them has a meaning.
+        """Return the result for a text as plain words; None if none of them has a
+        meaning.
 
         Words that are a spec, or name a machine, lead to another page.
         """
@@ -250,7 +286,8 @@ class Search:
                     return result
             return search._found(parse(reading.spec or "*"), reading)
         except (QuerySyntaxError, UnsupportedQuery):
-            # A word is a part of a spec that is not valid alone, such as `^[virtuals=c,cxx]`.
+            # A word is a part of a spec that is not valid alone, such as
+            # `^[virtuals=c,cxx]`.
             return None
 
     def _page_of_words(self, reading: Reading) -> Elsewhere:
@@ -262,33 +299,48 @@ class Search:
         filters = self._filters(parse(text)) if is_spec else None
         if filters is None:
             return self._page_of_text(text)
-        return Elsewhere(f"/package/{quote(reading.package)}", [*filters, *self.narrowing.pairs])
+        return Elsewhere(
+            f"/package/{quote(reading.package)}", [*filters, *self.narrowing.pairs]
+        )
 
     def _filters(self, query: SpecQuery) -> Pairs | None:
-        """Return the filters of a package's page with the result of a spec, if it has one."""
+        """Return the filters of a package's page with the result of a spec, if it has
+        one.
+        """
         others = replace(query, variants=(), os=None, platform=None, text="")
-        if others != SpecQuery(name=query.name) or query.name not in self.lookups.packages:
+        if (
+            others != SpecQuery(name=query.name)
+            or query.name not in self.lookups.packages
+        ):
             return None
-        is_plain = all(part.kind == "bool" and not part.propagate for part in query.variants)
+        is_plain = all(
+            part.kind == "bool" and not part.propagate for part in query.variants
+        )
         if not is_plain or not answer_of(self.lookups, query, self.scope)[1].ids:
             return None
         variants = (("variant", variant_text(variant)) for variant in query.variants)
         pairs = (*variants, ("os", query.os), ("platform", query.platform))
         return [(name, text) for name, text in pairs if text]
 
-    def _packages(self, words: Sequence[str], reading: Reading | None = None) -> SearchPage:
+    def _packages(
+        self, words: Sequence[str], reading: Reading | None = None
+    ) -> SearchPage:
         """Return the packages that words name or describe."""
         nouns = words if reading is None else reading.nouns
         packages = packages_of(self.lookups, words, nouns, self.scope)
         return SearchPage(self.narrowing, reading, packages=packages)
 
     def _compiled(self, query: SpecQuery) -> str | None:
-        """Return a spec of the binaries that a compiler built, if the query is only a compiler."""
+        """Return a spec of the binaries that a compiler built, if the query is only a
+        compiler.
+        """
         compiler = SpecQuery(name=query.name, versions=query.versions, text=query.text)
         if query.name not in self.lookups.compilers or query != compiler:
             return None
         built = f"%{spec_text(query)}"
-        return built if answer_of(self.lookups, parse(built), self.scope)[1].ids else None
+        return (
+            built if answer_of(self.lookups, parse(built), self.scope)[1].ids else None
+        )
 
     def _found(self, query: SpecQuery, reading: Reading | None = None) -> SearchPage:
         """Return the configurations that satisfy a query and the words of a reading."""
@@ -299,8 +351,12 @@ class Search:
         configurations = counted_part(lookups, results, window.rows)
         variants: tuple[str, ...] = ()
         if window.page_count == 1:
-            variants = shared_variants([row.configuration.variants for row in configurations])
-        rows = table_rows(lookups, configurations, results.conditions, variants, self.opened)
+            variants = shared_variants(
+                [row.configuration.variants for row in configurations]
+            )
+        rows = table_rows(
+            lookups, configurations, results.conditions, variants, self.opened
+        )
         proposed = None
         if window.page == 1:
             proposal = propose_among(lookups, results)
@@ -313,7 +369,9 @@ class Search:
             self.narrowing,
             reading,
             spec=spec_text(question.query),
-            answer=FoundConfigurations(len(results.ids), rows, variants, window, facets, proposed),
+            answer=FoundConfigurations(
+                len(results.ids), rows, variants, window, facets, proposed
+            ),
             why=None if results.ids else why_in_time(why_not, lookups, query, scope),
             notes=notes,
         )
@@ -329,7 +387,11 @@ def facets_of(
         counts = most_first(Counter(names[keys[key]] for key in results.ids))
         if getattr(query, part) is None and len(counts) > 1:
             values = tuple(
-                (value, " ".join((spec_text(replace(query, **{part: value})), *words)), count)  # type: ignore[arg-type]
+                (
+                    value,
+                    " ".join((spec_text(replace(query, **{part: value})), *words)),  # type: ignore[arg-type]
+                    count,
+                )
                 for value, count in counts[:MOST_VALUES]
             )
             facets.append(Facet(LABELS[column], values, len(counts)))
@@ -344,10 +406,15 @@ def find(site: Site, request: PageRequest) -> PageResponse:
     """Return `/find?q=`, or a redirect to the page that the text means."""
     text = (request.args.get("q") or "").strip()
     narrowing, number = Narrowing.parse(request.pairs), request.args.get("page")
-    page = Search(site.lookups, narrowing, number, request.args.get("open")).result(text)
+    page = Search(site.lookups, narrowing, number, request.args.get("open")).result(
+        text
+    )
     if isinstance(page, Elsewhere):
         return site.redirect(*page)
-    narrowing, is_spec = page.narrowing, page.answer is not None and page.reading is None
+    narrowing, is_spec = (
+        page.narrowing,
+        page.answer is not None and page.reading is None,
+    )
     has_rows = is_spec and page.answer and page.answer.rows
     query = f"?{urlencode([('q', text), *narrowing.pairs])}"
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
@@ -370,7 +437,9 @@ def find(site: Site, request: PageRequest) -> PageResponse:
 
 
 def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
-    """Return rows of the command `find`, from `request.first` on, as `/find.json` or `.csv`."""
+    """Return rows of the command `find`, from `request.first` on, as `/find.json` or
+    `.csv`.
+    """
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
     scope = narrowing.scope(lookups)
@@ -388,5 +457,8 @@ def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
     return data(body.removesuffix(last), form, following=stop)
 
 
-AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}
+AROUND = {
+    "json": ("[\n", ",\n", "\n]"),
+    "csv": (csv_text(found_rows((), hashes=False)), "", ""),
+}
 """The text before the rows of `/find`, between two parts of them, and after them."""

@@ -1,4 +1,6 @@
-"""The page of one spec: its configuration, dependencies, releases and similar binaries."""
+"""The page of one spec: its configuration, dependencies, releases and similar
+binaries.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,11 @@ from spack_cache_db.site.filters import (
     paginated,
 )
 from spack_cache_db.site.pages import spec
-from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
+from spack_cache_db.site.pages.configurations import (
+    MOST_NODES,
+    ComparedSpec,
+    compared_specs,
+)
 from spack_cache_db.site.pages.missing import missing
 
 MOST_OTHERS = 100
@@ -62,7 +68,8 @@ class SpecPage:
     """The content of the page of a spec.
 
     Attributes:
-        otherwise: paths of pages and indexes that contradict the stored data, and their messages.
+        otherwise: paths of pages and indexes that contradict the stored data, and their
+            messages.
         trees: dependencies; None without a record in an index.
         needed_by: the first direct dependents, at most one more than `MOST_DEPENDENTS`.
         others: specs of the same configuration, current ones first.
@@ -96,7 +103,8 @@ def spec_record(
 ) -> dict[str, Any] | None:
     """Return the object of `/spec/<hash>.json`; None if no spec has this full hash.
 
-    Its keys are those of `find --hashes --json`, and `install` is that of `find --install --json`.
+    Its keys are those of `find --hashes --json`, and `install` is that of
+    `find --install --json`.
     """
     stored = stored_spec(lookups.conn, dag_hash)
     if stored is None:
@@ -125,7 +133,8 @@ def load_spec(
 ) -> SpecPage | None:
     """Return the page of the spec with this full hash; None if there is none.
 
-    `page` counts pages of other specs. The commands install from `release`, if that lists the spec.
+    `page` counts pages of other specs. The commands install from `release`, if that
+    lists the spec.
     """
     conn, stored = lookups.conn, stored_spec(lookups.conn, dag_hash)
     if stored is None:
@@ -134,7 +143,9 @@ def load_spec(
     configuration, listings = counted.configuration, listings_of(conn, dag_hash)
     releases = [listing.release for listing in listings if listing.kind != INSTALLED]
     chosen = release if release in releases else None
-    same = specs_in_scope(conn, [stored.configuration], ()).get(stored.configuration, [])
+    same = specs_in_scope(conn, [stored.configuration], ()).get(
+        stored.configuration, []
+    )
     every_other = [other for other in same if other.id != stored.id]
     window = paginated(len(every_other), page, MOST_OTHERS)
     others = every_other[window.rows]
@@ -159,12 +170,16 @@ def load_spec(
         window=window,
         release=chosen,
         installed=installations_of(conn, configuration.package, dag_hash),
-        install=mirror_commands(lookups, closures_in(lookups, [stored.id], chosen)[stored.id]),
+        install=mirror_commands(
+            lookups, closures_in(lookups, [stored.id], chosen)[stored.id]
+        ),
     )
 
 
 def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
-    """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
+    """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that
+    match.
+    """
     number, release = request.args.get("page"), request.args.get("release")
     if not spec.is_hash_prefix(hash):
         return missing(site, request, "spec", hash)
@@ -173,7 +188,9 @@ def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
         table = "build_listings" if page.listings else "specs"
         links = data_links(site.settings.route, table, [("hash", hash)])
         narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
-        return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
+        return site.page(
+            request, "spec.html", page=page, links=links, narrowing=narrowing
+        )
     specs = configurations_beginning(site.lookups, hash, spec.MOST_CANDIDATES)
     if not specs:
         return missing(site, request, "spec", hash)
@@ -183,13 +200,17 @@ def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
 
 
 def binary_json(site: Site, request: PageRequest, hash: str) -> PageResponse:
-    """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash redirects."""
+    """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash
+    redirects.
+    """
     record = spec.spec_record(site.lookups, hash, request.args.get("release"))
     if record is None and spec.is_hash_prefix(hash):
         specs = configurations_beginning(site.lookups, hash, 2)
         if len(specs) == 1 and specs[0][0] != hash:
             return site.redirect(f"/spec/{specs[0][0]}.json", request.pairs)
     if record is None:
-        message = f"no spec in this database has the hash {hash!r}: give all 32 characters"
+        message = (
+            f"no spec in this database has the hash {hash!r}: give all 32 characters"
+        )
         return refused(message, "json", 404)
     return data(json_text(record), "json")

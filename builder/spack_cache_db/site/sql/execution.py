@@ -1,7 +1,7 @@
 """Runs the statements of Datasette's pages within the limits of `statements`.
 
-Datasette cuts a result after `max_returned_rows`. HTML and JSON objects say so. Other forms get all
-rows, or an error if there are too many.
+Datasette cuts a result after `max_returned_rows`. HTML and JSON objects say so. Other
+forms get all rows, or an error if there are too many.
 """
 
 from __future__ import annotations
@@ -45,12 +45,16 @@ def begin_reading(reading: Reading) -> None:
 
 
 def refusal() -> str:
-    """Return SQLite's message if it refused a statement of the request, else an empty text."""
+    """Return SQLite's message if it refused a statement of the request, else an empty
+    text.
+    """
     return _reading.get().refusal
 
 
 def limit_statements(datasette: Any) -> None:
-    """Run all statements of Datasette with `execute`, for each database that has a file."""
+    """Run all statements of Datasette with `execute`, for each database that has a
+    file.
+    """
     for database in datasette.databases.values():
         if database.path:
             database.execute = partial(execute, datasette, database)
@@ -82,7 +86,8 @@ async def execute(
     if most_rows == (page_size or datasette.page_size):
         most_rows += 1
     is_cut = truncate and not reading.takes_all
-    # Datasette gives the same options for a query and for a table without `_size` in its address.
+    # Datasette gives the same options for a query and for a table without `_size` in
+    # its address.
     is_shown = reading.is_page and truncate and page_size is None
 
     values: Any = {} if params is None else params

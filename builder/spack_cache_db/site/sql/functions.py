@@ -1,8 +1,9 @@
 """Our SQL functions for specs in Spack's syntax: `spec_match` and `spec_error`.
 
-SQLite hides the text of an exception in a function, so a query without an answer returns NULL, and
-`spec_error` returns the reason. SQLite's time limit counts steps, and a function call is one step:
-this module limits the cost of a call, and checks the time before it reads a new query.
+SQLite hides the text of an exception in a function, so a query without an answer
+returns NULL, and `spec_error` returns the reason. SQLite's time limit counts steps, and
+a function call is one step: this module limits the cost of a call, and checks the time
+before it reads a new query.
 """
 
 from __future__ import annotations
@@ -25,14 +26,17 @@ from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST = 2_000
-"""Limit of a spec in characters; Spack prints concrete specs of more than a thousand."""
+"""Limit of a spec in characters; Spack prints concrete specs of more than a
+thousand.
+"""
 
 MOST_KEPT = 8
 SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
 
 
 class _MatchingIds(NamedTuple):
-    """The ids that satisfy a query, as one byte per id (1 or 0): a set would take megabytes.
+    """The ids that satisfy a query, as one byte per id (1 or 0): a set would take
+    megabytes.
 
     Attributes:
         configurations: configurations that satisfy it, or have a spec that does.
@@ -56,7 +60,8 @@ def register(conn: sqlite3.Connection) -> None:
 
 
 def parse(text: str) -> SpecQuery:
-    """Return a visitor's spec; longer ones, such as a list of versions, could take seconds.
+    """Return a visitor's spec; longer ones, such as a list of versions, could take
+    seconds.
 
     Raises:
         QuerySyntaxError: the text is not a spec, or is too long.
@@ -68,7 +73,9 @@ def parse(text: str) -> SpecQuery:
 
 
 class SpecFunctions:
-    """The functions of one connection; they keep answers, because statements repeat queries."""
+    """The functions of one connection; they keep answers, because statements repeat
+    queries.
+    """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
@@ -82,13 +89,18 @@ class SpecFunctions:
         return read_lookups(self._conn)
 
     def match(self, query: SqlValue, which: SqlValue) -> int | None:
-        """Return whether a spec or configuration satisfies a query; NULL if it has no answer.
+        """Return whether a spec or configuration satisfies a query; NULL if it has no
+        answer.
 
         Args:
             which: the hash of a spec (text), or the id of a configuration (number).
         """
         answer = self._answer(query)
-        if answer is None or answer.error is not None or not isinstance(which, int | str):
+        if (
+            answer is None
+            or answer.error is not None
+            or not isinstance(which, int | str)
+        ):
             return None
         if isinstance(which, int):
             return int(_is_set(answer.configurations, which))

@@ -1,12 +1,14 @@
 """Runs SQL of visitors with a list of allowed functions, and limits of size.
 
-sqlite.org/security.html, "Untrusted SQL Inputs", recommends lists of what is allowed, not of what
-is harmful: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows other visitors'
-statements, and `pragma_database_list` the paths of files. SQLite calls the authorizer while it
-compiles a statement, so a refused statement never runs.
+sqlite.org/security.html, "Untrusted SQL Inputs", recommends lists of what is allowed,
+not of what
+is harmful: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows
+    other visitors'
+statements, and `pragma_database_list` the paths of files. SQLite calls the authorizer
+while it compiles a statement, so a refused statement never runs.
 
-The limits bound the memory of a single step, and the cells and characters of a result, which
-determine the cost of its page.
+The limits bound the memory of a single step, and the cells and characters of a result,
+which determine the cost of its page.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ SqlValue = str | bytes | int | float | None
 Params = Mapping[str, SqlValue] | Sequence[SqlValue]
 
 STEPS = 1_000
-"""Instructions of SQLite's virtual machine between two checks of the time, as in Datasette."""
+"""Instructions of SQLite's virtual machine between two checks of the time, as in
+Datasette.
+"""
 CLOCK_TIMES = 2
 """Longest time by the clock, in multiples of the processor time."""
 MOST_BEGUN = 2
@@ -35,8 +39,8 @@ MOST_BEGUN = 2
 ACTIONS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE))
 """Actions that are always allowed."""
 
-# Core functions and operators (sqlite.org/lang_corefunc.html), aggregates and windows, dates, JSON,
-# mathematics; full text, Datasette's own, and ours.
+# Core functions and operators (sqlite.org/lang_corefunc.html), aggregates and windows,
+# dates, JSON, mathematics; full text, Datasette's own, and ours.
 _FUNCTIONS = """
 abs char coalesce concat concat_ws format glob hex ifnull iif instr length like likelihood likely
 lower ltrim match max min nullif octet_length printf quote random randomblob replace round rtrim
@@ -62,8 +66,14 @@ TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
 PRAGMAS = frozenset(_PRAGMAS.split())
 """Also allowed as tables, as `pragma_table_info('specs')`."""
 
-# Datasette uses the first two; full text and sqlite-utils, in Datasette 1.0, the others.
-_ALL_PRAGMAS = PRAGMAS | {"database_list", "compile_options", "data_version", "recursive_triggers"}
+# Datasette uses the first two; full text and sqlite-utils, in Datasette 1.0, the
+# others.
+_ALL_PRAGMAS = PRAGMAS | {
+    "database_list",
+    "compile_options",
+    "data_version",
+    "recursive_triggers",
+}
 _INTERNAL = ("pragma_", "sqlite_")
 _MODULES = """
 completion csv dbstat fsdir fts1 fts2 fts3 fts3tokenize fts4 fts4aux fts5 fts5vocab
@@ -76,12 +86,16 @@ _DECLARING = (sqlite3.SQLITE_UPDATE, "sqlite_master")
 
 HEAP_BYTES = 96_000_000
 RESULT_BYTES = 4_000_000
-"""As JSON, control characters are six times as long; three copies are in memory at a time."""
+"""As JSON, control characters are six times as long; three copies are in memory at a
+time.
+"""
 RESULT_CELLS = 25_000
 """Twice as many cells as a thousand rows of the widest table."""
 PAGE_ROWS = 300
 PAGE_CELLS = 2_000
-"""Limits of HTML pages, which take ten times as long per cell as JSON; longer results are cut."""
+"""Limits of HTML pages, which take ten times as long per cell as JSON; longer results
+are cut.
+"""
 
 LIMITS = {
     # Ids are sent in texts within this length (`query.database.IDS_AT_ONCE`).
@@ -106,7 +120,10 @@ SETTINGS = (
     "cell_size_check = 1",
 )
 # Settings of Python 3.12 and later.
-DEFENSIVE = {"SQLITE_DBCONFIG_DEFENSIVE": True, "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False}
+DEFENSIVE = {
+    "SQLITE_DBCONFIG_DEFENSIVE": True,
+    "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False,
+}
 
 TOO_MUCH = (
     f"the result is larger than 4 MB or {RESULT_CELLS:,} cells: ask for fewer or shorter columns,"
@@ -119,7 +136,8 @@ SELECT DISTINCT columns.name FROM sqlite_master AS tables, pragma_table_info(tab
 WHERE tables.type IN ('table', 'view') AND instr(tables.name, '_fts') = 0
 """
 _UNKNOWN = re.compile(r"no such (table|column): (?:\w+\.)?(\w+)")
-# The statement of a page of a table or view; a limit inside a comment would not be a limit.
+# The statement of a page of a table or view; a limit inside a comment would not be a
+# limit.
 _PAGED = re.compile(
     r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
 )
@@ -168,7 +186,12 @@ def authorize(conn: sqlite3.Connection) -> None:
     functions = FUNCTIONS | (_function_names(conn) - _own_function_names())
     tables = {row[0].lower() for row in conn.execute(TABLE_NAMES)}
     modules = module_names(conn)
-    readable = tables | TABLE_FUNCTIONS | {f"pragma_{name}" for name in PRAGMAS} | {"sqlite_master"}
+    readable = (
+        tables
+        | TABLE_FUNCTIONS
+        | {f"pragma_{name}" for name in PRAGMAS}
+        | {"sqlite_master"}
+    )
 
     def may_read(table: str, column: str) -> bool:
         name = table.lower()
@@ -186,7 +209,9 @@ def authorize(conn: sqlite3.Connection) -> None:
             return (first or "").lower() in _ALL_PRAGMAS
         return action in ACTIONS or (action, first) == _DECLARING
 
-    conn.set_authorizer(lambda *action: sqlite3.SQLITE_OK if may(*action) else sqlite3.SQLITE_DENY)
+    conn.set_authorizer(
+        lambda *action: sqlite3.SQLITE_OK if may(*action) else sqlite3.SQLITE_DENY
+    )
 
 
 def module_names(conn: sqlite3.Connection) -> frozenset[str]:
@@ -220,21 +245,27 @@ def _own_function_names() -> frozenset[str]:
 
 
 def escape_fts(query: str) -> str:
-    """Return a search with all words quoted, like Datasette's SQL function of this name.
+    """Return a search with all words quoted, like Datasette's SQL function of this
+    name.
 
-    For a search without words, Datasette's returns an empty text, which is an error in a search.
+    For a search without words, Datasette's returns an empty text, which is an error in
+    a search.
     """
     balanced = query + '"' if query.count('"') % 2 else query
     words = [word for word in _QUOTED.split(balanced) if word and word != '""']
     # The empty phrase matches no row.
-    return " ".join(word if word.startswith('"') else f'"{word}"' for word in words) or '""'
+    return (
+        " ".join(word if word.startswith('"') else f'"{word}"' for word in words)
+        or '""'
+    )
 
 
 @contextmanager
 def time_limit(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
     """Interrupt statements after so many seconds of this thread's processor time.
 
-    On a busy machine, that takes longer by the clock; `CLOCK_TIMES` is the limit of that.
+    On a busy machine, that takes longer by the clock; `CLOCK_TIMES` is the limit of
+    that.
     """
     end_of_work = time.thread_time() + seconds
     end_by_clock = time.monotonic() + CLOCK_TIMES * seconds
@@ -260,12 +291,13 @@ def run_statement(
 
     Args:
         most_rows: the rows after which the result is cut; None for all.
-        least_rows: the rows of a page of a table, if the result is for HTML (`page_rows`).
+        least_rows: the rows of a page of a table, if the result is for HTML
+            (`page_rows`).
 
     Raises:
-        sqlite3.Error: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells, or
-            SQLite refused the statement; for an unknown table or column, the text suggests similar
-            names.
+        sqlite3.Error: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS`
+            cells, or SQLite refused the statement; for an unknown table or column, the
+            text suggests similar names.
     """
     cursor = _executed(conn, sql, params)
     if least_rows is not None:
@@ -274,9 +306,11 @@ def run_statement(
 
 
 def page_rows(column_count: int, least_rows: int) -> int:
-    """Return how many rows an HTML page shows: at least those of a table, and the next one.
+    """Return how many rows an HTML page shows: at least those of a table, and the next
+    one.
 
-    Datasette asks for a row more than a page of a table has, to know whether there is another page.
+    Datasette asks for a row more than a page of a table has, to know whether there is
+    another page.
     """
     return max(min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1)), least_rows + 1)
 
@@ -284,9 +318,9 @@ def page_rows(column_count: int, least_rows: int) -> int:
 def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -> Rows:
     """Return the rows of a statement of a stream, as `run_statement` does.
 
-    A stream reads one part of a table after the other, and the last row of each part twice, because
-    that row shows that more follow. SQLite would compute all earlier rows of each part again, so
-    the last few statements are suspended instead.
+    A stream reads one part of a table after the other, and the last row of each part
+    twice, because that row shows that more follow. SQLite would compute all earlier
+    rows of each part again, so the last few statements are suspended instead.
     """
     paged = _PAGED.fullmatch(sql)
     if paged is None:
@@ -305,11 +339,15 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -
 
 
 _begun: OrderedDict[Hashable, tuple[Sequence[Any], sqlite3.Cursor]] = OrderedDict()
-"""Suspended statements, by the number of their next row, with that row if it was read."""
+"""Suspended statements, by the number of their next row, with that row if it was
+read.
+"""
 
 
 def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cursor:
-    """Return a statement's cursor; an error has names close to an unknown table or column."""
+    """Return a statement's cursor; an error has names close to an unknown table or
+    column.
+    """
     try:
         return conn.execute(sql, params)
     except sqlite3.OperationalError as error:
@@ -318,7 +356,9 @@ def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cur
             raise
         # This connection may not read some view of another program.
         with suppress(sqlite3.Error):
-            known = conn.execute(COLUMN_NAMES if unknown[1] == "column" else TABLE_NAMES)
+            known = conn.execute(
+                COLUMN_NAMES if unknown[1] == "column" else TABLE_NAMES
+            )
             names = [name for (name,) in known if "_fts" not in name]
         close = difflib.get_close_matches(unknown[2], names, cutoff=0.5)
         advice = f"; close: {', '.join(close)}" if close else ""

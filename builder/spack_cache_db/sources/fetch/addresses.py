@@ -1,4 +1,6 @@
-"""Reads what `fetch` is to download: URLs, manifests of releases, and Spack's configuration."""
+"""Reads what `fetch` is to download: URLs, manifests of releases, and Spack's
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,14 @@ from spack_cache_db.sources.texts import quoted
 _PORT = r"(?:80|443|[1-9]\d{3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])[/?#]"
 """A port on which web servers listen, and the end of the authority."""
 _USER = re.compile(
-    rf"(?<=://)(?:[^/?#:\[\]]*:(?!{_PORT}).*@(?!sha256:)|[^/?#]*@)", re.DOTALL | re.ASCII
+    rf"(?<=://)(?:[^/?#:\[\]]*:(?!{_PORT}).*@(?!sha256:)|[^/?#]*@)",
+    re.DOTALL | re.ASCII,
 )
-"""What is before the host. A password may have a slash, `?` or `#` that is not encoded, so that
-whatever follows a colon up to the last `@` may be one. A port is none: `host:8080/a@b` is shown.
-Of random passwords in base64, 2 in 100,000 begin like a port; any digits would be 1 in 400."""
+"""What is before the host. A password may have a slash, `?` or `#` that is not encoded,
+so that whatever follows a colon up to the last `@` may be one. A port is none:
+`host:8080/a@b` is shown. Of random passwords in base64, 2 in 100,000 begin like a port;
+any digits would be 1 in 400.
+"""
 
 
 def shown(url: str) -> str:
@@ -32,7 +37,9 @@ def shown(url: str) -> str:
 
 
 class FetchFault(InputError):
-    """A URL did not return the expected data; the message has the response and the expectation."""
+    """A URL did not return the expected data; the message has the response and the
+    expectation.
+    """
 
     def __init__(self, url: str, message: str) -> None:
         super().__init__([Fault(shown(url), 0, message)])
@@ -64,13 +71,16 @@ class Login:
 
 
 class Mirror(NamedTuple):
-    """One mirror, or package data, and the names of its folder; None if the URL gives them.
+    """One mirror, or package data, and the names of its folder; None if the URL gives
+    them.
 
     Attributes:
         has_index: whether the mirror's own index is fetched too, beside the views.
-        manifest: the URL of the manifest of releases that names the mirror, if one does.
+        manifest: the URL of the manifest of releases that names the mirror, if one
+            does.
         endpoint: URL of the object store of an `s3://` URL; None for Amazon's.
-        properties: the properties in Spack's configuration that users of the mirror need.
+        properties: the properties in Spack's configuration that users of the mirror
+            need.
     """
 
     url: str
@@ -92,14 +102,17 @@ class Mirror(NamedTuple):
         return f"{self.release}/{self.stack}"
 
     def placed(self, maps: Maps = ()) -> Mirror:
-        """Return the mirror with its mapped URL, and with names that are safe for folders.
+        """Return the mirror with its mapped URL, and with names that are safe for
+        folders.
 
-        The default release is the last part of the path, or else the host; the default stack is
-        `root`. The URL of a view's index is that of the view alone.
+        The default release is the last part of the path, or else the host; the default
+        stack is `root`. The URL of a view's index is that of the view alone.
         """
         url, view = mirror_place(self.url, maps)
         is_view = view is not None and self.has_index
-        views = tuple(dict.fromkeys((view, *self.views) if view and is_view else self.views))
+        views = tuple(
+            dict.fromkeys((view, *self.views) if view and is_view else self.views)
+        )
         parts = urlsplit(url)
         last = parts.path.rpartition("/")[2]
         last = last.partition(":")[0] if parts.scheme == "oci" else unquote(last)
@@ -129,7 +142,10 @@ def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
     try:
         parts = urlsplit(url)
         # `file:///path` has no host.
-        host, _ = "localhost" if url.startswith("file:///") else parts.hostname, parts.port
+        host, _ = (
+            "localhost" if url.startswith("file:///") else parts.hostname,
+            parts.port,
+        )
         # `hostname` has small letters; old buckets of S3 have capitals.
         if parts.scheme == "s3" and host == parts.netloc.lower():
             host = parts.netloc
@@ -140,12 +156,17 @@ def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
     # A bucket has neither user nor port, and a file has no host.
     is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
     if parts.scheme not in ("https", "http", "oci", "s3", "file") or is_other:
-        # Faults of the many stacks of a manifest become one, because it names only the store.
+        # Faults of the many stacks of a manifest become one, because it names only the
+        # store.
         store = f"{parts.scheme}://{host}"
-        expected = f"https://, http://, oci://, s3://, file://, or --map {store}=https://…"
+        expected = (
+            f"https://, http://, oci://, s3://, file://, or --map {store}=https://…"
+        )
         raise FetchFault(store, f"cannot be downloaded, expected {expected}")
     if parts.query or parts.fragment:
-        raise FetchFault(text, "has a query or a fragment, expected a mirror's address without")
+        raise FetchFault(
+            text, "has a query or a fragment, expected a mirror's address without"
+        )
     if parts.scheme == "oci":
         return url.rstrip("/"), None
     index = _WITHIN.search(url)
@@ -154,7 +175,9 @@ def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
 
 
 class NamedMirrors(NamedTuple):
-    """The mirrors of a manifest or a configuration; `stacks` has pairs of a release and a stack."""
+    """The mirrors of a manifest or a configuration; `stacks` has pairs of a release and
+    a stack.
+    """
 
     mirrors: tuple[Mirror, ...] = ()
     faults: tuple[Fault, ...] = ()

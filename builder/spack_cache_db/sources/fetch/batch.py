@@ -36,7 +36,9 @@ from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out
 class Run:
     """One run into a folder, and its counts."""
 
-    def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
+    def __init__(
+        self, output: Path, options: FetchOptions, limits: FetchLimits
+    ) -> None:
         self._downloaded = self._changed = 0
         self._failures: list[tuple[Fault, ...]] = []
         self._vanished: set[Path] = set()
@@ -79,13 +81,25 @@ class Run:
             if options.packages is not None:
                 with self._faults_kept():
                     url, _ = mirror_place(options.packages, options.maps)
-                    self._add(Mirror(url, "packages", urlsplit(url).hostname, is_package_data=True))
-            await self._each(web, [*map(Mirror, urls), *configured.mirrors], self._resolve)
+                    self._add(
+                        Mirror(
+                            url,
+                            "packages",
+                            urlsplit(url).hostname,
+                            is_package_data=True,
+                        )
+                    )
+            await self._each(
+                web, [*map(Mirror, urls), *configured.mirrors], self._resolve
+            )
             await self._each(web, [*self._mirrors.values()], self._download)
             return web.received
 
     async def _each(
-        self, web: Web, mirrors: list[Mirror], do: Callable[[Web, Mirror], Awaitable[None]]
+        self,
+        web: Web,
+        mirrors: list[Mirror],
+        do: Callable[[Web, Mirror], Awaitable[None]],
     ) -> None:
         """Process mirrors in parallel; a fault stops only its own mirror."""
 
@@ -109,11 +123,15 @@ class Run:
         url, view = mirror_place(mirror.url, options.maps)
         data = b""
         if mirror.has_index and not view and not url.startswith("oci:"):
-            # A mirror may return anything for its own URL, such as a list of files or an error.
+            # A mirror may return anything for its own URL, such as a list of files or
+            # an error.
             with suppress(FetchFault):
                 data = await web.read(url)
         if data.lstrip()[:1] != b"{":
-            release, views = options.release or mirror.release, (*mirror.views, *options.views)
+            release, views = (
+                options.release or mirror.release,
+                (*mirror.views, *options.views),
+            )
             mirror = mirror._replace(release=release, stack=options.stack, views=views)
             self._add(mirror.placed(options.maps))
             return
@@ -121,7 +139,9 @@ class Run:
         selected = options.release, options.stack
         manifest = read_release_manifest(url, data, options.maps, *selected, maximum)
         if options.views:
-            raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
+            raise FetchFault(
+                url, "is a manifest of releases, which has no views: no --view"
+            )
         self._failures += [(fault,) for fault in manifest.faults]
         for member in manifest.mirrors:
             with self._faults_kept():
@@ -145,7 +165,9 @@ class Run:
                 await self._fetch(web, folder, mirror)
         except OSError as error:
             path = self._output / mirror.folder
-            raise InputError([Fault(str(path), 0, f"cannot be written: {reason(error)}")]) from None
+            raise InputError(
+                [Fault(str(path), 0, f"cannot be written: {reason(error)}")]
+            ) from None
         self._changed += folder.changed
         self._downloaded += not folder.faults
         if mirror.include_binary or mirror.exclude_binary:
@@ -156,7 +178,9 @@ class Run:
     async def _fetch(self, web: Web, folder: StackFolder, mirror: Mirror) -> None:
         url = mirror.url
         signatures: dict[str, bool] = {}
-        size_of: Callable[[Binary], Awaitable[int]] = partial(manifest_size, web, url, signatures)
+        size_of: Callable[[Binary], Awaitable[int]] = partial(
+            manifest_size, web, url, signatures
+        )
         if mirror.is_package_data:
             await fetch_packages(web, folder, url, self._options.package_names)
             return

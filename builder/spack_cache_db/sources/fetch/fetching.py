@@ -18,7 +18,8 @@ def fetch(
     limits: FetchLimits | None = None,
     progress: Progress | None = None,
 ) -> FetchReport:
-    """Download the indexes of mirrors into `<release>/<stack>/` below a folder; return a report.
+    """Download the indexes of mirrors into `<release>/<stack>/` below a folder; return
+    a report.
 
     Args:
         urls: URLs of mirrors, images of OCI registries or manifests of releases.

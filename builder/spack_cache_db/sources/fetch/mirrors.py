@@ -1,8 +1,9 @@
 """Downloads indexes of mirrors, sizes of binaries, and package data.
 
-Layouts 2 and 3 are those of Spack 1.0 `url_buildcache.py`. In a registry, the index is the only
-layer of the image with the tag `index.spack` (`binary_distribution.py`, `OCIIndexFetcher`; OCI
-Distribution Specification 1.1; "Token Authentication Specification", distribution/distribution).
+Layouts 2 and 3 are those of Spack 1.0 `url_buildcache.py`. In a registry, the index is
+the only layer of the image with the tag `index.spack` (`binary_distribution.py`,
+`OCIIndexFetcher`; OCI Distribution Specification 1.1; "Token Authentication
+Specification", distribution/distribution).
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from urllib.request import url2pathname
 from spack_cache_db.errors import faults_of
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import MismatchFault, NotThereFault, Web, require_size
+from spack_cache_db.sources.fetch.web import (
+    MismatchFault,
+    NotThereFault,
+    Web,
+    require_size,
+)
 from spack_cache_db.sources.indexes.faults import IndexFault
 from spack_cache_db.sources.indexes.manifests import (
     INDEX,
@@ -37,11 +43,15 @@ _ADVICE = (
     "`spack buildcache update-index` makes one, --view names a view, "
     "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
 )
-_NO_BINARIES = "a folder without spec files has no binaries; `spack buildcache push` adds some"
+_NO_BINARIES = (
+    "a folder without spec files has no binaries; `spack buildcache push` adds some"
+)
 
 
 async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
-    """Download the index of a mirror, and its views; faults of views go to `folder.faults`."""
+    """Download the index of a mirror, and its views; faults of views go to
+    `folder.faults`.
+    """
     try:
         if mirror.has_index:
             await _steady(web, partial(_layout_3, web, folder, mirror.url, LAYOUT_3))
@@ -53,7 +63,9 @@ async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
             if not names:
                 await _steady(web, partial(_layout_2, web, folder, mirror.url))
             return
-    manifests = {view: f"{MANIFESTS}/{view}/index.manifest.json" for view in mirror.views}
+    manifests = {
+        view: f"{MANIFESTS}/{view}/index.manifest.json" for view in mirror.views
+    }
     for view, name in manifests.items():
         try:
             await _steady(web, partial(_layout_3, web, folder, mirror.url, name))
@@ -71,7 +83,9 @@ async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
 
 
 def _local_names(url: str) -> list[str]:
-    """Return the files that `build` reads from a local folder without a mirror's index."""
+    """Return the files that `build` reads from a local folder without a mirror's
+    index.
+    """
     if not url.startswith("file://"):
         return []
     folder = Path(url2pathname(urlsplit(url).path))
@@ -96,14 +110,18 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
 
 
 def blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
-    """Return the blob of this type that the manifest at `url` names, or raise `FetchFault`."""
+    """Return the blob of this type that the manifest at `url` names, or raise
+    `FetchFault`.
+    """
     try:
         blob = read_manifest(manifest).blob(media_type)
     except IndexFault as fault:
         raise FetchFault(url, str(fault)) from None
     if blob is None:
         kind = "index" if media_type == INDEX else "tarball"
-        raise FetchFault(url, f"names no {kind}, expected one of media type {media_type}…")
+        raise FetchFault(
+            url, f"names no {kind}, expected one of media type {media_type}…"
+        )
     return blob
 
 

@@ -11,10 +11,20 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.bounded_yaml import NOTHING, compose, entries_of, line_of, text_value
+from spack_cache_db.bounded_yaml import (
+    NOTHING,
+    compose,
+    entries_of,
+    line_of,
+    text_value,
+)
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.sources.fetch.addresses import Login, Mirror, NamedMirrors, shown
-from spack_cache_db.sources.indexes.addresses import VARIABLE_NAME, LoginVariables, Properties
+from spack_cache_db.sources.indexes.addresses import (
+    VARIABLE_NAME,
+    LoginVariables,
+    Properties,
+)
 from spack_cache_db.sources.indexes.filters import parse_filter
 
 _AWS_KEY = "AWS_ACCESS_KEY_ID"
@@ -47,8 +57,8 @@ class _Mirror(Struct, frozen=True):
 def read_mirror_config(path: Path) -> NamedMirrors:
     """Return the mirrors with binaries in a `mirrors.yaml` or a `spack.yaml`.
 
-    The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets are in
-    environment variables or, as before Spack 1.0, in the file itself.
+    The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets
+    are in environment variables or, as before Spack 1.0, in the file itself.
     """
     try:
         text = read_file(path, 2**22).decode()
@@ -86,7 +96,9 @@ def _plain(value: Any) -> Any:
 
 
 def _entry(value: Any) -> _Mirror:
-    """Return the keys of a mirror; those below its `fetch`, null included, override others."""
+    """Return the keys of a mirror; those below its `fetch`, null included, override
+    others.
+    """
     keys = value if isinstance(value, dict) else {"url": value}
     override = keys.get("fetch") or {}
     keys |= override if isinstance(override, dict) else {"url": override}
@@ -107,7 +119,11 @@ def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
         text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2]), url)
         url = Path(os.path.normpath(folder / Path(text).expanduser())).as_uri()
     login = _login(entry)
-    if entry.profile and url.startswith("s3:") and not (login or os.environ.get(_AWS_KEY)):
+    if (
+        entry.profile
+        and url.startswith("s3:")
+        and not (login or os.environ.get(_AWS_KEY))
+    ):
         expected = f"expected access_pair:, or the variable {_AWS_KEY}"
         raise ValueError(f"has a profile, which cannot be read: {expected}")
     return Mirror(
@@ -156,11 +172,15 @@ def _login(entry: _Mirror) -> Login | None:
     if isinstance(pair, tuple):
         if len(pair) != 2 or not pair[0] or not pair[1]:
             count = sum(map(bool, pair))
-            raise ValueError(f"has {count} values in access_pair, expected a name and a secret")
+            raise ValueError(
+                f"has {count} values in access_pair, expected a name and a secret"
+            )
         return Login(pair[0], pair[1], session)
     user = pair.id or (_variable(pair.id_variable) if pair.id_variable else "")
     if not user:
-        raise ValueError("has an access_pair without id: and id_variable:, expected one of them")
+        raise ValueError(
+            "has an access_pair without id: and id_variable:, expected one of them"
+        )
     return Login(user, _variable(pair.secret_variable), session)
 
 

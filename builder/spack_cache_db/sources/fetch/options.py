@@ -1,11 +1,20 @@
-"""Downloads indexes of mirrors and package data; `batch`, which runs it, is imported late."""
+"""Downloads indexes of mirrors and package data; `batch`, which runs it, is imported
+late.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spack_cache_db.arguments import number, optional_text, switch, texts, whole_number, wrong
+from spack_cache_db.arguments import (
+    number,
+    optional_text,
+    switch,
+    texts,
+    whole_number,
+    wrong,
+)
 from spack_cache_db.bounded_files import AnyPath, checked_file
 
 Progress = Callable[[int, int], None]
@@ -37,7 +46,9 @@ class FetchLimits:
     pause: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise `ArgumentError` for a limit that lets nothing through, or is not a number."""
+        """Raise `ArgumentError` for a limit that lets nothing through, or is not a
+        number.
+        """
         for name in ("jobs", "max_size", "max_total", "max_mirrors"):
             whole_number(name, getattr(self, name), 1)
         whole_number("retries", self.retries, 0)
@@ -51,15 +62,17 @@ class FetchOptions:
     """The mirrors and package data to fetch.
 
     Args:
-        release: release of a mirror; from a manifest of releases, only this release is fetched.
+        release: release of a mirror; from a manifest of releases, only this release is
+            fetched.
         stack: stack of a mirror; from a manifest, only this stack is fetched.
         views: names of views to fetch in addition to the index.
         maps: pairs of a URL prefix and its replacement.
         plain_http: whether to use HTTP for an OCI registry on this machine.
-        mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are fetched too; the name of a
-            mirror is its release, unless `release` is set.
+        mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are fetched too; the
+            name of a mirror is its release, unless `release` is set.
         packages: URL of package data: an archive, a list, or a packages site.
-        sizes: whether to fetch the sizes of binaries, with one request for each new binary.
+        sizes: whether to fetch the sizes of binaries, with one request for each new
+            binary.
         package_names: packages whose files are fetched from a packages site.
     """
 
@@ -83,6 +96,8 @@ class FetchOptions:
         texts("package_names", self.package_names or ())
         for pair in self.maps:
             if len(texts("maps", pair)) != 2:
-                raise wrong("one of maps", pair, "a pair of a URL prefix and its replacement")
+                raise wrong(
+                    "one of maps", pair, "a pair of a URL prefix and its replacement"
+                )
         if self.mirrors is not None:
             checked_file("mirrors", self.mirrors, "a mirrors.yaml")

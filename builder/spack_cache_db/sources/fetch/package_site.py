@@ -18,7 +18,13 @@ from spack_cache_db.sources.archives import read_archive
 from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import SMALL, MismatchFault, NotThereFault, Web, require_size
+from spack_cache_db.sources.fetch.web import (
+    SMALL,
+    MismatchFault,
+    NotThereFault,
+    Web,
+    require_size,
+)
 from spack_cache_db.sources.files import File, RawFile, is_archive
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.spack.lexer import is_package
@@ -31,10 +37,11 @@ _LARGEST = 2**28
 async def fetch_packages(
     web: Web, folder: StackFolder, url: str, names: Sequence[str] | None
 ) -> None:
-    """Download an archive or a list, recognized by its suffix, or files of a packages site.
+    """Download an archive or a list, recognized by its suffix, or files of a packages
+    site.
 
-    Packages that the site lacks are skipped, because they may be private; faults of others go to
-    `folder.faults`.
+    Packages that the site lacks are skipped, because they may be private; faults of
+    others go to `folder.faults`.
     """
     if url.startswith("oci:"):
         raise FetchFault(url, "is an image, expected the address of package data")
@@ -49,7 +56,9 @@ async def fetch_packages(
         await _download_each(web, folder, url, names)
 
 
-async def _download_each(web: Web, folder: StackFolder, url: str, names: Sequence[str]) -> None:
+async def _download_each(
+    web: Web, folder: StackFolder, url: str, names: Sequence[str]
+) -> None:
     count = 0
 
     async def add(name: str) -> None:
@@ -63,7 +72,9 @@ async def _download_each(web: Web, folder: StackFolder, url: str, names: Sequenc
 
     await web.in_parallel(filter(is_package, names), add)
     if not count and not folder.faults:
-        raise FetchFault(url, "has none of these packages, expected data/packages/<name>.json")
+        raise FetchFault(
+            url, "has none of these packages, expected data/packages/<name>.json"
+        )
 
 
 async def _download(
@@ -77,7 +88,9 @@ async def _download(
     """Download and convert one file; `FetchFault` if it is not package data."""
     earlier, stream = await asyncio.to_thread(folder.unchanged, name, url), io.BytesIO()
     limit = min(largest, web.limits.max_size)
-    conditions = await web.save(url, stream, limit, earlier.conditions if earlier else {})
+    conditions = await web.save(
+        url, stream, limit, earlier.conditions if earlier else {}
+    )
     folder.kept.add(name)
     if conditions is not None:
         data = await asyncio.to_thread(convert, url, stream.getvalue())
@@ -85,9 +98,13 @@ async def _download(
 
 
 def _package_data(url: str, data: bytes) -> bytes:
-    """Return the data unchanged; `MismatchFault` if it is not package data that `build` reads."""
+    """Return the data unchanged; `MismatchFault` if it is not package data that `build`
+    reads.
+    """
     if not is_package_data(data):
-        raise MismatchFault(url, "is not package data, expected that of Spack or its packages site")
+        raise MismatchFault(
+            url, "is not package data, expected that of Spack or its packages site"
+        )
     try:
         read_facts(RawFile(url, url, data))
     except InputError as error:
@@ -96,7 +113,9 @@ def _package_data(url: str, data: bytes) -> bytes:
 
 
 def _site_files(url: str, data: bytes) -> bytes:
-    """Return an archive with only the package data of an archive, which may be a repository."""
+    """Return an archive with only the package data of an archive, which may be a
+    repository.
+    """
     packed, size = io.BytesIO(), 0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -115,5 +134,7 @@ def _site_files(url: str, data: bytes) -> bytes:
                 member.size = len(file.data)
                 archive.addfile(member, io.BytesIO(file.data))
         if not archive.offset:
-            raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
+            raise MismatchFault(
+                url, "has no package data, expected data/packages/<name>.json"
+            )
     return packed.getvalue()

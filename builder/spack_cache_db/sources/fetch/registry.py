@@ -14,7 +14,13 @@ from msgspec import Meta, Struct
 
 from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import Headers, LoginFault, NotThereFault, Web, require_size
+from spack_cache_db.sources.fetch.web import (
+    Headers,
+    LoginFault,
+    NotThereFault,
+    Web,
+    require_size,
+)
 from spack_cache_db.sources.indexes.manifests import Bytes, is_sum
 from spack_cache_db.sources.indexes.mirrors import Binary
 from spack_cache_db.sources.texts import BROKEN, message_of
@@ -45,7 +51,9 @@ class _Image(Struct, frozen=True):
 
 
 def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
-    """Return the layers of an image from its manifest; `FetchFault` if the data is not one."""
+    """Return the layers of an image from its manifest; `FetchFault` if the data is not
+    one.
+    """
     try:
         return msgspec.json.decode(data, type=_Image).layers
     except BROKEN as error:
@@ -54,14 +62,17 @@ def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
 
 def is_loopback(url: str) -> bool:
     """Return whether a URL's host is this machine."""
-    return bool(re.fullmatch(r"localhost|127(\.\d+){3}|::1", urlsplit(url).hostname or ""))
+    return bool(
+        re.fullmatch(r"localhost|127(\.\d+){3}|::1", urlsplit(url).hostname or "")
+    )
 
 
 class Registry:
     """One image of a registry, read anonymously or with the login of its mirror."""
 
     def __init__(self, web: Web, url: str, *, plain_http: bool) -> None:
-        """Take the URL of an image, `oci://host/name[:tag]`; `FetchFault` for another URL.
+        """Take the URL of an image, `oci://host/name[:tag]`; `FetchFault` for another
+        URL.
 
         With `plain_http`, a registry on this machine is used without TLS.
         """
@@ -69,7 +80,11 @@ class Registry:
         if image is None:
             expected = "expected oci://host/name or oci://host/name:tag"
             raise FetchFault(url, f"does not name an image, {expected}")
-        host, self._name, self._tag = image["host"], image["name"], image["tag"] or "index.spack"
+        host, self._name, self._tag = (
+            image["host"],
+            image["name"],
+            image["tag"] or "index.spack",
+        )
         scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
         self.address = f"{scheme}://{host}/v2/{self._name}"
         place = urlsplit(f"//{host}")
@@ -80,14 +95,18 @@ class Registry:
         self._login: Headers = {}
         if login := web.mirror(url).login:
             # RFC 7617.
-            credentials = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
+            credentials = base64.b64encode(
+                f"{login.user}:{login.secret}".encode()
+            ).decode()
             self._basic = {"Authorization": f"Basic {credentials}"}
 
     async def fetch(self, folder: StackFolder) -> None:
         """Download the index; `FetchFault` if it is not there or cannot be read."""
         layers = await self._layers(self._tag)
         if len(layers) != 1:
-            raise FetchFault(self._url, f"has {len(layers)} layers, expected one, the index")
+            raise FetchFault(
+                self._url, f"has {len(layers)} layers, expected one, the index"
+            )
         sha256 = layers[0].digest.removeprefix("sha256:")
         if not is_sum(sha256):
             raise FetchFault(self._url, "has a layer without a sha256, expected one")
@@ -98,10 +117,14 @@ class Registry:
         )
 
     async def size(self, binary: Binary) -> int:
-        """Return the size of a tarball, the last layer of an image; `FetchFault` if unknown."""
+        """Return the size of a tarball, the last layer of an image; `FetchFault` if
+        unknown.
+        """
         # Tags are those of Spack 1.2 (`binary_distribution.py`, `_oci_default_tag`).
         tag = re.sub(r"[^\w.-]", "_", f"{'-'.join(binary)}.spack", flags=re.ASCII)
-        return (await self._layers(tag if len(tag) <= 128 else tag[:64] + tag[-64:]))[-1].size
+        return (await self._layers(tag if len(tag) <= 128 else tag[:64] + tag[-64:]))[
+            -1
+        ].size
 
     async def _layers(self, tag: str) -> tuple[Layer, ...]:
         at = f"{self.address}/manifests/{tag}"
@@ -114,18 +137,28 @@ class Registry:
         return read_layers(self._url, image)
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
-        """Send a request, and repeat it with a login or a token if the registry requires one."""
+        """Send a request, and repeat it with a login or a token if the registry
+        requires one.
+        """
         try:
             return await ask(self._login)
         except LoginFault as fault:
             self._login = self._basic
             if not self._basic or fault.challenge[:6].lower() != "basic ":
-                self._login = {"Authorization": f"Bearer {await self._token(fault.challenge)}"}
+                self._login = {
+                    "Authorization": f"Bearer {await self._token(fault.challenge)}"
+                }
         try:
             return await ask(self._login)
         except LoginFault:
-            message = "refuses the login of its mirror" if self._basic else "refuses its own token"
-            raise FetchFault(self._url, f"{message}, expected one that may read") from None
+            message = (
+                "refuses the login of its mirror"
+                if self._basic
+                else "refuses its own token"
+            )
+            raise FetchFault(
+                self._url, f"{message}, expected one that may read"
+            ) from None
 
     async def _token(self, challenge: str) -> str:
         """Return a token from the server that a challenge names."""
@@ -136,9 +169,16 @@ class Registry:
             fields = {}
         realm, scope = fields.get("realm", ""), f"repository:{self._name}:pull"
         if scheme.lower() != "bearer" or not self._is_safe(realm):
-            advice = "expected one that issues tokens over https, or a login in --mirrors"
-            raise FetchFault(self._url, f"is in a registry that requires a login, {advice}")
-        query = {"service": fields.get("service", ""), "scope": fields.get("scope", scope)}
+            advice = (
+                "expected one that issues tokens over https, or a login in --mirrors"
+            )
+            raise FetchFault(
+                self._url, f"is in a registry that requires a login, {advice}"
+            )
+        query = {
+            "service": fields.get("service", ""),
+            "scope": fields.get("scope", scope),
+        }
         parameters = urlencode({key: value for key, value in query.items() if value})
         at = f"{realm}{'&' if '?' in realm else '?'}{parameters}"
         answer = await self._web.read(at, self._basic)
@@ -154,7 +194,8 @@ class Registry:
     def _is_safe(self, realm: str) -> bool:
         """Return whether a realm may get the login.
 
-        Only a local registry that is used over plain HTTP may have a local realm over plain HTTP.
+        Only a local registry that is used over plain HTTP may have a local realm over
+        plain HTTP.
         Another port is another program, and another origin: it gets no login.
         """
         try:
@@ -164,4 +205,6 @@ class Registry:
                 is_local = (url.hostname, url.port or 80) == self._place
         except ValueError:
             return False
-        return bool(url.hostname) and (url.scheme == "https" or (url.scheme == "http" and is_local))
+        return bool(url.hostname) and (
+            url.scheme == "https" or (url.scheme == "http" and is_local)
+        )

@@ -6,7 +6,13 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.fetch.addresses import FetchFault, Maps, Mirror, NamedMirrors, shown
+from spack_cache_db.sources.fetch.addresses import (
+    FetchFault,
+    Maps,
+    Mirror,
+    NamedMirrors,
+    shown,
+)
 from spack_cache_db.sources.texts import BROKEN, message_of
 
 
@@ -28,8 +34,8 @@ def read_release_manifest(
 ) -> NamedMirrors:
     """Return the mirrors of a manifest, `{release: [{"label": stack, "url": index}]}`.
 
-    Spack's `images/cache-indexer/cache_indexer.py` writes the public cache's; its URLs name indexes
-    or their blobs. A release and a stack select mirrors.
+    Spack's `images/cache-indexer/cache_indexer.py` writes the public cache's; its URLs
+    name indexes or their blobs. A release and a stack select mirrors.
     """
     try:
         manifest = _MANIFEST.decode(data)

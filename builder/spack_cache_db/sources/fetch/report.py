@@ -37,4 +37,9 @@ class FetchReport:
         """Return the report as plain values, paths and faults as texts."""
         vanished = [str(path) for path in self.vanished]
         faults = [str(fault) for fault in self.faults]
-        return {**asdict(self), "vanished": vanished, "faults": faults, "notes": list(self.notes)}
+        return {
+            **asdict(self),
+            "vanished": vanished,
+            "faults": faults,
+            "notes": list(self.notes),
+        }

@@ -11,8 +11,16 @@ from spack_cache_db.sources.fetch.mirrors import spec_manifest
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import NotThereFault, SilenceFault, Web
 from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.manifests import LAYOUT_2_INDEX, is_clear_signed, read_manifest
-from spack_cache_db.sources.indexes.mirrors import MOST_SIGNATURES, agreed, first_entries
+from spack_cache_db.sources.indexes.manifests import (
+    LAYOUT_2_INDEX,
+    is_clear_signed,
+    read_manifest,
+)
+from spack_cache_db.sources.indexes.mirrors import (
+    MOST_SIGNATURES,
+    agreed,
+    first_entries,
+)
 from spack_cache_db.sources.indexes.spec_files import read_spec_file
 from spack_cache_db.spack.nodes import Node
 
@@ -25,9 +33,10 @@ async def fetch_signatures(
 ) -> None:
     """Set `folder.signed`: whether the binaries of a mirror are signed.
 
-    One or two small files are read for each of a few binaries, or for as many as `build` reads if
-    the mirror is on this machine. A file that cannot be read shows nothing; it is not a fault of
-    the mirror. `known` has what this run has already seen, by hash.
+    One or two small files are read for each of a few binaries, or for as many as
+    `build` reads if the mirror is on this machine. A file that cannot be read shows
+    nothing; it is not a fault of the mirror. `known` has what this run has already
+    seen, by hash.
     """
     count = MOST_SIGNATURES if mirror.url.startswith("file:") else SIGNATURES_READ
     entries = await asyncio.to_thread(first_entries, folder.path, count)

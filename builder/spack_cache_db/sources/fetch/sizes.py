@@ -14,13 +14,20 @@ from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.files import SIZES_FILE
 from spack_cache_db.sources.indexes.addresses import read_sizes
 from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.manifests import LAYOUT_2_INDEX, TARBALL, is_clear_signed
+from spack_cache_db.sources.indexes.manifests import (
+    LAYOUT_2_INDEX,
+    TARBALL,
+    is_clear_signed,
+)
 from spack_cache_db.sources.indexes.mirrors import Binary, listed_binaries
 from spack_cache_db.sources.texts import as_json
 
 
-async def manifest_size(web: Web, url: str, signatures: dict[str, bool], binary: Binary) -> int:
-    """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not known.
+async def manifest_size(
+    web: Web, url: str, signatures: dict[str, bool], binary: Binary
+) -> int:
+    """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not
+    known.
 
     Whether the manifest is signed is added to `signatures`, by the hash of the binary.
     """
@@ -34,7 +41,8 @@ async def manifest_size(web: Web, url: str, signatures: dict[str, bool], binary:
 async def fetch_sizes(
     web: Web, folder: StackFolder, url: str, size_of: Callable[[Binary], Awaitable[int]]
 ) -> list[str]:
-    """Add the sizes of new binaries, and drop those of removed ones; return a note on others.
+    """Add the sizes of new binaries, and drop those of removed ones; return a note on
+    others.
 
     If the mirror stops responding, the sizes so far are stored.
     """
@@ -45,7 +53,9 @@ async def fetch_sizes(
         earlier = read_sizes(folder.stored(SIZES_FILE, MAX_INDEX) or b"{}")
     except IndexFault:
         earlier = {}
-    sizes = {binary[-1]: earlier[binary[-1]] for binary in binaries if binary[-1] in earlier}
+    sizes = {
+        binary[-1]: earlier[binary[-1]] for binary in binaries if binary[-1] in earlier
+    }
     unknown: list[FetchFault] = []
 
     async def add(binary: Binary) -> None:
@@ -55,7 +65,9 @@ async def fetch_sizes(
             unknown.append(fault)
 
     try:
-        await web.in_parallel((binary for binary in binaries if binary[-1] not in sizes), add)
+        await web.in_parallel(
+            (binary for binary in binaries if binary[-1] not in sizes), add
+        )
     finally:
         folder.write(SIZES_FILE, as_json(sizes).encode(), f"{url}/{SIZES_FILE}")
     count = counted(len(unknown), "binary", "binaries")

@@ -39,7 +39,9 @@ _MAX_STATE = 2**26
 
 
 class FetchedFile(Struct, frozen=True):
-    """The source and the checksum of a file, and the headers that ask for it if it changed."""
+    """The source and the checksum of a file, and the headers that ask for it if it
+    changed.
+    """
 
     url: str
     sha256: str
@@ -91,10 +93,16 @@ class StackFolder:
             )
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
-        """Return the record of a file if it came from `url` and was not changed since."""
+        """Return the record of a file if it came from `url` and was not changed
+        since.
+        """
         record = self.files.get(name)
         with suppress(OSError):
-            if record and record.url == shown(url) and sha256_of(self.path / name) == record.sha256:
+            if (
+                record
+                and record.url == shown(url)
+                and sha256_of(self.path / name) == record.sha256
+            ):
                 return record
         return None
 
@@ -112,7 +120,8 @@ class StackFolder:
     ) -> None:
         """Download a file with this checksum; without one, it must be a valid index.
 
-        Raises `MismatchFault` if the file is another, or `FetchFault` if it cannot be downloaded.
+        Raises `MismatchFault` if the file is another, or `FetchFault` if it cannot be
+        downloaded.
         """
         earlier = await asyncio.to_thread(self.unchanged, name, url)
         self.kept.add(name)
@@ -122,18 +131,24 @@ class StackFolder:
         part, path = self.path / PART_FILE, self.path / name
         try:
             with _new_file(part) as stream:
-                latest = await web.save(url, stream, web.limits.max_size, {**headers, **conditions})
+                latest = await web.save(
+                    url, stream, web.limits.max_size, {**headers, **conditions}
+                )
             if latest is not None:
                 checksum = await asyncio.to_thread(_verified, part, url, sha256)
                 self._write_address()
                 path.parent.mkdir(parents=True, exist_ok=True)
                 put_in_place(part, path)
-                self._record(name, FetchedFile(shown(url), checksum, {**latest}), earlier)
+                self._record(
+                    name, FetchedFile(shown(url), checksum, {**latest}), earlier
+                )
         finally:
             part.unlink(missing_ok=True)
             _remove_empty(self.path, self.path.parent.parent)
 
-    def write(self, name: str, data: bytes, url: str, conditions: Headers = NO_HEADERS) -> None:
+    def write(
+        self, name: str, data: bytes, url: str, conditions: Headers = NO_HEADERS
+    ) -> None:
         """Write a small file."""
         earlier = self.unchanged(name, url)
         self._write_address()
@@ -141,7 +156,9 @@ class StackFolder:
         checksum = hashlib.sha256(data).hexdigest()
         self._record(name, FetchedFile(shown(url), checksum, {**conditions}), earlier)
 
-    def _record(self, name: str, file: FetchedFile, earlier: FetchedFile | None) -> None:
+    def _record(
+        self, name: str, file: FetchedFile, earlier: FetchedFile | None
+    ) -> None:
         self.changed |= earlier is None or earlier.sha256 != file.sha256
         self.files[name] = file
         self.kept.add(name)
@@ -164,7 +181,9 @@ class StackFolder:
             self._write(STATE_FILE, msgspec.json.format(state, indent=1))
 
     def _write_address(self) -> None:
-        """Write the address of a mirror; its configuration comes before what runs have seen."""
+        """Write the address of a mirror; its configuration comes before what runs have
+        seen.
+        """
         address = self._address
         if address is not None:
             if address.signed is None:
@@ -182,7 +201,9 @@ class StackFolder:
 
 @contextmanager
 def opened(output: Path, mirror: Mirror) -> Iterator[StackFolder]:
-    """Open the folder of a mirror; without a fault, files that the mirror dropped are removed."""
+    """Open the folder of a mirror; without a fault, files that the mirror dropped are
+    removed.
+    """
     folder = StackFolder(output, mirror)
     try:
         yield folder
@@ -204,7 +225,9 @@ def _require_same_mirror(folder: Path, url: str) -> None:
 
 
 def _verified(part: Path, url: str, sha256: str | None) -> str:
-    """Return the checksum of a download; `MismatchFault` if it is wrong, or the index is broken."""
+    """Return the checksum of a download; `MismatchFault` if it is wrong, or the index
+    is broken.
+    """
     checksum = sha256_of(part)
     if sha256 is None:
         try:
@@ -218,7 +241,9 @@ def _verified(part: Path, url: str, sha256: str | None) -> str:
 
 
 def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
-    """Yield the folders of the stacks that were fetched through a manifest of releases, sorted."""
+    """Yield the folders of the stacks that were fetched through a manifest of releases,
+    sorted.
+    """
     for path in sorted(output.glob(f"[!.]*/[!.]*/{STATE_FILE}")):
         if _read_state(path.parent).manifest == shown(manifest):
             yield path.parent
@@ -233,7 +258,9 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _read_state(folder: Path) -> _State:
-    """Return the record of a folder; empty if it cannot be read, so that all is fetched again."""
+    """Return the record of a folder; empty if it cannot be read, so that all is fetched
+    again.
+    """
     try:
         return _STATE.decode(read_file(folder / STATE_FILE, _MAX_STATE))
     except (OSError, *BROKEN):

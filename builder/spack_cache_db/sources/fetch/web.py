@@ -45,7 +45,9 @@ class NotThereFault(FetchFault):
 
 
 class LoginFault(FetchFault):
-    """The server of a URL requires a login; `challenge` is its header `WWW-Authenticate`."""
+    """The server of a URL requires a login; `challenge` is its header
+    `WWW-Authenticate`.
+    """
 
     def __init__(self, url: str, challenge: str) -> None:
         expected = "expected a public mirror, or its login in --mirrors"
@@ -61,11 +63,15 @@ class SilenceFault(InputError):
 
 
 class MismatchFault(FetchFault):
-    """The data does not match the mirror's checksum or form; the mirror may have changed."""
+    """The data does not match the mirror's checksum or form; the mirror may have
+    changed.
+    """
 
 
 class PassingTrouble(Exception):
-    """A temporary error: its message, and the seconds after which the server expects a retry."""
+    """A temporary error: its message, and the seconds after which the server expects a
+    retry.
+    """
 
 
 _HOST_OF_BUCKET = re.compile(r"[a-z0-9-]+")
@@ -73,10 +79,12 @@ _HOST_OF_BUCKET = re.compile(r"[a-z0-9-]+")
 
 
 def _object_url(url: str, endpoint: str | None) -> str:
-    """Return the HTTP URL of an object (Amazon S3, "Virtual hosting of general purpose buckets").
+    """Return the HTTP URL of an object (Amazon S3, "Virtual hosting of general purpose
+    buckets").
 
-    The path of an `s3://` URL is not percent-encoded. Amazon's certificates do not cover hosts of
-    buckets with a dot in the name, and old buckets have capitals or `_`, which no host has.
+    The path of an `s3://` URL is not percent-encoded. Amazon's certificates do not
+    cover hosts of buckets with a dot in the name, and old buckets have capitals or `_`,
+    which no host has.
     """
     bucket, _, key = url.removeprefix("s3://").partition("/")
     path = quote(key, safe="/-_.~")
@@ -88,16 +96,21 @@ def _object_url(url: str, endpoint: str | None) -> str:
 class Web(httpx.AsyncClient):
     """The HTTP client of a run.
 
-    Logins and endpoints are those of the configured mirror with the longest matching URL, or of the
-    environment variables of Amazon's tools and Spack.
+    Logins and endpoints are those of the configured mirror with the longest matching
+    URL, or of the environment variables of Amazon's tools and Spack.
     """
 
     def __init__(
-        self, limits: FetchLimits, progress: Progress | None = None, mirrors: Iterable[Mirror] = ()
+        self,
+        limits: FetchLimits,
+        progress: Progress | None = None,
+        mirrors: Iterable[Mirror] = (),
     ) -> None:
         self.limits = limits
         self.received = 0
-        self._mirrors = sorted(mirrors, key=lambda mirror: len(mirror.url), reverse=True)
+        self._mirrors = sorted(
+            mirrors, key=lambda mirror: len(mirror.url), reverse=True
+        )
         self._expected = 0
         self._progress = progress
         super().__init__(
@@ -107,7 +120,9 @@ class Web(httpx.AsyncClient):
                 "Accept-Encoding": "gzip",
             },
             timeout=limits.timeout,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=limits.jobs),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=limits.jobs
+            ),
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
             event_hooks={"request": [_require_safe]},
@@ -115,7 +130,9 @@ class Web(httpx.AsyncClient):
 
     def mirror(self, url: str) -> Mirror:
         """Return the configured mirror of a URL, or one without a login."""
-        above = (mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/"))
+        above = (
+            mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/")
+        )
         return next(above, Mirror(url))
 
     def address(self, url: str) -> tuple[str, httpx.Auth | None]:
@@ -126,7 +143,9 @@ class Web(httpx.AsyncClient):
         address = _object_url(url, mirror.endpoint or variable("S3_ENDPOINT_URL"))
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         user, secret, session = (variable(name) for name in names)
-        login = mirror.login or (Login(user, secret, session) if user and secret else None)
+        login = mirror.login or (
+            Login(user, secret, session) if user and secret else None
+        )
         if login is None:
             return address, None
         # Imported late: it is slow to import.
@@ -134,10 +153,16 @@ class Web(httpx.AsyncClient):
 
         region = variable("AWS_DEFAULT_REGION") or variable("AWS_REGION") or "us-east-1"
         session = login.session
-        return address, AWS4Auth(login.user, login.secret, region, "s3", security_token=session)
+        return address, AWS4Auth(
+            login.user, login.secret, region, "s3", security_token=session
+        )
 
-    async def read(self, url: str, headers: Headers = NO_HEADERS, limit: int = SMALL) -> bytes:
-        """Return a small body; `FetchFault` if it is missing or larger than `limit` bytes."""
+    async def read(
+        self, url: str, headers: Headers = NO_HEADERS, limit: int = SMALL
+    ) -> bytes:
+        """Return a small body; `FetchFault` if it is missing or larger than `limit`
+        bytes.
+        """
         stream = BytesIO()
         await self.save(url, stream, limit, headers)
         return stream.getvalue()
@@ -147,8 +172,8 @@ class Web(httpx.AsyncClient):
     ) -> Headers | None:
         """Write a body to a stream, with retries after temporary errors.
 
-        Returns the headers that ask for it only if it changed; None if it has not changed since
-        those of the request.
+        Returns the headers that ask for it only if it changed; None if it has not
+        changed since those of the request.
         """
         limits, message = self.limits, ""
         if url.startswith("file:"):
@@ -166,14 +191,18 @@ class Web(httpx.AsyncClient):
                         message, *pauses = trouble.args
                         pause = max(limits.pause * 2**turn, *pauses, 0)
                     if pause > LONGEST_PAUSE:
-                        message = f"{message}, requests a pause of {pause:,.0f} s: try later"
+                        message = (
+                            f"{message}, requests a pause of {pause:,.0f} s: try later"
+                        )
                         raise SilenceFault(url, message)
                     if turn < limits.retries:
                         await asyncio.sleep(pause)
         except TimeoutError:
             message = f"takes more than {limits.deadline:,.0f} s (--deadline)"
             raise SilenceFault(url, message) from None
-        raise SilenceFault(url, f"{message}; tried {counted(limits.retries + 1, 'time')}")
+        raise SilenceFault(
+            url, f"{message}; tried {counted(limits.retries + 1, 'time')}"
+        )
 
     async def _attempt(
         self, url: str, stream: BinaryIO, limit: int, headers: Headers
@@ -197,19 +226,25 @@ class Web(httpx.AsyncClient):
             message = f"has too many redirects (more than {_MOST_REDIRECTS})"
             raise FetchFault(url, message) from None
         except httpx.TimeoutException:
-            raise PassingTrouble("cannot be read: nothing comes for too long (--timeout)") from None
+            raise PassingTrouble(
+                "cannot be read: nothing comes for too long (--timeout)"
+            ) from None
         except httpx.DecodingError as error:
             raise PassingTrouble(f"sends broken gzip: {reason(error)}") from None
         except httpx.TransportError as error:
             text = reason(error)
-            raise PassingTrouble(f"cannot be read: {text[:1].lower()}{text[1:]}") from None
+            raise PassingTrouble(
+                f"cannot be read: {text[:1].lower()}{text[1:]}"
+            ) from None
         except (httpx.InvalidURL, UnicodeError) as error:
             # The package idna raises UnicodeError for names that httpx does not check.
             raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
         except TimeoutError:
             raise PassingTrouble("does not answer in time") from None
 
-    async def _copy(self, url: str, response: httpx.Response, stream: BinaryIO, limit: int) -> None:
+    async def _copy(
+        self, url: str, response: httpx.Response, stream: BinaryIO, limit: int
+    ) -> None:
         """Write the decoded body of a response to a stream."""
         text = response.headers.get("Content-Length", "")
         length, received = int(text) if re.fullmatch(r"[0-9]{1,19}", text) else 0, 0
@@ -237,7 +272,9 @@ class Web(httpx.AsyncClient):
     async def in_parallel(
         self, items: Iterable[T], do: Callable[[T], Coroutine[Any, Any, None]]
     ) -> None:
-        """Process items, at most `jobs` at the same time; raises the first exception."""
+        """Process items, at most `jobs` at the same time; raises the first
+        exception.
+        """
         queue = iter(items)
 
         async def process() -> None:
@@ -253,25 +290,38 @@ class Web(httpx.AsyncClient):
 
 
 def _conditions(response: httpx.Response) -> Headers:
-    """Return the headers that ask for a file only if it changed (RFC 9110 section 13.1)."""
+    """Return the headers that ask for a file only if it changed (RFC 9110 section
+    13.1).
+    """
     names = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
     tags = {name: response.headers.get(tag, "") for name, tag in names.items()}
-    return {name: tag for name, tag in tags.items() if tag and tag.isascii() and tag.isprintable()}
+    return {
+        name: tag
+        for name, tag in tags.items()
+        if tag and tag.isascii() and tag.isprintable()
+    }
 
 
 def require_size(url: str, size: int, limit: int) -> None:
     """Raise `FetchFault` if there are more bytes than the limit."""
     if size > limit:
-        raise FetchFault(url, f"has more than {limit:,} bytes, expected less (--max-size)")
+        raise FetchFault(
+            url, f"has more than {limit:,} bytes, expected less (--max-size)"
+        )
 
 
 async def _require_safe(request: httpx.Request) -> None:
-    """Raise `FetchFault` for an unsafe redirect, and remove the signature of any redirect.
+    """Raise `FetchFault` for an unsafe redirect, and remove the signature of any
+    redirect.
 
-    A signature is valid for one URL. httpx removes other logins from redirects to another origin.
+    A signature is valid for one URL. httpx removes other logins from redirects to
+    another origin.
     """
     text, first = request.extensions["asked"], request.extensions["first"]
-    url, signed = request.url, [name for name in request.headers if name.startswith("x-amz-")]
+    url, signed = (
+        request.url,
+        [name for name in request.headers if name.startswith("x-amz-")],
+    )
     if url.scheme not in ("https", first.scheme):
         raise FetchFault(text, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
@@ -282,34 +332,50 @@ async def _require_safe(request: httpx.Request) -> None:
 
 
 def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
-    """Raise unless a response has the status 200, or 304 if the request had a condition."""
+    """Raise unless a response has the status 200, or 304 if the request had a
+    condition.
+    """
     status, header = response.status_code, response.headers.get
     if status == 401:
         last = _origin(response.url)
         if last != _origin(response.request.extensions["first"]):
             # It would choose the receiver of the password.
-            message = f"redirects to {last}, which requires a login, but a login is sent only"
+            message = (
+                f"redirects to {last}, which requires a login, but a login is sent only"
+            )
             raise FetchFault(url, f"{message} to the mirror's own server")
         raise LoginFault(url, header("WWW-Authenticate", ""))
     if status in _RETRIED:
         # RFC 9110 section 10.2.3; dates are ignored.
         after = header("Retry-After", "")
-        raise PassingTrouble(f"answers {status}", float(after[:9]) if after.isdecimal() else 0)
+        raise PassingTrouble(
+            f"answers {status}", float(after[:9]) if after.isdecimal() else 0
+        )
     if status in _NOT_THERE:
         raise NotThereFault(url, status)
-    if status != 200 and not (status == 304 and any(name.startswith("If-") for name in headers)):
+    if status != 200 and not (
+        status == 304 and any(name.startswith("If-") for name in headers)
+    ):
         # Amazon S3 sends it if the signature is for another region.
         region = header("x-amz-bucket-region", "")
-        advice = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
+        advice = (
+            f" and the bucket's region, {region}, in AWS_DEFAULT_REGION"
+            if region
+            else ""
+        )
         raise FetchFault(url, f"answers {status}, expected 200{advice}")
     encoding = header("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip"):
-        raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
+        raise FetchFault(
+            url, f"sends the content encoding {encoding!r}, expected gzip or none"
+        )
 
 
 def _origin(url: httpx.URL) -> str:
     """Return the scheme, host and port of a URL (RFC 6454), without a default port."""
-    return str(url.copy_with(path="/", query=None, fragment=None, userinfo=b"")).rstrip("/")
+    return str(url.copy_with(path="/", query=None, fragment=None, userinfo=b"")).rstrip(
+        "/"
+    )
 
 
 def _copy_file(url: str, stream: BinaryIO, limit: int) -> None:
@@ -318,7 +384,15 @@ def _copy_file(url: str, stream: BinaryIO, limit: int) -> None:
         with open_regular(url2pathname(urlsplit(url).path)) as source:
             require_size(url, os.fstat(source.fileno()).st_size, limit)
             shutil.copyfileobj(source, stream)
-    except (FileFault, FileNotFoundError, NotADirectoryError, PermissionError, ValueError) as error:
-        raise NotThereFault(url, 403 if isinstance(error, PermissionError) else 404) from None
+    except (
+        FileFault,
+        FileNotFoundError,
+        NotADirectoryError,
+        PermissionError,
+        ValueError,
+    ) as error:
+        raise NotThereFault(
+            url, 403 if isinstance(error, PermissionError) else 404
+        ) from None
     except OSError as error:
         raise FetchFault(url, f"cannot be read: {reason(error)}") from None

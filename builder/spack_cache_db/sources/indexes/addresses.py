@@ -18,16 +18,23 @@ VARIABLE_NAME = "[A-Za-z_][A-Za-z0-9_]{0,199}"
 VariableName = Annotated[str, Meta(pattern=f"^{VARIABLE_NAME}$")]
 
 
-class LoginVariables(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The names of the variables with the login for a mirror; `id` itself is not published."""
+class LoginVariables(
+    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """The names of the variables with the login for a mirror; `id` itself is not
+    published.
+    """
 
     id_variable: VariableName | None = None
     secret_variable: VariableName | None = None
     id: str | None = None
 
 
-class Properties(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """The properties of a mirror in Spack's `mirrors.yaml` that its users need, without secrets.
+class Properties(
+    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
+):
+    """The properties of a mirror in Spack's `mirrors.yaml` that its users need, without
+    secrets.
 
     Source: Spack 1.2 `schema/mirrors.py` and `cmd/mirror.py`, `mirror_add`.
 
@@ -65,12 +72,16 @@ MAX_ADDRESS = 2**16
 
 
 def read_address(data: bytes) -> Address:
-    """Return the address of a mirror from the bytes of its file; `IndexFault` if it has none."""
+    """Return the address of a mirror from the bytes of its file; `IndexFault` if it has
+    none.
+    """
     with whole("address of a mirror", ', expected {"url": …}'):
         address = _ADDRESS.decode(data)
     url = address.url
     if "://" not in url or not url.isprintable() or " " in url:
-        raise IndexFault("the address of a mirror is not a URL, expected one such as https://…")
+        raise IndexFault(
+            "the address of a mirror is not a URL, expected one such as https://…"
+        )
     for name in _IN_COMMANDS:
         value = getattr(address, name)
         if value is not None and (not value or not value.isprintable() or " " in value):
@@ -82,13 +93,17 @@ def read_address(data: bytes) -> Address:
 def settings_of(properties: Properties) -> str | None:
     """Return the properties that `spack mirror add` needs, as JSON with sorted keys.
 
-    The login itself is left out; None if there is nothing else. `signed` is a column of its own.
+    The login itself is left out; None if there is nothing else. `signed` is a column of
+    its own.
     """
     names = ("endpoint_url", "profile", "access_token_variable", "view")
     settings = {name: value for name in names if (value := getattr(properties, name))}
     pair = properties.access_pair
     if pair is not None:
-        variables = {"id_variable": pair.id_variable, "secret_variable": pair.secret_variable}
+        variables = {
+            "id_variable": pair.id_variable,
+            "secret_variable": pair.secret_variable,
+        }
         known = {name: variable for name, variable in variables.items() if variable}
         if known:
             settings["access_pair"] = known
@@ -104,6 +119,8 @@ _SIZES = msgspec.json.Decoder(dict[str, Bytes])
 
 
 def read_sizes(data: bytes) -> dict[str, int]:
-    """Return the size of each binary by its hash; `IndexFault` if it is another file."""
+    """Return the size of each binary by its hash; `IndexFault` if it is another
+    file.
+    """
     with whole(SIZES_FILE, "; remove it"):
         return _SIZES.decode(data)

@@ -21,9 +21,9 @@ _RECORD = {
 class Entry(NamedTuple):
     """One record of an index, and its unknown keys, such as `spec.dependencies[].odd`.
 
-    `is_binary` is true if the mirror has a binary of it, or Spack installed it. `spec_format` is
-    the format in which Spack first wrote the spec. `numbers` are the keys whose numbers are
-    read as texts, as Spack writes them.
+    `is_binary` is true if the mirror has a binary of it, or Spack installed it.
+    `spec_format` is the format in which Spack first wrote the spec. `numbers` are the
+    keys whose numbers are read as texts, as Spack writes them.
     """
 
     node: Node
@@ -60,7 +60,9 @@ def _install(record: Mapping[str, Any]) -> Install:
     if not isinstance(prefix, str | None):
         raise ValueError(f"has path {prefix!r:.60}, expected a text")
     try:
-        when = None if seconds is None else str(datetime.fromtimestamp(seconds, UTC))[:19]
+        when = (
+            None if seconds is None else str(datetime.fromtimestamp(seconds, UTC))[:19]
+        )
     except (TypeError, ValueError, OverflowError, OSError):
         when = None
     # Old databases write "None" for an external without a path (Spack `database.py`).

@@ -1,7 +1,9 @@
-"""Applies the filters of a mirror to the binaries of an index (`include_binary`, `exclude_binary`).
+"""Applies the filters of a mirror to the binaries of an index (`include_binary`,
+`exclude_binary`).
 
-A node is compared with a spec as in Spack 1.2 (`spec.py`: `_satisfies`, `_get_satisfying_edge`,
-`_satisfies_edge`, `_satisfies_node`; `mirrors/mirror.py`: `_spec_matches_filters`).
+A node is compared with a spec as in Spack 1.2 (`spec.py`: `_satisfies`,
+`_get_satisfying_edge`, `_satisfies_edge`, `_satisfies_node`; `mirrors/mirror.py`:
+`_spec_matches_filters`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _COMPILER = Use(("build",), LANGUAGES)
 
 
 def parse_filter(texts: Iterable[str]) -> tuple[SpecQuery, ...]:
-    """Return the parsed specs of a filter; `IndexFault` names a spec that cannot be parsed."""
+    """Return the parsed specs of a filter; `IndexFault` names a spec that cannot be
+    parsed.
+    """
     specs = []
     for text in texts:
         try:
@@ -48,7 +52,9 @@ class Graph:
         self._entries: dict[str, Entry | None] = {}
 
     def entry(self, dag_hash: str) -> Entry | None:
-        """Return a record; None if it is missing or unreadable, which its reader reports."""
+        """Return a record; None if it is missing or unreadable, which its reader
+        reports.
+        """
         if dag_hash not in self._entries:
             self._entries[dag_hash] = None
             with suppress(KeyError, IndexFault):
@@ -62,7 +68,9 @@ class Graph:
 
     @cached_property
     def providers(self) -> frozenset[tuple[str, str]]:
-        """Pairs of a virtual package and a package that provides it on an edge of the index."""
+        """Pairs of a virtual package and a package that provides it on an edge of the
+        index.
+        """
         nodes = filter(None, map(self.node, self._records))
         return frozenset(
             (virtual, edge.name)
@@ -99,7 +107,9 @@ class Graph:
                     yield end
 
     def _edges(self, node: Node, *, is_direct: bool) -> Iterator[tuple[Edge, Node]]:
-        """Yield edges with their ends, in Spack's order; by default, also those at run time."""
+        """Yield edges with their ends, in Spack's order; by default, also those at run
+        time.
+        """
         yield from ((edge, self._end(edge)) for edge in node.edges)
         if node.compiler is not None:
             name, version = split_compiler(node.compiler)
@@ -108,7 +118,10 @@ class Graph:
         waiting, visited = deque([] if is_direct else [node]), set[str]()
         while waiting:
             for edge in waiting.popleft().edges:
-                if _AT_RUN_TIME.intersection(edge.use.types) and edge.hash not in visited:
+                if (
+                    _AT_RUN_TIME.intersection(edge.use.types)
+                    and edge.hash not in visited
+                ):
                     visited.add(edge.hash)
                     end = self._end(edge)
                     waiting.append(end)
@@ -125,7 +138,11 @@ class Graph:
                 _require_no_version(query)
                 return True
             return False
-        flags = {name: value for name, value in node.parameters.items() if isinstance(value, tuple)}
+        flags = {
+            name: value
+            for name, value in node.parameters.items()
+            if isinstance(value, tuple)
+        }
         return (
             (query.namespace in (None, node.namespace) or node.namespace is None)
             and node.hash.startswith(query.hash or "")
@@ -169,11 +186,18 @@ class BinaryFilter(NamedTuple):
         if not (self.include or self.exclude):
             return frozenset()
         graph = Graph(records)
-        nodes = (entry.node for entry in filter(None, map(graph.entry, records)) if entry.is_binary)
+        nodes = (
+            entry.node
+            for entry in filter(None, map(graph.entry, records))
+            if entry.is_binary
+        )
         return frozenset(
             node.hash
             for node in nodes
-            if (self.include and not any(graph.satisfies(node, query) for query in self.include))
+            if (
+                self.include
+                and not any(graph.satisfies(node, query) for query in self.include)
+            )
             or any(graph.satisfies(node, query) for query in self.exclude)
         )
 
@@ -181,7 +205,9 @@ class BinaryFilter(NamedTuple):
 def _require_no_version(query: SpecQuery) -> None:
     """Raise `IndexFault` if a query has a version of a virtual package."""
     if query.versions is not None:
-        message = f"{query.name}@{query.versions.text} has a version of a virtual package"
+        message = (
+            f"{query.name}@{query.versions.text} has a version of a virtual package"
+        )
         raise IndexFault(f"{message}, which no index has: leave the version out")
 
 

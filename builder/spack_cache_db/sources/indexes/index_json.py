@@ -87,7 +87,9 @@ class Installs(dict[str, Raw]):
         version = str(database.version)
         if version not in VERSIONS:
             versions = ", ".join(VERSIONS)
-            raise IndexFault(f"database version {version:.20}, expected one of {versions}")
+            raise IndexFault(
+                f"database version {version:.20}, expected one of {versions}"
+            )
         super().__init__(database.installs)
         self.format = version
         self._spec_format = SPEC_FORMATS[version]
@@ -96,7 +98,8 @@ class Installs(dict[str, Raw]):
     def is_installed(self) -> bool:
         """Whether this is the index of an installation.
 
-        Its records have `path` instead of `in_buildcache` (Spack `database.py`, `InstallRecord`).
+        Its records have `path` instead of `in_buildcache` (Spack `database.py`,
+        `InstallRecord`).
         """
         for text in self.values():
             try:
@@ -111,10 +114,14 @@ class Installs(dict[str, Raw]):
         return False
 
     def entry(self, dag_hash: str) -> Entry:
-        """Return a record; `IndexFault` if it cannot be read, `KeyError` if there is none."""
+        """Return a record; `IndexFault` if it cannot be read, `KeyError` if there is
+        none.
+        """
         try:
             try:
-                entry = read_entry(msgspec.json.decode(self[dag_hash]), self._spec_format)
+                entry = read_entry(
+                    msgspec.json.decode(self[dag_hash]), self._spec_format
+                )
             except ValueError:
                 entry = self._entry_with_numbers(dag_hash)
             require_hash(dag_hash)
@@ -122,11 +129,15 @@ class Installs(dict[str, Raw]):
                 message = f"its spec has the hash {printable_name(entry.node.hash)}"
                 raise ValueError(f"{message}, expected that of the record")
         except BROKEN as error:
-            raise IndexFault(f"{printable_name(dag_hash)}: {message_of(error)}") from None
+            raise IndexFault(
+                f"{printable_name(dag_hash)}: {message_of(error)}"
+            ) from None
         return entry
 
     def _entry_with_numbers(self, dag_hash: str) -> Entry:
-        """Return a record that has numbers where Spack writes texts, such as a version 1.10."""
+        """Return a record that has numbers where Spack writes texts, such as a version
+        1.10.
+        """
         record = _EXACT_NUMBERS.decode(self[dag_hash])
         numbers: set[str] = set()
         if isinstance(record, dict) and isinstance(record.get("spec"), dict):
@@ -157,7 +168,9 @@ def _with_texts(value: Any, plain: Any, path: str, numbers: set[str]) -> Any:
         return texts
     if isinstance(value, list):
         pairs = zip(value, plain, strict=True)
-        return [_with_texts(inner, other, f"{path}[]", numbers) for inner, other in pairs]
+        return [
+            _with_texts(inner, other, f"{path}[]", numbers) for inner, other in pairs
+        ]
     if isinstance(plain, int | float) and not isinstance(plain, bool):
         numbers.add(path)
         return str(value)

@@ -20,14 +20,19 @@ _CLEAR_SIGNED = re.compile(
     rb"\r?\n-----BEGIN PGP SIGNATURE-----",
     re.DOTALL,
 )
-"""RFC 9580 section 7, "Cleartext Signature Framework": armor headers, an empty line, the text."""
+"""RFC 9580 section 7, "Cleartext Signature Framework": armor headers, an empty line,
+the text.
+"""
 
 
 def without_signature(data: bytes) -> bytes:
     """Return the text of a clear-signed message; other data as it is."""
     signed = _CLEAR_SIGNED.match(data.lstrip())
-    # A line of the text that begins with a dash has "- " before it (RFC 9580 section 7.1).
-    return data if signed is None else re.sub(rb"^- ", b"", signed[1], flags=re.MULTILINE)
+    # A line of the text that begins with a dash has "- " before it (RFC 9580 section
+    # 7.1).
+    return (
+        data if signed is None else re.sub(rb"^- ", b"", signed[1], flags=re.MULTILINE)
+    )
 
 
 def is_clear_signed(data: bytes) -> bool:
@@ -64,7 +69,9 @@ class Blob(Struct, frozen=True, rename="camel"):
     @property
     def path(self) -> PurePosixPath:
         """The path of the blob below the mirror."""
-        return PurePosixPath("blobs", self.checksum_algorithm, self.checksum[:2], self.checksum)
+        return PurePosixPath(
+            "blobs", self.checksum_algorithm, self.checksum[:2], self.checksum
+        )
 
     def require(self, data: bytes) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
@@ -85,7 +92,10 @@ class Manifest(NamedTuple):
 
     def blob(self, media_type: str) -> Blob | None:
         """Return the first blob whose media type starts with a text."""
-        return next((blob for blob in self.blobs if blob.media_type.startswith(media_type)), None)
+        return next(
+            (blob for blob in self.blobs if blob.media_type.startswith(media_type)),
+            None,
+        )
 
 
 def read_manifest(data: bytes) -> Manifest:
@@ -98,7 +108,9 @@ def read_manifest(data: bytes) -> Manifest:
             raise IndexFault(f"is of layout {version!r:.20}, expected 3")
         blobs = msgspec.convert(content.get("data"), tuple[Blob, ...])
         for blob in content["data"]:
-            require_known(blob, {*Blob.__struct_encode_fields__, "compression"}, "data[]", unknown)
+            require_known(
+                blob, {*Blob.__struct_encode_fields__, "compression"}, "data[]", unknown
+            )
     return Manifest(blobs, frozenset(unknown))
 
 
@@ -115,7 +127,9 @@ _STEP = 1024
 
 
 def decompressed(data: bytes, max_size: int) -> bytes:
-    """Return decompressed bytes, at most `max_size`; data that is not compressed is unchanged."""
+    """Return decompressed bytes, at most `max_size`; data that is not compressed is
+    unchanged.
+    """
     decompressor: Any
     if data.startswith(GZIP):
         decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)

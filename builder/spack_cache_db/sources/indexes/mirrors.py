@@ -1,8 +1,8 @@
 """Opens the indexes of mirrors and installations; each is one document.
 
-Layout 3 (Spack 1.0 `url_buildcache.py`) has manifests that name blobs, layout 2 (`build_cache/`)
-plain files. An installation has the same index below `.spack-db/`. A mirror without an index is
-read from its spec files.
+Layout 3 (Spack 1.0 `url_buildcache.py`) has manifests that name blobs, layout 2
+(`build_cache/`) plain files. An installation has the same index below `.spack-db/`. A
+mirror without an index is read from its spec files.
 """
 
 from __future__ import annotations
@@ -46,11 +46,17 @@ from spack_cache_db.sources.indexes.manifests import (
     read_manifest,
 )
 from spack_cache_db.sources.indexes.rows import BinaryPlace, IndexRecords, OpenIndex
-from spack_cache_db.sources.indexes.spec_files import MAX_SPEC_FILE, SpecFileRecords, read_spec_file
+from spack_cache_db.sources.indexes.spec_files import (
+    MAX_SPEC_FILE,
+    SpecFileRecords,
+    read_spec_file,
+)
 
 _INDEX_MANIFEST = "index.manifest.json"
 _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
-"""Paths of an index in a folder without layout 3: mirror, installation, or single index."""
+"""Paths of an index in a folder without layout 3: mirror, installation, or single
+index.
+"""
 
 _SPEC_MANIFEST = ".spec.manifest.json"
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
@@ -60,13 +66,17 @@ MOST_SIGNATURES = 1000
 
 
 def is_spacks(data: bytes) -> bool:
-    """Return whether bytes start like an index or a spec file, compressed, signed or plain."""
+    """Return whether bytes start like an index or a spec file, compressed, signed or
+    plain.
+    """
     starts = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", GZIP, ZSTD)
     return data[:64].lstrip().startswith(starts)
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
-    """Open an index or a spec file outside a mirror; `InputError` if it cannot be read."""
+    """Open an index or a spec file outside a mirror; `InputError` if it cannot be
+    read.
+    """
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
         opened = File(file.location, file.path), hashlib.sha256(data).hexdigest(), place
@@ -81,9 +91,11 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
-    """Yield the indexes of a mirror, or one made from its spec files, and the faults of others.
+    """Yield the indexes of a mirror, or one made from its spec files, and the faults of
+    others.
 
-    If the address cannot be read, binaries have no URL. `InputError` if it cannot be listed.
+    If the address cannot be read, binaries have no URL. `InputError` if it cannot be
+    listed.
     """
     with _faults_of(mirror.location):
         mirror_folder = _Mirror(mirror, place)
@@ -92,7 +104,9 @@ def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
     for path in paths or [mirror_folder.folder]:
         try:
             with _faults_of(str(path) if paths else mirror.location):
-                index = mirror_folder.index(path) if paths else mirror_folder.spec_files()
+                index = (
+                    mirror_folder.index(path) if paths else mirror_folder.spec_files()
+                )
         except InputError as error:
             yield from error.faults
         else:
@@ -100,10 +114,11 @@ def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
 
 
 def files_without_index(folder: Path) -> list[str]:
-    """Return the names of the files that `build` reads from a folder without a mirror's index.
+    """Return the names of the files that `build` reads from a folder without a mirror's
+    index.
 
-    They are the index of an installation, a single index, or spec files. `InputError` if a manifest
-    cannot be read.
+    They are the index of an installation, a single index, or spec files. `InputError`
+    if a manifest cannot be read.
     """
     mirror = _Mirror(File(str(folder), "", "mirror"), Place())
     if paths := mirror.index_paths():
@@ -120,7 +135,9 @@ def files_without_index(folder: Path) -> list[str]:
 
 
 def files_to_read(folder: Path) -> list[Path]:
-    """Return the files of a mirror that determine its content; manifests stand for their blobs."""
+    """Return the files of a mirror that determine its content; manifests stand for
+    their blobs.
+    """
     mirror = _Mirror(File(str(folder), "", "mirror"), Place())
     paths = mirror.index_paths()
     sums = (path.with_name(f"{path.name}.hash") for path in paths)
@@ -130,7 +147,9 @@ def files_to_read(folder: Path) -> list[Path]:
 
 
 def first_entries(folder: Path, count: int) -> list[Entry]:
-    """Return the records of the first binaries of a mirror's indexes, sorted by hash."""
+    """Return the records of the first binaries of a mirror's indexes, sorted by
+    hash.
+    """
     entries: list[Entry] = []
     for opened in _opened_indexes(folder):
         for dag_hash in sorted(opened.records):
@@ -144,7 +163,9 @@ def first_entries(folder: Path, count: int) -> list[Entry]:
 
 
 def agreed(signatures: Iterable[bool]) -> bool | None:
-    """Return whether all binaries of a mirror are signed; None if they differ or none is known."""
+    """Return whether all binaries of a mirror are signed; None if they differ or none
+    is known.
+    """
     distinct = set(signatures)
     return distinct.pop() if len(distinct) == 1 else None
 
@@ -154,7 +175,9 @@ Binary = tuple[str, str, str]
 
 
 def listed_binaries(folder: Path) -> list[Binary]:
-    """Return the binaries that the indexes of a mirror list; `build` reports faulty records."""
+    """Return the binaries that the indexes of a mirror list; `build` reports faulty
+    records.
+    """
     binaries: set[Binary] = set()
     for opened in _opened_indexes(folder):
         for dag_hash in opened.records:
@@ -187,14 +210,16 @@ def _faults_of(location: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise InputError([Fault(error.filename or location, 0, unreadable(error))]) from None
+            raise InputError(
+                [Fault(error.filename or location, 0, unreadable(error))]
+            ) from None
 
 
 class _Mirror:
     """The folder of a mirror: its indexes or spec files, and its binaries.
 
-    `url` is the mirror's address, None if unknown; `settings` are the properties that its users
-    need, as JSON; `faults` are the faults of the address file.
+    `url` is the mirror's address, None if unknown; `settings` are the properties that
+    its users need, as JSON; `faults` are the faults of the address file.
     """
 
     def __init__(self, mirror: File, place: Place) -> None:
@@ -209,7 +234,9 @@ class _Mirror:
             with _faults_of(mirror.location):
                 # A broken link exists, and opening it reports the error.
                 if os.path.lexists(folder / ADDRESS_FILE):
-                    address = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
+                    address = read_address(
+                        read_file(folder / ADDRESS_FILE, MAX_ADDRESS)
+                    )
                     filters = address.include_binary, address.exclude_binary
                     self.filter = BinaryFilter(*map(parse_filter, filters))
                     self.url = address.url
@@ -230,10 +257,14 @@ class _Mirror:
             for path in folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")
         }
         is_layout_2 = not self.spec_manifests and not (folder / "v3").is_dir()
-        self._prefix = Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
+        self._prefix = (
+            Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
+        )
 
     def binary(self, dag_hash: str, unknown: Counter[str]) -> BinaryPlace:
-        """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot be read."""
+        """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot
+        be read.
+        """
         path = self.spec_manifests.get(dag_hash)
         if path is None:
             size = self._sizes.get(dag_hash)
@@ -247,16 +278,19 @@ class _Mirror:
         blob = manifest.blob(TARBALL)
         if blob is None:
             return BinaryPlace()
-        tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
+        tarball = (
+            Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
+        )
         return BinaryPlace(str(blob.content_length), tarball)
 
     @cached_property
     def is_signed(self) -> bool | None:
         """Whether the binaries are signed; None if they differ or nothing shows it.
 
-        `signed` in the address file decides, then the spec files or their manifests, then public
-        keys. Spack does not sign images of registries (Spack 1.2 `cmd/buildcache.py`). The file
-        `layout.json` is the same with and without signatures.
+        `signed` in the address file decides, then the spec files or their manifests,
+        then public keys. Spack does not sign images of registries (Spack 1.2
+        `cmd/buildcache.py`). The file `layout.json` is the same with and without
+        signatures.
         """
         if self._signed is not None:
             return self._signed
@@ -268,7 +302,9 @@ class _Mirror:
         return True if self._has_keys() else None
 
     def _signatures_3(self) -> list[bool]:
-        """Return whether the first spec manifests of layout 3, by hash, are clear-signed."""
+        """Return whether the first spec manifests of layout 3, by hash, are
+        clear-signed.
+        """
         signatures = []
         for _, path in sorted(self.spec_manifests.items())[:MOST_SIGNATURES]:
             # Opening the binary reports a manifest that cannot be read.
@@ -277,8 +313,12 @@ class _Mirror:
         return signatures
 
     def _signatures_2(self) -> list[bool]:
-        """Return whether each spec file of layout 2 is signed: the signed one is a `.sig` file."""
-        names = {path.name for path in (self.folder / "build_cache").glob("*.spec.json*")}
+        """Return whether each spec file of layout 2 is signed: the signed one is a
+        `.sig` file.
+        """
+        names = {
+            path.name for path in (self.folder / "build_cache").glob("*.spec.json*")
+        }
         signed = {name.removesuffix(".sig") for name in names if name.endswith(".sig")}
         plain = {name for name in names if name.endswith(".spec.json")}
         return [name in signed for name in signed | plain]
@@ -295,9 +335,13 @@ class _Mirror:
         """
         manifests = self.folder / MANIFESTS
         if not manifests.is_dir():
-            return [path for name in _PLAIN if os.path.lexists(path := self.folder / name)]
+            return [
+                path for name in _PLAIN if os.path.lexists(path := self.folder / name)
+            ]
         paths, visited = list[Path](), set[str]()
-        for folder, folders, files in os.walk(manifests, onerror=_raise, followlinks=True):
+        for folder, folders, files in os.walk(
+            manifests, onerror=_raise, followlinks=True
+        ):
             real = os.path.realpath(folder)
             if real in visited:
                 folders.clear()
@@ -307,7 +351,9 @@ class _Mirror:
         return sorted(paths)
 
     def spec_paths(self) -> tuple[str, list[Path]]:
-        """Return the layout of a mirror without an index, and its spec files or their manifests."""
+        """Return the layout of a mirror without an index, and its spec files or their
+        manifests.
+        """
         if (self.folder / "v3" / "manifests" / "spec").is_dir():
             return "3", sorted(self.spec_manifests.values())
         below = sorted((self.folder / "build_cache").rglob("*"))
@@ -340,20 +386,26 @@ class _Mirror:
         for path in paths:
             with _faults_of(str(path)):
                 if path.name.endswith(_SPEC_MANIFEST):
-                    data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
+                    data = self._blob(
+                        read_manifest(read_file(path, MAX_MANIFEST)), SPEC
+                    )
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
                 files.append(read_spec_file(data)[1])
             digest.update(hashlib.sha256(data).digest())
         if not files:
-            raise IndexFault("the mirror has neither an index nor a spec file, expected one")
+            raise IndexFault(
+                "the mirror has neither an index nor a spec file, expected one"
+            )
         location, path_in_input, *_ = self._mirror
         opened = File(location, path_in_input or "."), digest.hexdigest(), self._place
         records = SpecFileRecords(files, f"spec files, layout {layout}")
         return _opened(*opened, self._place_path, records, location, mirror=self)
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
-        """Return the bytes of the blob that a manifest names; `IndexFault` if it does not match."""
+        """Return the bytes of the blob that a manifest names; `IndexFault` if it does
+        not match.
+        """
         blob = manifest.blob(media_type)
         if blob is None:
             kind = "index" if media_type == INDEX else "spec file"
@@ -371,7 +423,9 @@ def _raise(error: OSError) -> None:
 
 
 def _require_sum(path: Path, data: bytes) -> None:
-    """Raise `IndexFault` unless an index has the checksum in the file beside it (layout 2)."""
+    """Raise `IndexFault` unless an index has the checksum in the file beside it (layout
+    2).
+    """
     beside = path.with_name(f"{path.name}.hash")
     if os.path.lexists(beside):
         recorded = read_file(beside, 1024).decode("ascii", "replace").strip()
@@ -391,9 +445,11 @@ def _opened(
     view: str | None = None,
     mirror: _Mirror | None = None,
 ) -> OpenIndex:
-    """Return an index without the binaries that filters exclude; `IndexFault` for a wrong name.
+    """Return an index without the binaries that filters exclude; `IndexFault` for a
+    wrong name.
 
-    The folders of `path` give the names of release and stack; `whole` as in `IndexFacts`.
+    The folders of `path` give the names of release and stack; `whole` as in
+    `IndexFacts`.
     """
     is_installed = records.is_installed
     release, stack = place.of_tree(file) if is_installed else place.of(path, view)
@@ -402,7 +458,10 @@ def _opened(
         require_name("stack", stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
-    url, is_named = mirror.url if mirror else None, is_installed and place.release is not None
+    url, is_named = (
+        mirror.url if mirror else None,
+        is_installed and place.release is not None,
+    )
     facts = IndexFacts(
         stack,
         records.format,
@@ -418,12 +477,16 @@ def _opened(
     left_out = mirror.filter.left_out(records) if mirror else frozenset()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
-        message = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
+        message = (
+            f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
+        )
         document = document._replace(problems=(Problem(FILTERED, message),))
 
     def binary_of(entry: Entry) -> BinaryPlace | None:
         # The system provides the externals of an installation.
-        is_listed = entry.is_binary or (facts.is_installed and entry.install is not None)
+        is_listed = entry.is_binary or (
+            facts.is_installed and entry.install is not None
+        )
         if not is_listed or entry.node.hash in left_out:
             return None
         return mirror.binary(entry.node.hash, unknown) if mirror else BinaryPlace()

@@ -1,10 +1,12 @@
-"""Reads the files of Spack's mirrors: addresses, manifests, indexes and spec files into columns.
+"""Reads the files of Spack's mirrors: addresses, manifests, indexes and spec files into
+columns.
 
-Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). An index is Spack's
-database JSON of versions 5 to 8. Its records are decoded one by one, so that an index of 200 MB
-takes little more memory than its bytes. A mirror without an index has a spec file for each binary:
-JSON since Spack 0.17, YAML before; clear-signed or not, compressed by gzip in layout 3 (Spack
-`binary_distribution.py`). Its first node is the binary, the others are its dependencies.
+Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). An index is
+Spack's database JSON of versions 5 to 8. Its records are decoded one by one, so that an
+index of 200 MB takes little more memory than its bytes. A mirror without an index has a
+spec file for each binary: JSON since Spack 0.17, YAML before; clear-signed or not,
+compressed by gzip in layout 3 (Spack `binary_distribution.py`). Its first node is the
+binary, the others are its dependencies.
 """
 
 from __future__ import annotations
@@ -15,7 +17,12 @@ from typing import NamedTuple
 
 from spack_cache_db.errors import Fault, InputError, counted
 from spack_cache_db.model import Problem
-from spack_cache_db.sources.bounds import MAX_NAME, require_bounded, require_name, require_short
+from spack_cache_db.sources.bounds import (
+    MAX_NAME,
+    require_bounded,
+    require_name,
+    require_short,
+)
 from spack_cache_db.sources.facts import Document, NodeFacts, Tarball
 from spack_cache_db.sources.files import Share
 from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry
@@ -39,7 +46,8 @@ class BinaryPlace(NamedTuple):
 
 
 class OpenIndex(NamedTuple):
-    """An opened index: its document, its records, and a function that returns a record's binary.
+    """An opened index: its document, its records, and a function that returns a
+    record's binary.
 
     `unknown` counts the manifests with each key that is not known.
     """
@@ -53,9 +61,11 @@ class OpenIndex(NamedTuple):
 def add_indexes(
     writer: Writer, indexes: Iterable[OpenIndex | Fault], share: Share | None = None
 ) -> None:
-    """Add indexes whole or not at all; `InputError` has the given faults and those of indexes.
+    """Add indexes whole or not at all; `InputError` has the given faults and those of
+    indexes.
 
-    `share` is called every few thousand records with the part of an index that has been read.
+    `share` is called every few thousand records with the part of an index that has been
+    read.
     """
     faults: list[Fault] = []
     for index in indexes:
@@ -86,7 +96,9 @@ class _IndexRows:
         self._configurations: dict[object, int] = {}
         # Keys that are not hashes are rejected later, and get no number.
         self._numbers = {
-            dag_hash: texts.hashes[dag_hash] for dag_hash in index.records if is_hash(dag_hash)
+            dag_hash: texts.hashes[dag_hash]
+            for dag_hash in index.records
+            if is_hash(dag_hash)
         }
         self._compilers: dict[str, Node | None] = {}
         self._unrecorded: dict[str, str] = {}
@@ -110,15 +122,21 @@ class _IndexRows:
         problems = [*self._index.document.problems, *_unknown_keys("record", unknown)]
         problems += _number_keys(numbers)
         for key in sorted(records.unknown):
-            message = f"the key {printable_name(key)} of the index is not known and left out"
+            message = (
+                f"the key {printable_name(key)} of the index is not known and left out"
+            )
             problems.append(Problem("unknown_key", message))
         problems += _unknown_keys("manifest", self._index.unknown)
         for dag_hash, package in sorted(self._unrecorded.items()):
-            self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
+            self._writer.add_unrecorded(
+                self._document, self._numbers[dag_hash], package
+            )
             message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
             # Another index may use another name, and the database has one name for it.
             value = as_json({"package": package})
-            problems.append(Problem("no_record", f"{message}, {package}", dag_hash, value))
+            problems.append(
+                Problem("no_record", f"{message}, {package}", dag_hash, value)
+            )
         document = self._index.document._replace(problems=tuple(problems))
         self._writer.columns.documents[self._document - 1] = document
 
@@ -135,7 +153,10 @@ class _IndexRows:
         self._writer.add_record(
             self._configuration(node, parameters),
             listing,
-            {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges},
+            {
+                (self._end(edge.name, edge.hash), texts.uses[edge.use])
+                for edge in node.edges
+            },
             document=self._document,
             spec=self._numbers[node.hash],
             node=self._node(entry, parameters),
@@ -150,14 +171,18 @@ class _IndexRows:
         if number is None:
             configuration = configuration_of(node, compiler)
             require_bounded(configuration)
-            number = self._configurations[key] = self._texts.configurations[configuration]
+            number = self._configurations[key] = self._texts.configurations[
+                configuration
+            ]
         return number
 
     def _node(self, entry: Entry, parameters: str) -> int:
         node = entry.node
         external = node.external
         if external is not None:
-            external = {key: external[key] for key in ("path", "module") if external.get(key)}
+            external = {
+                key: external[key] for key in ("path", "module") if external.get(key)
+            }
         require_name("namespace", node.namespace or "")
         return self._texts.nodes[
             NodeFacts(
@@ -179,7 +204,9 @@ class _IndexRows:
         return self._compilers[dag_hash]
 
     def _end(self, name: str, dag_hash: str) -> int:
-        """Return the number of a dependency, and remember its name if it has no record."""
+        """Return the number of a dependency, and remember its name if it has no
+        record.
+        """
         number = self._numbers.get(dag_hash)
         if number is None:
             require_hash(dag_hash)
@@ -193,12 +220,16 @@ def _number_keys(counts: Counter[str]) -> Iterator[Problem]:
     """Yield a problem for each key that is a number where Spack writes a text."""
     for key, count in sorted(counts.items()):
         have = counted(count, "record has", "records have")
-        message = f"the key {printable_name(key)} is a number and read as a text: {have} it"
+        message = (
+            f"the key {printable_name(key)} is a number and read as a text: {have} it"
+        )
         yield Problem("number_for_text", message)
 
 
 def _unknown_keys(kind: str, counts: Counter[str]) -> Iterator[Problem]:
-    """Yield a problem for each key with the number of records or manifests that have it."""
+    """Yield a problem for each key with the number of records or manifests that have
+    it.
+    """
     for key, count in sorted(counts.items()):
         have = f"{count:,} {kind}{' has' if count == 1 else 's have'} it"
         message = f"the key {printable_name(key)} is not known and left out: {have}"

@@ -27,12 +27,16 @@ _YAML = YamlBounds(size=2**24, parts=500_000)
 
 
 def read_spec_file(data: bytes) -> tuple[int, list[Entry]]:
-    """Return the version and the nodes of a spec file; the node of the binary comes first."""
+    """Return the version and the nodes of a spec file; the node of the binary comes
+    first.
+    """
     text = without_signature(decompressed(data, MAX_SPEC_FILE))
     require_text(text)
     with whole("spec file", ", expected one of Spack's"):
         is_json = text.lstrip().startswith(b"{")
-        return _spec_file(msgspec.json.decode(text) if is_json else load(text.decode(), _YAML))
+        return _spec_file(
+            msgspec.json.decode(text) if is_json else load(text.decode(), _YAML)
+        )
 
 
 def _spec_file(file: Any) -> tuple[int, list[Entry]]:
@@ -55,18 +59,25 @@ def _spec_file(file: Any) -> tuple[int, list[Entry]]:
     first, *dependencies = (read_entry({"spec": node}, version) for node in nodes)
     first = first._replace(is_binary=True, unknown=first.unknown | unknown)
     entries = [first, *(entry._replace(is_binary=False) for entry in dependencies)]
-    # Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16 `spec.py`,
-    # `node_dict_with_hashes`).
-    hashes = {entry.node.build_hash or entry.node.hash: entry.node.hash for entry in entries}
+    # Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16
+    # `spec.py`, `node_dict_with_hashes`).
+    hashes = {
+        entry.node.build_hash or entry.node.hash: entry.node.hash for entry in entries
+    }
     for at, entry in enumerate(entries):
         require_hash(entry.node.hash)
-        ends = (edge._replace(hash=hashes.get(edge.hash, edge.hash)) for edge in entry.node.edges)
+        ends = (
+            edge._replace(hash=hashes.get(edge.hash, edge.hash))
+            for edge in entry.node.edges
+        )
         entries[at] = entry._replace(node=entry.node._replace(edges=tuple(ends)))
     return version, entries
 
 
 class SpecFileRecords(dict[str, Entry]):
-    """The nodes of spec files as records; the file of a binary has priority over other files."""
+    """The nodes of spec files as records; the file of a binary has priority over other
+    files.
+    """
 
     is_installed = False
     unknown: frozenset[str] = frozenset()

@@ -50,7 +50,9 @@ def _normal(normal_form: Callable[[str], str], text: str) -> str:
 def computed_meta(
     configurations: Iterable[Configuration], stack_sets: Sequence[Iterable[str]]
 ) -> dict[str, Any]:
-    """Return the `meta` that a page's configurations and sets of stacks imply, in normal form."""
+    """Return the `meta` that a page's configurations and sets of stacks imply, in
+    normal form.
+    """
     distinct, counts = {*configurations}, Counter(chain.from_iterable(stack_sets))
     return {
         **{
@@ -64,16 +66,22 @@ def computed_meta(
 
 
 def declared_meta(meta: Meta) -> dict[str, Any]:
-    """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
+    """Return the `meta` that a page declares, in normal form: sorted, compilers without
+    `@=`.
+    """
     return {
         **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
-        "compilers": sorted({_normal(normal_compiler, name) for name in meta.compilers}),
+        "compilers": sorted(
+            {_normal(normal_compiler, name) for name in meta.compilers}
+        ),
         "num_specs": meta.num_specs,
         "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
     }
 
 
-def contradictions(declared: dict[str, Any], computed: dict[str, Any]) -> Iterator[Problem]:
+def contradictions(
+    declared: dict[str, Any], computed: dict[str, Any]
+) -> Iterator[Problem]:
     """Yield the contradictions between a page's `meta` and its listings."""
     for key, value in declared.items():
         if value == computed[key]:
@@ -84,7 +92,9 @@ def contradictions(declared: dict[str, Any], computed: dict[str, Any]) -> Iterat
             items, listed = _items(value), _items(computed[key])
             parts = []
             if items - listed:
-                parts.append(f"declares {', '.join(sorted(items - listed))}, which no spec has")
+                parts.append(
+                    f"declares {', '.join(sorted(items - listed))}, which no spec has"
+                )
             if listed - items:
                 names = ", ".join(sorted(listed - items))
                 parts.append(f"does not declare {names}, which specs have")
@@ -94,4 +104,6 @@ def contradictions(declared: dict[str, Any], computed: dict[str, Any]) -> Iterat
 
 def _items(value: Any) -> set[str]:
     is_counted = isinstance(value, dict)
-    return {f"{name} {count}" for name, count in value.items()} if is_counted else {*value}
+    return (
+        {f"{name} {count}" for name, count in value.items()} if is_counted else {*value}
+    )

@@ -17,7 +17,12 @@ from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import is_name
 from spack_cache_db.schema.tables import FACETS
-from spack_cache_db.sources.bounds import MAX_NAME, require_few, require_short, require_text
+from spack_cache_db.sources.bounds import (
+    MAX_NAME,
+    require_few,
+    require_short,
+    require_text,
+)
 from spack_cache_db.sources.facts import Document, PageFacts
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.texts import BROKEN, message_of, quoted
@@ -31,7 +36,9 @@ JSON_KEYS = {"meta", "spec_details"}
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
 MAX_JSON = 2**24
-"""Maximum size of a big key in bytes; the largest known pages have a few hundred thousand."""
+"""Maximum size of a big key in bytes; the largest known pages have a few hundred
+thousand.
+"""
 
 MAX_YAML = 2**14
 """Maximum size of a small key in bytes; their names have at most 100 characters."""
@@ -50,13 +57,18 @@ _CONTINUES = frozenset(b" \t#-]}\r\n")
 
 _LONGEST_NAME = 100
 _RELEASE_NAME = (
-    f"at most {_LONGEST_NAME} printable characters, no blank at either end, none of = + - @ first"
+    f"at most {_LONGEST_NAME} printable characters, no blank at either end, "
+    "none of = + - @ first"
 )
-_PACKAGE_NAME = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
+_PACKAGE_NAME = (
+    f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
+)
 
 
 class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
-    """The `meta` object of a page, its summary of `spec_details`; compared by identity."""
+    """The `meta` object of a page, its summary of `spec_details`; compared by
+    identity.
+    """
 
     versions: tuple[str, ...]
     compilers: tuple[str, ...]
@@ -84,7 +96,9 @@ class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class Entry(NamedTuple):
-    """The line of a key, and its value: the JSON of a big key, text or a list of a small one."""
+    """The line of a key, and its value: the JSON of a big key, text or a list of a
+    small one.
+    """
 
     line: int
     value: Any
@@ -106,7 +120,9 @@ def parse_page(file: RawFile) -> Page:
     for key, value_of in _VALUES.items():
         line, value = front[key]
         if key in JSON_KEYS and not isinstance(value, bytes):
-            raise LineFault(line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
+            raise LineFault(
+                line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON"
+            )
         try:
             values[key] = value_of(value)
         except ValueError as error:
@@ -135,12 +151,16 @@ def read_front_matter(data: bytes) -> dict[str, Entry]:
         key, value = _read_entry(data[start:end], line)
         if key in front:
             first = front[key].line
-            raise LineFault(line, f"the key {key} is listed twice, first on line {first}")
+            raise LineFault(
+                line, f"the key {key} is listed twice, first on line {first}"
+            )
         if key in ("spec_files", "spec_names", "category"):
             message = "2021 page: it lists spec files, no spec details; expected a page of 2023"
             raise LineFault(1, f"{message} or later, with meta and spec_details")
         if key not in KEYS:
-            raise LineFault(line, f"unknown key {key}, expected only {', '.join(sorted(KEYS))}")
+            raise LineFault(
+                line, f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
+            )
         front[key] = Entry(line, value)
         line += data.count(b"\n", start, end)
         start = end
@@ -163,7 +183,9 @@ def _between_fences(data: bytes) -> tuple[int, int]:
     if last.start() == 0:
         raise LineFault(1, "the front matter is not closed, expected a second line ---")
     line = data.count(b"\n", 0, last.end()) + 2
-    raise LineFault(line, "text after the front matter, expected none: it would be lost")
+    raise LineFault(
+        line, "text after the front matter, expected none: it would be lost"
+    )
 
 
 def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
@@ -184,7 +206,9 @@ def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
 # Pages of many releases and packages repeat the same few hundred lines.
 @lru_cache(maxsize=4096)
 def _read_yaml(entry: bytes) -> tuple[str, Any]:
-    """Return the key and the value of one entry, with `1.10` and `2025-04-20` as text."""
+    """Return the key and the value of one entry, with `1.10` and `2025-04-20` as
+    text.
+    """
     node = compose(entry.decode("utf-8-sig"), _YAML)
     if isinstance(node, yaml.MappingNode) and len(node.value) == 1:
         ((key, value),) = node.value
@@ -197,7 +221,9 @@ def _package(name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise ValueError("title is not a package name, expected text")
     if not is_package(name) or len(name) > _LONGEST_NAME:
-        raise ValueError(f"title is {quoted(name)}, expected a package name: {_PACKAGE_NAME}")
+        raise ValueError(
+            f"title is {quoted(name)}, expected a package name: {_PACKAGE_NAME}"
+        )
     return name
 
 
@@ -212,7 +238,9 @@ def _release(categories: Any) -> str:
         case ["package", str(release)] if release:
             if is_name(release) and len(release) <= _LONGEST_NAME:
                 return release
-            raise ValueError(f"the release is {quoted(release)}, expected a name: {_RELEASE_NAME}")
+            raise ValueError(
+                f"the release is {quoted(release)}, expected a name: {_RELEASE_NAME}"
+            )
     raise ValueError("no release in categories, expected [package, RELEASE]")
 
 
@@ -228,7 +256,9 @@ def _decoded_meta(text: bytes) -> Meta:
         meta = _decoded(_META, text, "meta")
     except ValueError:
         if b'"versions"' in text and b'"num_specs' not in text:
-            message = "2022 page: its meta has no stacks and no num_specs, its specs are in"
+            message = (
+                "2022 page: its meta has no stacks and no num_specs, its specs are in"
+            )
             expected = "spec-N.json files; expected a page of 2023 or later"
             raise ValueError(f"{message} {expected}") from None
         raise
@@ -248,11 +278,17 @@ def _details(text: bytes) -> tuple[SpecDetail, ...]:
     hashes = [detail.hash for detail in details]
     if not all(map(is_hash, hashes)):
         index, wrong = next(item for item in enumerate(hashes) if not is_hash(item[1]))
-        message = f"$[{index}].hash is {quoted(wrong)}, expected 32 characters of a-z and 2-7"
+        message = (
+            f"$[{index}].hash is {quoted(wrong)}, expected 32 characters of a-z and 2-7"
+        )
         raise ValueError(f"spec_details: {message}")
     if len({*hashes}) < len(hashes):
-        repeated = next(dag_hash for dag_hash, count in Counter(hashes).items() if count > 1)
-        raise ValueError(f"spec_details: the hash {repeated} is listed twice, expected once")
+        repeated = next(
+            dag_hash for dag_hash, count in Counter(hashes).items() if count > 1
+        )
+        raise ValueError(
+            f"spec_details: the hash {repeated} is listed twice, expected once"
+        )
     return details
 
 
@@ -263,7 +299,9 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
     "meta": _meta,
     "spec_details": _details,
 }
-"""Functions that return the value of a key; they raise `ValueError`. `spec_details` is the last."""
+"""Functions that return the value of a key; they raise `ValueError`. `spec_details` is
+the last.
+"""
 
 _META = msgspec.json.Decoder(Meta)
 _DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])

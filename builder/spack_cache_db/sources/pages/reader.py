@@ -1,9 +1,10 @@
 """Reads pages of the build-cache site, one per package and release, of 2023 and later.
 
-Texts are stored in normal form: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become `gcc@13.2.0`,
-`libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because their order has
-no meaning. All other texts are stored unchanged. The two big keys of a page are read as JSON,
-because a YAML reader would be a hundred times slower.
+Texts are stored in normal form: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become
+    `gcc@13.2.0`,
+`libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because their
+order has no meaning. All other texts are stored unchanged. The two big keys of a page
+are read as JSON, because a YAML reader would be a hundred times slower.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from functools import cache, partial
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import Problem
-from spack_cache_db.sources.bounds import require_bounded, require_cell, require_few, require_name
+from spack_cache_db.sources.bounds import (
+    require_bounded,
+    require_cell,
+    require_few,
+    require_name,
+)
 from spack_cache_db.sources.pages.checks import (
     SPELLING,
     as_set,
@@ -35,7 +41,8 @@ class PageReader:
         self._writer = writer
         self._texts = texts = writer.texts
         self._spellings: dict[object, int] = {}
-        # Bound methods would refer back to this reader, and workers do not collect cycles.
+        # Bound methods would refer back to this reader, and workers do not collect
+        # cycles.
         self._stacks = cache(partial(_add_stacks, texts))
         self._size = cache(partial(_add_size, texts))
         self._tarballs = TarballParts(texts.configurations.things)
@@ -44,7 +51,9 @@ class PageReader:
     def add(self, page: Page) -> None:
         """Add a page; raises `LineFault` without adding any of its listings."""
         rows = [self._row(page, detail) for detail in page.details]
-        configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
+        configuration, stacks, size, tarball = (
+            zip(*rows, strict=True) if rows else ((),) * 4
+        )
         problems = self._problems(page.meta, configuration, stacks)
         self._writer.append(
             "listings",
@@ -64,10 +73,16 @@ class PageReader:
             if configuration is None:
                 normal = normal_configuration(page.package, detail)
                 require_bounded(normal)
-                configuration = self._spellings[spelling] = self._texts.configurations[normal]
+                configuration = self._spellings[spelling] = self._texts.configurations[
+                    normal
+                ]
             stacks, size = self._stacks(detail.stacks), self._size(detail.size)
             url = detail.tarball
-            tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
+            tarball = (
+                self._tarball(detail.hash, url, configuration)
+                if isinstance(url, str)
+                else 0
+            )
         except ValueError as error:
             raise LineFault(page.line, f"the spec {detail.hash} {error}") from None
         return configuration, stacks, size, tarball
@@ -82,16 +97,23 @@ class PageReader:
     def _problems(
         self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
     ) -> tuple[Problem, ...]:
-        """Return the contradictions in a page, given the numbers of its listings' values."""
+        """Return the contradictions in a page, given the numbers of its listings'
+        values.
+        """
         distinct = frozenset(configuration)
         # Most pages repeat the page of another week, which has been checked.
         key = (meta, distinct, tuple(sorted(stacks)))
         if key in self._sound:
             return ()
-        configurations, sets = self._texts.configurations.things, self._texts.stack_sets.things
+        configurations, sets = (
+            self._texts.configurations.things,
+            self._texts.stack_sets.things,
+        )
         records = [configurations[number - 1] for number in distinct]
         unreadable = {
-            Problem("variant", f"{text!r} is not a variant of Spack's; stored unchanged")
+            Problem(
+                "variant", f"{text!r} is not a variant of Spack's; stored unchanged"
+            )
             for record in records
             for text in record.variants
             if not readable_variant(text)
