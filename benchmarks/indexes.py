@@ -6,7 +6,7 @@ A dozen stacks of one release, each an index of database version 8 in
 records always gives the same bytes.
 
 Dependencies follow invented recipes: each package needs a few others, mostly popular
-    ones. A spec
+ones. A spec
 has 54 run-time dependencies on average, at most 661, over up to 23 steps. In an index
 of 905 records that Spack published, it has 7, at most 76, over up to 14. With
 `--dense`, a record depends on any of the last 4,000 and has thousands of dependencies,

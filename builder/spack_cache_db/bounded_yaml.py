@@ -1,7 +1,7 @@
 """Reads YAML within limits, as nodes with line numbers or as values.
 
 Nodes are counted while they are composed: libyaml crashes on deep nesting, PyYAML uses
-    a thousand
+a thousand
 bytes for each node, and a few aliases can repeat each other a billion times.
 """
 

@@ -2,7 +2,7 @@
 which.
 
 It has the proportions of the real site: about 1,250 packages, weekly snapshots in which
-    a quarter
+a quarter
 of the hashes are new, a `develop` that keeps half a year of hashes, ten to twenty specs
 in one configuration there. Everything is drawn from generators seeded by name, so the
 same scale always gives the same history. Weeks are counted from the first snapshot;

@@ -33,7 +33,7 @@ def consistent_documents(
     release has one index, because an index lists the whole stack. Indexes of one mirror
     belong together, and so
     do installations whose release has a name: one may be the upstream of the other. The
-        first
+    first
     document by path is chosen, but an index with the address of its mirror comes before
     others. A document with the same bytes is skipped.
     """

@@ -53,7 +53,7 @@ def create(path: Path) -> sqlite3.Connection:
     transaction.
 
     The journal is off: until it is renamed, nothing uses the file, and a crash discards
-        it.
+    it.
     """
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (

@@ -1,7 +1,7 @@
 """Parallel NumPy arrays of numbers, and functions that merge and count them.
 
 Numbers are ids and counts below 2**31: two of them fit into one 64-bit key that sorts
-    as the pair.
+as the pair.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def remove_lock_file(output: Path) -> None:
     """Remove the file with the lock of this process, if it has one.
 
     It is removed before the lock ends: afterwards, the file may be that of another
-        build.
+    build.
     """
     path = _lock_file(output)
     if path in _lock_files:

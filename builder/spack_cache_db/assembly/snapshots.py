@@ -127,7 +127,7 @@ def require_droppable(
     """Raise ArgumentError for a release that cannot be dropped.
 
     Only a database can have a release that is to be removed: any other source would
-        bring it back
+    bring it back
     with the next build.
     """
     of_databases = {documents[number - 1].release for number in old}

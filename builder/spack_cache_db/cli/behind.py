@@ -31,7 +31,7 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     FILE must be built with package data. Deprecated versions and branches do not count.
 
     Exit status: 0 if no package is behind, 1 if some are or none has a binary, 2 for an
-        error.
+    error.
 
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """

@@ -28,7 +28,7 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
     follow, without types.
 
     Exit status: 0 if there is a dependency, 1 if there is none or no data, 2 for an
-        error.
+    error.
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
@@ -47,7 +47,7 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
     follow, without types.
 
     Exit status: 0 if there is a dependent, 1 if there is none or no data, 2 for an
-        error.
+    error.
 
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """

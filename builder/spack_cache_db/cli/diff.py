@@ -71,7 +71,7 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     or added: the report says which side has what.
 
     Exit status: 0 if nothing changed, 1 if something did or neither side has a binary,
-        2 for
+    2 for
     an error.
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db

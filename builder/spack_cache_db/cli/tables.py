@@ -147,7 +147,7 @@ def aligned(
     """Yield the lines of a table as wide as the terminal, without its empty columns.
 
     The last columns may be `long`: they go below each row if they do not fit. A narrow
-        terminal
+    terminal
     leaves out `optional` columns, the least useful first.
     """
     used = [

@@ -11,7 +11,7 @@ is parsed with `ast`, and comparisons, `and`, `or`, `not`, `in`, constants and a
 calls are evaluated. A regular expression may only be a text with `^`, `$` and `.*`
 around it, because others can take
 unlimited time. The names are those of `eval_conditional`: `platform`, `os`, `target`,
-    `arch_str`
+`arch_str`
 and `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others,
 `env` has the environment variables, and `re` searches.
 """

@@ -3,7 +3,7 @@
 The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`).
 `prefer` is
 strong: Spack builds a package rather than reuse a binary that violates it. Weak
-    preferences
+preferences
 (`version`, `target`, `compiler`, `variants`, `providers`) exclude no existing binary.
 `query/records.py` tests binaries.
 

@@ -9,7 +9,7 @@ def word_of(column: str) -> str:
     """Return the SQL expression for the word in a column of a configuration.
 
     Platforms are read by a subquery: most rows have the same platform, and with a join
-        SQLite would
+    SQLite would
     start from a condition on it.
     """
     if column == "platform":

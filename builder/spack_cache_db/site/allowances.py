@@ -2,7 +2,7 @@
 none.
 
 The keys are under `plugins: spack-cache-db:`, in `datasette.yml` for Datasette 1.0 and
-    in the
+in the
 metadata for 0.65.
 """
 

@@ -1,7 +1,7 @@
 """Requests for our own pages and their responses.
 
 A page is a function of a site and a request: `package(site, request)` returns a
-    `PageResponse` with
+`PageResponse` with
 the bytes to send. This module does not use Datasette, which only passes both on;
 Datasette's own classes are called `Request` and `Response`.
 """

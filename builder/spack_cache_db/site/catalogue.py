@@ -104,7 +104,7 @@ async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None
     """Raise `Forbidden` if a visitor may not view or download a database.
 
     Our pages show the catalogue as a whole: the `allow` of a single table does not
-        apply to them.
+    apply to them.
     """
     await versions.ensure_permission(datasette, actor, action, database)
 

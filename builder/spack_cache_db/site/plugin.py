@@ -193,7 +193,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
     """Add our SQL functions, limits and authorizer to a connection.
 
     Databases in memory get no functions of ours: these refer to their connection, and
-        Python cannot
+    Python cannot
     free that cycle. Datasette opens such a database whenever it reads its versions.
     """
     if not is_site(datasette):

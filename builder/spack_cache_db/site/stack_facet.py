@@ -3,7 +3,7 @@
 Datasette's `_facet_array` reads the list of each row, which takes longer than a facet
 may with the
 whole cache. There are few different lists: this facet counts the rows of each list
-    first.
+first.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ ORDER BY specs.hash <> :hash, packages.name, specs.hash
 list each.
 
 CROSS JOIN makes SQLite start from the closure: the page reads the database over the
-    network.
+network.
 """
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash

@@ -68,7 +68,7 @@ _PADDING = "__spack_path_placeholder__"
 """The name of folders that make an install path longer; the last one is cut.
 
 Source: Spack 1.2 `util/path.py`, `SPACK_PATH_PADDING_CHARS`;
-    `config:install_tree:padded_length`.
+`config:install_tree:padded_length`.
 """
 
 ADDRESS_FILE = "mirror.json"

@@ -6,7 +6,7 @@ asked by `spider -o jsonSoftwarePage` or `spider -o spider-json`, knows names an
 versions as the site has written them (Lmod 8 `docs/source/136_spider.rst`,
 `src/Spider.lua`). In a hierarchy it also knows
 which modules must be loaded first: the software page has them as `parent`, the other as
-    `parentAA`.
+`parentAA`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def plan(
     """Return the input divided into units; the order of `paths` does not matter.
 
     Files are sorted by the name of their folder, then by path: pages of one package
-        have much the
+    have much the
     same content in every release, and one unit stores equal texts once.
 
     Args:

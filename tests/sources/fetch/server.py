@@ -1,7 +1,7 @@
 """A real HTTP server that behaves as badly as it is told, one request at a time.
 
 It serves files from memory as a good server does: with strong tags and conditions. A
-    test
+test
 gives a path a list of other behaviours; each answers one request, and then it is good
 again.
 """

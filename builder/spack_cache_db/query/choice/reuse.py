@@ -16,7 +16,7 @@ by them. For the solver, a binary and everything that it links or runs must be
 6. given out by the mirrors that list it (`_spec_matches_filters`).
 
 The first rule that fails decides the status of an answer: `near` for 1 to 3,
-    `incomplete` for 4,
+`incomplete` for 4,
 and `unknown` for 5 and 6, because the solver's own solution may have the same hash.
 """
 

@@ -5,7 +5,7 @@ The candidates of a spec are tried in the order of `proposal_rule`, installed sp
 first, until one is found that nothing keeps from being used. What a binary needs takes
 time to read, so the
 candidates of all specs are read together: first one of each, then more and more of
-    those that
+those that
 still have none.
 """
 

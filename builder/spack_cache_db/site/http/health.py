@@ -1,7 +1,7 @@
 """`/-/health.json`: whether the database answers, and how old its data are.
 
 For containers, proxies and monitors: the status is 200, or 503 if a monitor should
-    report it.
+report it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 sqlite.org/security.html, "Untrusted SQL Inputs", recommends lists of what is allowed,
 not of what
 is harmful: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows
-    other visitors'
+other visitors'
 statements, and `pragma_database_list` the paths of files. SQLite calls the authorizer
 while it compiles a statement, so a refused statement never runs.
 

@@ -1,7 +1,7 @@
 """Reads pages of the build-cache site, one per package and release, of 2023 and later.
 
 Texts are stored in normal form: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become
-    `gcc@13.2.0`,
+`gcc@13.2.0`,
 `libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because their
 order has no meaning. All other texts are stored unchanged. The two big keys of a page
 are read as JSON, because a YAML reader would be a hundred times slower.
