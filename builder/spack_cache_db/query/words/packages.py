@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from enum import IntEnum
 from typing import NamedTuple
 
 from spack_cache_db.query.names.spellings import near_names, package_counts
@@ -16,8 +16,10 @@ MOST_GUESSED = 3
 """Words for which similar names are searched, which is slow."""
 LANGUAGES = {"python": "py", "perl": "perl", "r": "r-"}
 """Prefixes of package names by language."""
-SHORTEST_PART, LONG = 3, 5
-"""Lengths of words that are searched at the ends of a name, and inside a name."""
+SHORTEST_PART = 3
+"""Shorter words must be a whole part of a name: `r` in `r-dplyr`."""
+SHORTEST_INSIDE = 5
+"""Shorter words must stand at the beginning or at the end of a part of a name."""
 
 
 class FoundPackages(NamedTuple):
@@ -34,6 +36,15 @@ class FoundPackages(NamedTuple):
     is_guess: bool = False
 
 
+class Occurrence(IntEnum):
+    """How a word occurs in the name of a package, the best first."""
+
+    PART = 0  # mpi in py-mpi-tools
+    START = 1  # mpi in py-mpi4py
+    END = 2  # mpi in openmpi
+    INSIDE = 3  # image in openimageio
+
+
 def find_packages(
     lookups: Lookups, words: Sequence[str], nouns: Sequence[str]
 ) -> FoundPackages:
@@ -41,54 +52,89 @@ def find_packages(
 
     Matching names come before descriptions, except descriptions with all of several
     words.
+
+    Args:
+        lookups: the database.
+        words: all words of a text, such as `["parallel", "hdf5", "library"]`.
+        nouns: those that may name or describe a package (`Reading.nouns`).
     """
+    # Each noun may be the name of a package, or a part of one.
     named = {noun: _named(lookups, noun) for noun in nouns}
     parts = {noun: _with_part(lookups, noun.lower()) for noun in nouns}
-    by_name, unmatched = _joined(*named.values(), *parts.values()), list[str]()
+    by_name = _joined(*named.values(), *parts.values())
+
     if len(nouns) == 1:
-        described = _described(lookups, nouns) if nouns[0].isalnum() else {}
+        # FTS5 finds words of letters and digits only.
+        is_word = nouns[0].isalnum()
+        described = _described(lookups, nouns) if is_word else {}
         reasons = _joined(by_name, described)
+        unmatched: list[str] = []
     else:
-        every_word = _described(lookups, words, every_word=True)
-        whole = _joined(_named(lookups, "-".join(words)), every_word)
-        by_words = sorted(by_name, key=lambda package: -_words_in(package, nouns))
-        reasons = _joined(whole, {package: by_name[package] for package in by_words})
-        if reasons and not whole:
+        # Packages for all words together come before those for one of them.
+        called_so = _named(lookups, "-".join(words))
+        with_every_word = _described(lookups, words, every_word=True)
+        by_all_words = _joined(called_so, with_every_word)
+        reasons = _joined(by_all_words, _most_words_first(by_name, nouns))
+        unmatched = []
+        if reasons and not by_all_words:
             unmatched = [noun for noun in nouns if not (named[noun] or parts[noun])]
-        reasons = reasons or _described(lookups, nouns)
+        if not reasons:
+            reasons = _described(lookups, nouns)
+
     if reasons:
         return FoundPackages(reasons, tuple(unmatched))
-    close = (near_names(lookups, noun) for noun in nouns[:MOST_GUESSED])
-    return FoundPackages(dict.fromkeys(chain.from_iterable(close), ""), is_guess=True)
+
+    # No word is known: it may be misspelled.
+    similar: dict[str, str] = {}
+    for noun in nouns[:MOST_GUESSED]:
+        similar |= dict.fromkeys(near_names(lookups, noun), "")
+    return FoundPackages(similar, is_guess=True)
 
 
 def _named(lookups: Lookups, name: str) -> dict[str, str]:
-    """Return the package with a name in any package manager, and providers of a virtual
+    """Return the package that any package manager calls so, and providers of a virtual
     one.
     """
-    package, spelled = package_called(lookups, name), name.lower().replace("_", "-")
-    reason = "" if package == spelled else f"“{name}” is called {package} in Spack"
-    provided = dict.fromkeys(packages_providing(lookups, name), f"provides {name}")
-    return provided if package is None else {package: reason, **provided}
+    reasons: dict[str, str] = {}
+    package = package_called(lookups, name)
+    if package is not None:
+        is_own_name = package == name.lower().replace("_", "-")
+        renamed = f"“{name}” is called {package} in Spack"
+        reasons[package] = "" if is_own_name else renamed
+    for provider in packages_providing(lookups, name):
+        reasons[provider] = f"provides {name}"
+    return reasons
 
 
 def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
-    """Return the packages whose name has a word, starts or ends with it, or contains a
-    long one.
-    """
+    """Return the packages in whose name a word occurs; see `Occurrence`."""
     counts = package_counts(lookups)
-
-    def ways(name: str) -> tuple[bool, ...]:
-        is_word, is_short = word in name.split("-"), len(word) < SHORTEST_PART
-        ends = (f"-{word}" in f"-{name}", f"{word}-" in f"{name}-", len(word) >= LONG)
-        return (is_word,) if is_short else (is_word, *ends)
-
-    found = {name: ways(name) for name in counts if word in name}
-    names = (name for name in found if any(found[name]))
+    occurrences: dict[str, Occurrence] = {}
+    for name in counts:
+        occurrence = _occurrence(word, name)
+        if occurrence is not None:
+            occurrences[name] = occurrence
+    # The better occurrence first, then the package with more binaries.
     best_first = sorted(
-        names, key=lambda name: (found[name].index(True), -counts[name], name)
+        occurrences, key=lambda name: (occurrences[name], -counts[name], name)
     )
     return dict.fromkeys(best_first, "")
+
+
+def _occurrence(word: str, name: str) -> Occurrence | None:
+    """Return how a word occurs in the name of a package; None if it does not count."""
+    # Most names do not contain the word: they need no other comparison.
+    if word not in name:
+        return None
+    if word in name.split("-"):
+        return Occurrence.PART
+    if len(word) < SHORTEST_PART:
+        return None
+    if f"-{word}" in f"-{name}":
+        return Occurrence.START
+    if f"{word}-" in f"{name}-":
+        return Occurrence.END
+    return Occurrence.INSIDE if len(word) >= SHORTEST_INSIDE else None
 
 
 def _described(
@@ -101,14 +147,25 @@ def _described(
     return dict.fromkeys(names, "")
 
 
-def _joined(*groups: dict[str, str]) -> dict[str, str]:
+def _joined(*groups: Mapping[str, str]) -> dict[str, str]:
     """Return all packages in order; the first reason of a package counts."""
     joined: dict[str, str] = {}
     for group in groups:
-        joined = joined | group | joined
+        for package, reason in group.items():
+            joined.setdefault(package, reason)
     return joined
 
 
-def _words_in(package: str, words: Iterable[str]) -> int:
-    """Return the number of words in a name: `py-mpi4py` has `python` and `mpi`."""
-    return sum(LANGUAGES.get(word, word) in package for word in map(str.lower, words))
+def _most_words_first(
+    reasons: Mapping[str, str], words: Iterable[str]
+) -> dict[str, str]:
+    """Return packages in the order of how many words their names have.
+
+    For `python mpi`, `py-mpi4py` has both, and `openmpi` has one.
+    """
+    spelled = [LANGUAGES.get(word.lower(), word.lower()) for word in words]
+
+    def missing_words(package: str) -> int:
+        return sum(word not in package for word in spelled)
+
+    return {package: reasons[package] for package in sorted(reasons, key=missing_words)}
