@@ -68,7 +68,7 @@ WAYS_IN = {
     # The same, and whether it is a terminal.
     "serve.server": "mmap.mmap sys.stdin",
     "serve.served": "mmap.mmap",
-    "query.words.reading": ".read_text tomllib.loads",
+    "query.words.vocabulary": ".read_text tomllib.loads",
     "site.catalogue": ".read_bytes .read_text",
     # `Surroundings.open`, a function that is given a bounded reader.
     "environments.reuse": ".open",

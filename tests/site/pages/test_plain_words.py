@@ -13,7 +13,8 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.database_file import open_database
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.query.words.reading import Reading, read_words
+from spack_cache_db.query.words.reader import read_words
+from spack_cache_db.query.words.reading import Reading
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from spack_cache_db.query.names.spellings import near_names, package_counts
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.words.described import described_packages
-from spack_cache_db.query.words.reading import package_called, packages_providing
+from spack_cache_db.query.words.vocabulary import package_called, packages_providing
 
 MOST_DESCRIBED = 30
 MOST_GUESSED = 3
 """Words for which similar names are searched, which is slow."""
-LANGUAGES = {"python": "py", "perl": "perl", "r": "r-"}
+LANGUAGE_PREFIXES = {"python": "py", "perl": "perl", "r": "r-"}
 """Prefixes of package names by language."""
 SHORTEST_PART = 3
 """Shorter words must be a whole part of a name: `r` in `r-dplyr`."""
@@ -163,7 +163,7 @@ def _most_words_first(
 
     For `python mpi`, `py-mpi4py` has both, and `openmpi` has one.
     """
-    spelled = [LANGUAGES.get(word.lower(), word.lower()) for word in words]
+    spelled = [LANGUAGE_PREFIXES.get(word.lower(), word.lower()) for word in words]
 
     def missing_words(package: str) -> int:
         return sum(word not in package for word in spelled)

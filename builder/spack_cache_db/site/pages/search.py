@@ -34,12 +34,11 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import csv_text
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.query.stored.configurations import shared_variants
-from spack_cache_db.query.words.reading import (
-    Reading,
+from spack_cache_db.query.words.reader import plain_words, read_words
+from spack_cache_db.query.words.reading import Reading
+from spack_cache_db.query.words.vocabulary import (
     package_called,
     packages_providing,
-    plain_words,
-    read_words,
     repository_name,
 )
 from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused

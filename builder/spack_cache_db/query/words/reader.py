@@ -1,0 +1,569 @@
+"""Reads plain words as a spec: `hdf5 with mpi zen3` is `hdf5 +mpi target=:zen3`.
+
+A word is the name of a package, release, stack, operating system, target, compiler or
+variant in the database. Words with a sign of Spack's syntax stay unchanged. Other words
+become a full-text search for configurations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from spack_cache_db.query.names.spellings import package_counts
+from spack_cache_db.query.open.lookups import Lookups, has_records
+from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.stored.binary import specs_beginning
+from spack_cache_db.query.words.reading import Reading, full_text_query
+from spack_cache_db.query.words.vocabulary import (
+    COMPILER_NAMES,
+    FILLERS,
+    NEGATIONS,
+    PLATFORM_NAMES,
+    SYSTEM_NAMES,
+    SYSTEMS_OF_SPACK,
+    TARGET_NAMES,
+    VARIANT_NAMES,
+    names_elsewhere,
+    package_called,
+)
+from spack_cache_db.spack.facts import LEGACY_COMPILERS
+from spack_cache_db.spack.targets import family, is_known
+from spack_cache_db.spack.versions import version_key
+
+PACKAGES = "SELECT name, release_count FROM packages"
+SWITCH = """
+SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
+  :package = '' OR EXISTS (
+    SELECT 1 FROM packages JOIN configurations ON configurations.package = packages.id
+    JOIN variant_set_members AS member ON member.variant_set = configurations.variants
+    WHERE packages.name = :package AND member.variant = variants.id))
+LIMIT 1
+"""
+WITH_WORDS = """
+SELECT 1 FROM configurations_fts
+JOIN configurations ON configurations.id = configurations_fts.rowid
+WHERE configurations_fts MATCH :match AND spec_count > 0
+  AND (:package = '' OR package = (SELECT id FROM packages WHERE name = :package))
+LIMIT 1
+"""
+NEEDS = """
+SELECT 1 FROM known_dependencies WHERE dependency = :dependency AND package = :package
+"""
+MOST_WORDS = 12
+MOST_JOINED = 4
+"""Maximum of words in one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
+JOINTS = ("-", "_", "")
+"""The signs that may join the words of a name."""
+_SEPARATORS = re.compile(r"[\s,;?!()]+")
+_COMPARISON = re.compile(r" ?(==|>=|<=) ?")
+_OTHER_COMMAND = re.compile(
+    r"^(sudo\s+)?(apt|apt-get|brew|conda|dnf|mamba|pip3?|yum)\s+(install|add|search)\s"
+)
+_SPACK_SYNTAX = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
+_NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
+_NAMES_AND_VERSIONS = (
+    # hdf5@1.14, python=3.11, hdf5>=1.12, cmake-3.27.9
+    re.compile(r"(.+?)(@|==?|>=|<=|[/:_-])v?(\d[\w.:]*)"),
+    # gcc13
+    re.compile(r"(.*?[a-z])()v?(\d[\w.:]*)"),
+    # llvm@main
+    re.compile(r"(.+)(@)(.+)"),
+)
+"""Words with a name, a sign and a version, as groups."""
+_RANGES = {">=": "{}:", "<=": ":{}"}
+"""The versions of Spack for signs of other programs."""
+_SYSTEM = re.compile(r"([a-z]+)([\d.]*)")
+_NOT_IN_SYSTEMS = re.compile("linux|[-_]")
+_HASH = re.compile(r"/?([a-z2-7]{4,32})")
+_MACHINE = re.compile(r"target=:([\w.-]+)")
+
+
+def read_words(lookups: Lookups, text: str) -> Reading | None:
+    """Return the reading of plain words; None if no word has a meaning in this
+    database.
+    """
+    words = plain_words(text)
+    if not 0 < len(words) <= MOST_WORDS:
+        return None
+
+    # The package is read first, because a variant may come before it.
+    package = _Reader(lookups, words).package()
+    reader = _Reader(lookups, words, package)
+    if len(words) == 1 and not package and package_called(lookups, words[0]):
+        # The name of a package without binaries: it is no variant or compiler.
+        unread = words
+    else:
+        unread = reader.read_all()
+
+    searched = _searched_words(lookups, unread, package)
+    if len(unread) == len(words) and not searched:
+        return _reading_of_hash(lookups, words[0]) if len(words) == 1 else None
+    left_out = tuple(word for word in unread if word not in searched)
+    return reader.reading(tuple(searched), left_out)
+
+
+def plain_words(text: str) -> list[str]:
+    """Return the words of a text, without commands and fillers such as `with`.
+
+    A text of fillers alone keeps them: it may be a name.
+    """
+    # `hdf5 >= 1.12` is one word.
+    text = _COMPARISON.sub(r"\1", text.strip())
+    text = _OTHER_COMMAND.sub("", text)
+    words = [word for word in _SEPARATORS.split(text) if word]
+    meaningful = [word for word in words if word.lower() not in FILLERS]
+    return meaningful or words
+
+
+def _searched_words(lookups: Lookups, unread: Sequence[str], package: str) -> list[str]:
+    """Return the words that a full-text search finds together, each with those before
+    it.
+    """
+    found: list[str] = []
+    for word in unread:
+        # A number is in very many versions, and no word of the index has a blank
+        # (`without mpi`).
+        if " " in word or _NUMBER.fullmatch(word.lower()) is not None:
+            continue
+        query = full_text_query([*found, word])
+        if any(select(lookups.conn, WITH_WORDS, match=query, package=package)):
+            found.append(word)
+    return found
+
+
+def _reading_of_hash(lookups: Lookups, word: str) -> Reading | None:
+    """Return the reading of a word that is the beginning of a hash; None if it is
+    not.
+    """
+    match = _HASH.fullmatch(word.lower())
+    if match is None or not specs_beginning(lookups.conn, match[1], 1):
+        return None
+    return Reading(f"/{match[1]}")
+
+
+class _Reader:
+    """Reads the words of one text, one after the other, into the parts of a spec.
+
+    The methods `_read_…` return whether a word has the meaning of their name, and then
+    keep it. A second package, release, stack or compiler is not read.
+
+    Args:
+        lookups: the database.
+        words: the words (`plain_words`).
+        package: the package that they name, if it is known (`package`).
+    """
+
+    def __init__(
+        self, lookups: Lookups, words: Sequence[str], package: str = ""
+    ) -> None:
+        self._lookups = lookups
+        self._conn = lookups.conn
+        self._words = words
+        self._expected_package = package
+        self._has_binaries = lookups.once(PACKAGES, lambda: _packages(lookups))
+
+        # The parts of the spec.
+        self._name = ""
+        self._version = ""
+        self._compiler = ""
+        # Conditions by what they are on: `os`, `target`, the name of a variant.
+        self._conditions: dict[str, str] = {}
+        self._dependencies: list[str] = []
+        # The names of a release and a stack, by kind.
+        self._scope: dict[str, str] = {}
+
+        # What the words tell beside the spec.
+        self._switches: list[str] = []
+        self._scope_words: set[str] = set()
+        self._target_words: set[str] = set()
+
+        # What later words depend on.
+        self._variant_before = ""
+        self._target_family = ""
+
+    def package(self) -> str:
+        """Return the package that the words name, or ""."""
+        known_packages = package_counts(self._lookups)
+        # A package without binaries counts if there is no other, or if it depends on
+        # the other.
+        for word in self.read_all():
+            name, _ = _name_and_version(word)
+            if name not in known_packages:
+                continue
+            if not self._name or self._needs(name, self._name):
+                return name
+        return self._name
+
+    def _needs(self, package: str, dependency: str) -> bool:
+        names = {"package": package, "dependency": dependency}
+        return any(select(self._conn, NEEDS, **names))
+
+    def read_all(self) -> list[str]:
+        """Read all words; return those without a meaning, and numbers behind them.
+
+        A negated word is returned with its negation: `without mpi`.
+        """
+        unread: list[str] = []
+        is_negated = False
+        is_behind_unread = False
+        position = 0
+        while position < len(self._words):
+            word = self._words[position]
+            if word.lower() in NEGATIONS:
+                is_negated = True
+                position += 1
+                continue
+            scope_size = len(self._scope)
+            target = self._conditions.get("target")
+
+            # Several words may be one name: `netcdf fortran`.
+            length = self._read_joined(self._words[position : position + MOST_JOINED])
+            if length:
+                is_read = True
+            elif is_behind_unread and _NUMBER.fullmatch(word.lower()):
+                # It is the version of the unread word.
+                is_read = False
+            elif is_negated:
+                is_read = self._read_variant(word, "~")
+            else:
+                is_read = self._read_word(word)
+
+            # Remember which words chose a release, a stack or a target.
+            next_position = position + max(length, 1)
+            words_of_name = self._words[position:next_position]
+            if self._conditions.get("target") != target:
+                self._target_words.update(words_of_name)
+            elif len(self._scope) != scope_size:
+                self._scope_words.update(words_of_name)
+
+            if not is_read:
+                unread.append(f"without {word}" if is_negated else word)
+            is_behind_unread = not is_read
+            is_negated = False
+            position = next_position
+        return unread
+
+    def reading(self, searched: tuple[str, ...], left_out: tuple[str, ...]) -> Reading:
+        """Return the reading of the words, with the spec in Spack's order.
+
+        Args:
+            searched: the unread words for a full-text search.
+            left_out: the other unread words.
+        """
+        # `target=:zen3` is a machine. A family of targets (`target=aarch64:`) is not:
+        # its words stay in the text.
+        host = None
+        scope_words = self._scope_words
+        machine = _MACHINE.fullmatch(self._conditions.get("target", ""))
+        if machine is not None:
+            host = machine[1]
+            del self._conditions["target"]
+            scope_words = scope_words | self._target_words
+        parts = [
+            self._name + self._version,
+            *self._conditions.values(),
+            self._compiler,
+            *self._dependencies,
+        ]
+        return Reading(
+            " ".join(part for part in parts if part),
+            release=self._scope.get("release"),
+            stack=self._scope.get("stack"),
+            host=host,
+            words=searched,
+            left_out=left_out,
+            package=self._name,
+            rest=tuple(word for word in self._words if word not in scope_words),
+            switches=tuple(self._switches),
+        )
+
+    def _read_joined(self, words: Sequence[str]) -> int:
+        """Read the longest name at the beginning of the words; return its number of
+        words, 0 for none.
+        """
+        for length in range(len(words), 1, -1):
+            for joint in JOINTS:
+                if self._read_name(joint.join(words[:length])):
+                    return length
+        return 0
+
+    def _read_name(self, name: str) -> bool:
+        return (
+            self._read_scope(name)
+            or self._read_system(name)
+            or self._read_package(name, "")
+        )
+
+    def _read_word(self, word: str) -> bool:
+        """Read a word by the first meaning that it has; return whether it has one."""
+        variant_before = self._variant_before
+        self._variant_before = ""
+        name, version = _name_and_version(word)
+        # A package with a version may have its sign from another program: hdf5==1.14.
+        is_package = bool(version) and self._has_binaries.get(name, False)
+        if _SPACK_SYNTAX.match(word) and not is_package:
+            return self._read_syntax(word)
+        return (
+            self._read_name(word)
+            or self._read_package(name, version)
+            or self._read_compiler(name, version)
+            or self._read_number(word, variant_before)
+            or self._read_switch(word, word)
+            or self._read_dependency(name, version)
+            or self._read_switch(word, VARIANT_NAMES.get(name, ""))
+            or self._read_virtual(name)
+        )
+
+    def _read_syntax(self, word: str) -> bool:
+        """Read a word of Spack's syntax: `@1.14`, `%gcc`, `^zlib`, `+mpi`,
+        `os=rhel8`.
+        """
+        if word[0] == "@":
+            self._version = word
+        elif word[0] == "%":
+            self._compiler = word
+        elif word[0] == "^":
+            self._dependencies.append(word)
+        else:
+            name = word.lstrip("+~").partition("=")[0].rstrip(":")
+            return self._add(name, word)
+        return True
+
+    def _add(self, name: str, condition: str) -> bool:
+        """Add a condition; return False if it contradicts an earlier one of this
+        name.
+        """
+        return self._conditions.setdefault(name, condition) == condition
+
+    def _read_scope(self, word: str) -> bool:
+        """Read the name of a release or a stack."""
+        for release in self._lookups.releases.values():
+            if release.name.lower() == word.lower():
+                return self._add_to_scope("release", release.name)
+        for stack in self._lookups.stacks.values():
+            if stack.name.lower() == word.lower():
+                return self._add_to_scope("stack", stack.name)
+        return False
+
+    def _add_to_scope(self, kind: str, name: str) -> bool:
+        """Add a release or a stack; return False if the words name another one."""
+        return self._scope.setdefault(kind, name) == name
+
+    def _read_system(self, word: str) -> bool:
+        """Read an operating system, a platform, a target, or all three."""
+        name = word.lower()
+        platforms = self._lookups.words["platform"].values()
+        parts = name.split("-")
+        if len(parts) == 3 and parts[0] in platforms:
+            return self._read_architecture(parts)
+        system = self._newest_system(name)
+        if system is not None:
+            return self._add("os", f"os={system}")
+        if name in PLATFORM_NAMES or name in platforms:
+            return self._add("platform", f"platform={PLATFORM_NAMES.get(name, name)}")
+        return self._read_target(name)
+
+    def _read_architecture(self, parts: Sequence[str]) -> bool:
+        """Read a platform, an operating system and a target: all of them, or
+        nothing.
+        """
+        conditions_before = dict(self._conditions)
+        family_before = self._target_family
+        for part in parts:
+            if not self._read_system(part):
+                self._conditions = conditions_before
+                self._target_family = family_before
+                return False
+        return True
+
+    def _newest_system(self, name: str) -> str | None:
+        """Return the newest operating system of a name, which may lack its version.
+
+        `rhel 8.9` is `rhel8`, and `debian` the newest one in the database. A name that
+        Spack knows is returned even if the database does not have it.
+        """
+        known_systems: set[str] = set(self._lookups.words["os"].values())
+        if name in known_systems:
+            return name
+        match = _SYSTEM.fullmatch(_NOT_IN_SYSTEMS.sub("", name))
+        if match is None:
+            return None
+        distribution, version = match.groups()
+        system = SYSTEM_NAMES.get(distribution, distribution) + version
+
+        # The same system, or one with less or more of a version.
+        without_dots = system.replace(".", "")
+        same = [
+            other for other in known_systems if other.replace(".", "") == without_dots
+        ]
+        if same:
+            return max(same, key=version_key)
+        close = [
+            other for other in known_systems if _is_same_but_version(system, other)
+        ]
+        if close:
+            return max(close, key=version_key)
+        is_of_spack = system.rstrip("0123456789.") in SYSTEMS_OF_SPACK
+        return system if is_of_spack else None
+
+    def _read_target(self, name: str) -> bool:
+        """Read a target (`target=:zen3`) or a family of targets
+        (`target=x86_64:`).
+        """
+        if not is_known(name) and name in self._lookups.words["target"].values():
+            return self._add("target", f"target={name}")
+        target = TARGET_NAMES.get(name, name)
+        if not is_known(target):
+            target = target.replace("-", "_")
+            if not is_known(target):
+                return False
+
+        # A target is more exact than its family, which may be said before or after it.
+        family_of_target = family(target)
+        is_family = target == family_of_target
+        if is_family and self._target_family == family_of_target:
+            return True
+        of_family = f"target={family_of_target}:"
+        if self._conditions.get("target") == of_family:
+            del self._conditions["target"]
+        self._target_family = family_of_target
+        return self._add("target", of_family if is_family else f"target=:{target}")
+
+    def _read_package(self, name: str, version: str) -> bool:
+        """Read the name of a package that has binaries, with the version behind it."""
+        if self._name:
+            return False
+        name = name.lower()
+        # A single word may be a part of many names.
+        names = [name] if len(self._words) == 1 else names_elsewhere(name)
+        for package in names:
+            if self._expected_package:
+                is_package = package == self._expected_package
+            else:
+                is_package = self._has_binaries.get(package, False)
+            if is_package:
+                self._name = package
+                if version:
+                    self._version = f"@{version}"
+                return True
+        return False
+
+    def _read_compiler(self, name: str, version: str) -> bool:
+        if self._compiler:
+            return False
+        compilers = self._lookups.compilers
+        names = [
+            name,
+            LEGACY_COMPILERS.get(name, name),
+            COMPILER_NAMES.get(name, name),
+        ]
+        # `intel` is `intel-oneapi-compilers`.
+        names += [other for other in sorted(compilers) if other.startswith(f"{name}-")]
+        for compiler in names:
+            if compiler in compilers:
+                self._compiler = _with_version(f"%{compiler}", version)
+                return True
+        return False
+
+    def _read_number(self, word: str, variant: str) -> bool:
+        """Read a version: of the variant before it as a dependency, or of a name
+        without one.
+        """
+        match = _NUMBER.fullmatch(word.lower())
+        if match is None:
+            return False
+        version = match[1]
+        if variant:
+            # `kokkos cuda 12.4` is `kokkos +cuda ^cuda@12.4`.
+            return self._read_dependency(variant, version)
+        if self._compiler and "@" not in self._compiler:
+            self._compiler += f"@{version}"
+        elif self._dependencies and "@" not in self._dependencies[-1]:
+            self._dependencies[-1] += f"@{version}"
+        elif self._name and not self._version:
+            self._version = f"@{version}"
+        else:
+            return False
+        return True
+
+    def _read_switch(self, word: str, variant: str) -> bool:
+        """Read a word that switches a variant on."""
+        is_variant = self._read_variant(variant, "+")
+        if is_variant:
+            self._switches.append(word)
+        return is_variant
+
+    def _read_variant(self, word: str, sign: str) -> bool:
+        """Read the name of a boolean variant in the database, or of the package."""
+        for name in dict.fromkeys((word, word.lower())):
+            names = {"name": name, "package": self._expected_package}
+            if any(select(self._conn, SWITCH, **names)):
+                self._variant_before = name
+                return self._add(name, f"{sign}{name}")
+        return False
+
+    def _read_dependency(self, name: str, version: str) -> bool:
+        """Read another package as a dependency of the first, if the database has
+        dependencies.
+        """
+        if not self._name or name not in self._has_binaries:
+            return False
+        if not has_records(self._conn):
+            return False
+        self._dependencies.append(_with_version(f"^{name}", version))
+        return True
+
+    def _read_virtual(self, name: str) -> bool:
+        """Read a virtual package with known providers, if no package was read."""
+        if self._expected_package or self._name:
+            return False
+        if not self._lookups.providers.get(name):
+            return False
+        self._name = name
+        return True
+
+
+def _packages(lookups: Lookups) -> dict[str, bool]:
+    """Return whether each package of the database has binaries in a release."""
+    has_binaries = {}
+    for name, release_count in select(lookups.conn, PACKAGES):
+        has_binaries[name] = bool(release_count)
+    return has_binaries
+
+
+def _is_same_but_version(system: str, other: str) -> bool:
+    """Return whether one of two operating systems is the other with less of its
+    version.
+    """
+    return _is_beginning(system, other) or _is_beginning(other, system)
+
+
+def _is_beginning(system: str, other: str) -> bool:
+    """Return whether a system lacks a version that the other has: `rhel` and `rhel8`,
+    `rhel8` and `rhel8.9`, but not `rhel8` and `rhel85`.
+    """
+    if not other.startswith(system):
+        return False
+    rest = other.removeprefix(system)
+    has_version = system[-1:].isdigit()
+    pattern = r"\.[\d.]+" if has_version else r"[\d.]+"
+    return re.fullmatch(pattern, rest) is not None
+
+
+def _name_and_version(word: str) -> tuple[str, str]:
+    """Return the name in a word, and the version or range behind it.
+
+    `gcc-13` has the name `gcc` and the version `13`, `hdf5>=1.12` the range `1.12:`.
+    """
+    word = word.lower()
+    for pattern in _NAMES_AND_VERSIONS:
+        match = pattern.fullmatch(word)
+        if match is not None:
+            name, sign, version = match.groups()
+            return name, _RANGES.get(sign, "{}").format(version)
+    return word, ""
+
+
+def _with_version(name: str, version: str) -> str:
+    return f"{name}@{version}" if version else name
