@@ -9,10 +9,9 @@ matrix combines one item of each row, without combinations that imply a spec of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from math import prod
+from typing import NamedTuple
 
 import yaml
 
@@ -38,6 +37,7 @@ MOST_REPEATED = 20
 """Maximum of specs in all lists, as a multiple of the limit of the environment."""
 
 MOST_ROWS = 100
+"""Maximum of rows of a matrix."""
 MOST_EXCLUDED = 200
 """Maximum of specs that a matrix may exclude."""
 
@@ -61,8 +61,13 @@ class Matrix:
 
 
 Item = UserSpec | Matrix
-_Combination = tuple[tuple[UserSpec, ...], UserSpec]
-"""The chosen items of a matrix, one of each row, and their combination."""
+
+
+class _Combination(NamedTuple):
+    """The chosen items of a matrix, one of each row, and the spec that they make."""
+
+    chosen: tuple[UserSpec, ...]
+    spec: UserSpec
 
 
 class SpecLists:
@@ -87,12 +92,14 @@ class SpecLists:
         self._is_whole = is_whole
         self._expand = expand
         self._parse = parse
-        self._most = limits.specs
-        self._longest = limits.length
-        self._count = 0
+        self._most_specs = limits.specs
+        self._longest_spec = limits.length
+        # All items so far, those of references included.
+        self._item_count = 0
         self._definitions: dict[str, tuple[Item, ...]] = {}
-        # The result for each mapping node, which aliases repeat.
-        self._read: dict[int, tuple[Item, ...]] = {}
+        # The result for each mapping node by its identity: an alias (`*name`) is the
+        # node that it repeats.
+        self._matrix_of_node: dict[int, tuple[Item, ...]] = {}
 
     def define(self, name: str, parts: Iterable[yaml.Node]) -> None:
         """Read all lists of one name, which may refer to earlier names; empty after a
@@ -116,16 +123,16 @@ class SpecLists:
             LineFault: it is not a list of specs, has an undefined name, or is too long.
         """
         items: list[Item] = []
-        limit = MOST_REPEATED * self._most
-        for item in items_of(node, "specs"):
-            if self._count > limit:
-                raise fault_at(
-                    item, f"its lists repeat more than {limit:,} specs: write fewer"
-                )
-            more = self._item(item)
-            self._count += len(more)
-            items += more
-            if len(items) > self._most:
+        limit = MOST_REPEATED * self._most_specs
+        for item_node in items_of(node, "specs"):
+            if self._item_count > limit:
+                message = f"its lists repeat more than {limit:,} specs: write fewer"
+                raise fault_at(item_node, message)
+            read_items = self._items_of_entry(item_node)
+            self._item_count += len(read_items)
+            items += read_items
+            # One too many is enough for the fault below.
+            if len(items) > self._most_specs:
                 break
         self._require_few(items, line_of(node))
         return tuple(items)
@@ -135,10 +142,179 @@ class SpecLists:
         specs: list[UserSpec] = []
         for item in items:
             if isinstance(item, Matrix):
-                specs += [self._expanded(spec) for _, spec in self._combinations(item)]
+                for combination in self._combinations(item):
+                    specs.append(self._expanded(combination.spec))
             else:
-                specs.append(self._expanded(self._spec(item)))
+                specs.append(self._expanded(self._read(item)))
         return specs
+
+    def _require_few(self, items: Iterable[Item], line: int) -> None:
+        count = sum(item.count for item in items)
+        if count > self._most_specs:
+            message = (
+                f"stands for {count:,} specs, expected at most {self._most_specs:,}"
+            )
+            raise LineFault(line, message)
+
+    def _items_of_entry(self, node: yaml.Node) -> tuple[Item, ...]:
+        """Return what one entry of a list stands for: a spec, a reference or a
+        matrix.
+        """
+        if isinstance(node, yaml.MappingNode):
+            if id(node) not in self._matrix_of_node:
+                self._matrix_of_node[id(node)] = self._matrix(node)
+            return self._matrix_of_node[id(node)]
+        text = text_of(node, "a spec").strip()
+        if text.startswith("$"):
+            return self._referenced(text, line_of(node))
+        return (UserSpec(text, line_of(node)),)
+
+    def _referenced(self, text: str, line: int) -> tuple[Item, ...]:
+        """Return the items of a reference: `$name`, `$%name` or `$^name`."""
+        name = text[1:]
+        sign = ""
+        if name.startswith(("%", "^")):
+            sign = name[0]
+            name = name[1:]
+        if name not in self._definitions:
+            if self._is_whole:
+                raise LineFault(
+                    line, f"{text} names a list that is not defined above it"
+                )
+            return (UserSpec(text, line, error=f"{text} is defined in a missing file"),)
+        if not sign:
+            return self._definitions[name]
+        items: list[Item] = []
+        for item in self._definitions[name]:
+            if isinstance(item, Matrix):
+                item.signs.append(sign)
+                items.append(item)
+            else:
+                items.append(UserSpec(sign + item.text, line, error=item.error))
+        return tuple(items)
+
+    def _matrix(self, node: yaml.MappingNode) -> tuple[Item, ...]:
+        """Return a matrix, empty if one of its rows is.
+
+        If an item of a row is defined in a missing file, the item takes the place of
+        the matrix.
+        """
+        entries = _entries_of_matrix(node)
+        line = line_of(node)
+
+        # First the rows, whose references may be matrices.
+        row_nodes = items_of(entries["matrix"], "rows")
+        if len(row_nodes) > MOST_ROWS:
+            message = (
+                f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
+            )
+            raise LineFault(line, message)
+        for row_node in row_nodes:
+            _refuse_inner_matrix(row_node)
+        rows = tuple(self.items(row_node) for row_node in row_nodes)
+
+        # Then the specs that it excludes.
+        exclude_nodes: list[yaml.Node] = []
+        if "exclude" in entries:
+            exclude_nodes = items_of(entries["exclude"], "specs")
+        if len(exclude_nodes) > MOST_EXCLUDED:
+            message = f"excludes {len(exclude_nodes):,} specs, expected at most {MOST_EXCLUDED}"
+            raise LineFault(line, message)
+        excluded = tuple(
+            UserSpec(text_of(exclude_node, "a spec"), line_of(exclude_node))
+            for exclude_node in exclude_nodes
+        )
+
+        count = _combination_count(rows)
+        if count > self._most_specs:
+            stands = f"this matrix stands for {count:,} specs"
+            raise LineFault(line, f"{stands}, expected at most {self._most_specs:,}")
+        for row in rows:
+            for item in row:
+                if isinstance(item, UserSpec) and item.error is not None:
+                    return (replace(item, line=line),)
+        if count == 0:
+            return ()
+        return (Matrix(rows, excluded, line, count),)
+
+    def _combinations(self, matrix: Matrix) -> list[_Combination]:
+        """Return all combinations of one item of each row, in the order of the rows."""
+        nothing_chosen = UserSpec("", matrix.line, SpecQuery())
+        combinations = [_Combination((), nothing_chosen)]
+        for row in matrix.rows:
+            items = self._items_of_row(row)
+            longer = []
+            for chosen, spec in combinations:
+                for item in items:
+                    both = self._combined(spec, item)
+                    longer.append(_Combination((*chosen, item), both))
+            combinations = longer
+
+        excluded = [_query_of(self._read(spec)) for spec in matrix.exclude]
+        combinations = [
+            combination
+            for combination in combinations
+            if not _implies_any(combination.spec, excluded)
+        ]
+        if not matrix.signs:
+            return combinations
+        sign = matrix.signs[-1]
+        return [
+            self._signed(combination.chosen, sign, matrix.line)
+            for combination in combinations
+        ]
+
+    def _items_of_row(self, items: tuple[Item, ...]) -> list[UserSpec]:
+        """Return the items of a row as specs, and combinations of inner matrices as one
+        each.
+        """
+        specs: list[UserSpec] = []
+        for item in items:
+            if isinstance(item, Matrix):
+                for combination in self._combinations(item):
+                    texts = [spec_text(_query_of(spec)) for spec in combination.chosen]
+                    specs.append(self._read(UserSpec(" ".join(texts), item.line)))
+            else:
+                specs.append(self._read(item))
+        # Each must be a spec, because a matrix is combined as a whole or not at all.
+        for spec in specs:
+            _query_of(spec)
+        return specs
+
+    def _signed(
+        self, chosen: tuple[UserSpec, ...], sign: str, line: int
+    ) -> _Combination:
+        """Return a combination with a sign before its first item."""
+        text = sign + spec_text(_query_of(chosen[0]))
+        signed = self._read(UserSpec(text, line))
+        spec = UserSpec(signed.text, line, _query_of(signed))
+        others = chosen[1:]
+        for item in others:
+            spec = self._combined(spec, item)
+        return _Combination((signed, *others), spec)
+
+    def _combined(self, first: UserSpec, second: UserSpec) -> UserSpec:
+        """Return two specs as one, or with the error that they exclude each other.
+
+        A spec with an error is returned as it is.
+        """
+        if first.query is None or second.query is None:
+            return first
+        try:
+            query = constrained(first.query, second.query)
+        except UnsatisfiableSpec as error:
+            text = f"{first.query.text} {second.text}".strip()
+            return UserSpec(text, first.line, error=str(error))
+        if len(query.text) > self._longest_spec:
+            message = too_long(len(query.text), self._longest_spec)
+            return UserSpec(f"{query.text[:40]}…", first.line, error=message)
+        return UserSpec(query.text, first.line, query)
+
+    def _read(self, item: UserSpec) -> UserSpec:
+        """Return an item with its query or error."""
+        if item.error is not None:
+            return item
+        return read_spec(item.text, item.line, self._longest_spec, self._parse)
 
     def _expanded(self, spec: UserSpec) -> UserSpec:
         """Return a spec with its toolchains, or with the error that they contradict
@@ -151,150 +327,19 @@ class SpecLists:
         except UnsatisfiableSpec as error:
             return UserSpec(spec.text, spec.line, error=str(error))
 
-    def _require_few(self, items: Iterable[Item], line: int) -> None:
-        count = sum(item.count for item in items)
-        if count > self._most:
-            raise LineFault(
-                line, f"stands for {count:,} specs, expected at most {self._most:,}"
-            )
 
-    def _spec(self, item: UserSpec) -> UserSpec:
-        """Return an item with its query or error."""
-        if item.error is not None:
-            return item
-        return read_spec(item.text, item.line, self._longest, self._parse)
-
-    def _item(self, node: yaml.Node) -> tuple[Item, ...]:
-        if isinstance(node, yaml.MappingNode):
-            if id(node) not in self._read:
-                self._read[id(node)] = self._matrix(node)
-            return self._read[id(node)]
-        text = text_of(node, "a spec").strip()
-        if text.startswith("$"):
-            return self._reference(text, line_of(node))
-        return (UserSpec(text, line_of(node)),)
-
-    def _reference(self, text: str, line: int) -> tuple[Item, ...]:
-        sign = text[1:2] if text[1:2] in ("%", "^") else ""
-        name = text[1 + len(sign) :]
-        if name not in self._definitions and not self._is_whole:
-            return (UserSpec(text, line, error=f"{text} is defined in a missing file"),)
-        if name not in self._definitions:
-            raise LineFault(line, f"{text} names a list that is not defined above it")
-        items: list[Item] = []
-        for item in self._definitions[name]:
-            if isinstance(item, Matrix):
-                item.signs.extend([sign] if sign else [])
-            elif sign:
-                item = UserSpec(sign + item.text, line, error=item.error)
-            items.append(item)
-        return tuple(items)
-
-    def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return a matrix, empty if one of its rows is."""
-        entries, line = entries_of(node, "a spec or a matrix"), line_of(node)
-        unknown = entries.keys() - KEYS_OF_A_MATRIX
-        if unknown:
-            advice = quoting_advice(node)
-            message = unknown_key_message(min(unknown), KEYS_OF_A_MATRIX)
-            raise fault_at(node, advice or message)
-        if "matrix" not in entries:
-            raise fault_at(node, "this is not a matrix, expected matrix: and exclude:")
-        row_nodes = items_of(entries["matrix"], "rows")
-        if len(row_nodes) > MOST_ROWS:
-            message = (
-                f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
-            )
-            raise LineFault(line, message)
-        for row in row_nodes:
-            _refuse_inner_matrix(row)
-        rows = tuple(self.items(row) for row in row_nodes)
-        exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
-        if len(exclude) > MOST_EXCLUDED:
-            message = (
-                f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
-            )
-            raise LineFault(line, message)
-        excluded = tuple(
-            UserSpec(text_of(item, "a spec"), line_of(item)) for item in exclude
-        )
-        count = prod(sum(item.count for item in row) for row in rows) if rows else 0
-        if count > self._most:
-            message = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
-            raise LineFault(line, message)
-        for item in chain.from_iterable(rows):
-            if isinstance(item, UserSpec) and item.error is not None:
-                return (replace(item, line=line),)
-        return (Matrix(rows, excluded, line, count),) if count else ()
-
-    def _combinations(self, matrix: Matrix) -> list[_Combination]:
-        """Return all combinations of one item of each row, in the order of the rows."""
-        combinations: list[_Combination] = [
-            ((), UserSpec("", matrix.line, SpecQuery()))
-        ]
-        for row in matrix.rows:
-            items = self._row(row)
-            combinations = [
-                ((*chosen, item), self._both(spec, item))
-                for chosen, spec in combinations
-                for item in items
-            ]
-        excluded = [_required(self._spec(spec)) for spec in matrix.exclude]
-        if excluded:
-            combinations = [
-                (chosen, spec)
-                for chosen, spec in combinations
-                if spec.query is None
-                or not any(implies(spec.query, query) for query in excluded)
-            ]
-        if matrix.signs:
-            combinations = [self._signed(chosen, matrix) for chosen, _ in combinations]
-        return combinations
-
-    def _row(self, items: tuple[Item, ...]) -> list[UserSpec]:
-        """Return the items of a row as specs, and combinations of inner matrices as one
-        each.
-        """
-        specs: list[UserSpec] = []
-        for item in items:
-            if isinstance(item, Matrix):
-                for chosen, _ in self._combinations(item):
-                    text = " ".join(spec_text(_required(spec)) for spec in chosen)
-                    specs.append(self._spec(UserSpec(text, item.line)))
-            else:
-                specs.append(self._spec(item))
-        for spec in specs:
-            _required(spec)
-        return specs
-
-    def _signed(self, chosen: tuple[UserSpec, ...], matrix: Matrix) -> _Combination:
-        """Return a combination with the matrix's sign before its first item."""
-        text = matrix.signs[-1] + spec_text(_required(chosen[0]))
-        first = self._spec(UserSpec(text, matrix.line))
-        joined = UserSpec(first.text, matrix.line, _required(first))
-        for item in chosen[1:]:
-            joined = self._both(joined, item)
-        return (first, *chosen[1:]), joined
-
-    def _both(self, first: UserSpec, second: UserSpec) -> UserSpec:
-        """Return two specs combined, or with the error that they exclude each other."""
-        if first.query is None or second.query is None:
-            return first
-        try:
-            query = constrained(first.query, second.query)
-        except UnsatisfiableSpec as error:
-            text = f"{first.query.text} {second.text}".strip()
-            return UserSpec(text, first.line, error=str(error))
-        if len(query.text) > self._longest:
-            message = too_long(len(query.text), self._longest)
-            return UserSpec(f"{query.text[:40]}…", first.line, error=message)
-        return UserSpec(query.text, first.line, query)
-
-
-def _required(spec: UserSpec) -> SpecQuery:
-    if spec.query is None:
-        raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
-    return spec.query
+def _entries_of_matrix(node: yaml.MappingNode) -> Mapping[str, yaml.Node]:
+    """Return the values of `matrix` and perhaps `exclude`; raises `LineFault`."""
+    entries = entries_of(node, "a spec or a matrix")
+    unknown = entries.keys() - KEYS_OF_A_MATRIX
+    if unknown:
+        # The mapping may be a spec with a colon, such as `- hdf5@1.14: +mpi`.
+        advice = quoting_advice(node)
+        message = unknown_key_message(min(unknown), KEYS_OF_A_MATRIX)
+        raise fault_at(node, advice or message)
+    if "matrix" not in entries:
+        raise fault_at(node, "this is not a matrix, expected matrix: and exclude:")
+    return entries
 
 
 def _refuse_inner_matrix(row: yaml.Node) -> None:
@@ -304,9 +349,33 @@ def _refuse_inner_matrix(row: yaml.Node) -> None:
     A reference such as `$compilers` to a list with a matrix is allowed.
     """
     for item in items_of(row, "specs"):
-        if isinstance(item, yaml.MappingNode) and "matrix" in entries_of(
-            item, "a spec"
-        ):
+        if not isinstance(item, yaml.MappingNode):
+            continue
+        if "matrix" in entries_of(item, "a spec"):
             problem = "this row of a matrix has a matrix"
             advice = "write the inner one below definitions:, and its name as $name in the row"
             raise fault_at(item, f"{problem}: {advice}")
+
+
+def _combination_count(rows: Sequence[Sequence[Item]]) -> int:
+    """Return in how many ways one item of each row can be chosen; 0 without rows."""
+    if not rows:
+        return 0
+    count = 1
+    for row in rows:
+        count *= sum(item.count for item in row)
+    return count
+
+
+def _implies_any(spec: UserSpec, queries: Iterable[SpecQuery]) -> bool:
+    """Return whether a spec implies one of some queries; False if it has an error."""
+    if spec.query is None:
+        return False
+    return any(implies(spec.query, query) for query in queries)
+
+
+def _query_of(spec: UserSpec) -> SpecQuery:
+    """Return the query of a spec; raises `LineFault` if the text is not a spec."""
+    if spec.query is None:
+        raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
+    return spec.query

@@ -40,7 +40,8 @@ Nodes = Mapping[str, Node]
 def read_lock_file(data: bytes, path: str, max_nodes: int) -> Environment:
     """Return the content of an included lockfile; `LineFault` if it cannot be read."""
     try:
-        return read_lock(_mapping(json.loads(decoded(data, path)), "it"), max_nodes)
+        lock = _mapping(json.loads(decoded(data, path)), "it")
+        return read_lock(lock, max_nodes)
     except LineFault as fault:
         raise LineFault(fault.line, fault.message, path) from None
     except (ValueError, RecursionError):
@@ -54,26 +55,20 @@ def read_lock(data: Mapping[str, Any], max_nodes: int) -> Environment:
     version = _mapping(data.get("_meta"), "_meta").get("lockfile-version")
     if not isinstance(version, int) or version not in VERSIONS:
         versions = f"{VERSIONS[0]} to {VERSIONS[-1]}"
-        raise LineFault(
-            0, f"has the lockfile version {version!r}, expected one of {versions}"
-        )
+        message = f"has the lockfile version {version!r}, expected one of {versions}"
+        raise LineFault(0, message)
+
+    # Included lockfiles may repeat a spec; the record of the including one counts.
     records: dict[str, Any] = {}
-    roots: list[str] = []
+    root_keys: list[str] = []
     for graph in _graphs(data):
-        records = {**_mapping(graph.get("concrete_specs"), "concrete_specs"), **records}
-        roots += _roots(graph)
-    nodes = _read(records, max_nodes)
+        specs = _mapping(graph.get("concrete_specs"), "concrete_specs")
+        records = {**specs, **records}
+        root_keys.extend(_root_keys(graph))
+
+    nodes = _read_nodes(records, max_nodes)
     _check_edges(nodes)
-    return _lock(nodes, roots)
-
-
-def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a graph and its included graphs, recursively."""
-    yield data
-    for path, graph in _mapping(
-        data.get("include_concrete", {}), "include_concrete"
-    ).items():
-        yield from _graphs(_mapping(graph, f"include_concrete of {path}"))
+    return _locked_environment(nodes, root_keys)
 
 
 def read_nodes(data: Sequence[Any], max_nodes: int) -> Environment:
@@ -84,59 +79,24 @@ def read_nodes(data: Sequence[Any], max_nodes: int) -> Environment:
     Raises:
         LineFault: one of them is not a node.
     """
-    records = {str(_mapping(record, "a spec").get("hash")): record for record in data}
-    return _lock(_read(records, max_nodes), [*records])
+    records: dict[str, Any] = {}
+    for record in data:
+        dag_hash = _mapping(record, "a spec").get("hash")
+        records[str(dag_hash)] = record
+    nodes = _read_nodes(records, max_nodes)
+    return _locked_environment(nodes, list(records))
 
 
-def _read(records: Mapping[str, Any], max_nodes: int) -> Nodes:
-    if len(records) > max_nodes:
-        raise LineFault(
-            0, f"has {len(records):,} specs, expected at most {max_nodes:,}"
-        )
-    nodes: dict[str, Node] = {}
-    for key, record in records.items():
-        try:
-            nodes[key] = read_node(record, set(), key)
-            require_hash(nodes[key].hash)
-        except ValueError as error:
-            raise LineFault(0, f"the spec {key:.60}: {error}") from None
-    return {record.hash: record for record in nodes.values()} | nodes
+def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a graph and its included graphs, recursively."""
+    yield data
+    included = _mapping(data.get("include_concrete", {}), "include_concrete")
+    for path, graph in included.items():
+        yield from _graphs(_mapping(graph, f"include_concrete of {path}"))
 
 
-def _check_edges(nodes: Nodes) -> None:
-    """Raise `LineFault` if a dependency is not a node, or a node depends on itself."""
-    dependencies: dict[str, list[str]] = {}
-    for node in nodes.values():
-        edges = [(edge.name, edge.hash) for edge in node.edges]
-        for name, key in (*edges, *([node.build_spec] if node.build_spec else ())):
-            if key not in nodes:
-                raise LineFault(0, f"{node.name} needs {name} /{key}, which {_BROKEN}")
-        dependencies[node.hash] = [nodes[key].hash for _, key in edges]
-    try:
-        TopologicalSorter(dependencies).prepare()
-    except CycleError as error:
-        message = f"the spec {error.args[1][0]} needs itself: the lockfile is broken"
-        raise LineFault(0, message) from None
-
-
-def _lock(nodes: Nodes, roots: Sequence[str]) -> Environment:
-    if missing := [key for key in roots if key not in nodes]:
-        raise LineFault(0, f"has the root /{missing[0]}, which {_BROKEN}")
-    root_hashes = [*dict.fromkeys(nodes[key].hash for key in roots)]
-    order = {dag_hash: index for index, dag_hash in enumerate(root_hashes)}
-    distinct = {node.hash: node for node in nodes.values()}
-    built = [node for node in distinct.values() if node.external is None]
-    built.sort(
-        key=lambda node: (order.get(node.hash, len(order)), node.name, node.hash)
-    )
-    specs = tuple(_locked(node, nodes, is_root=node.hash in order) for node in built)
-    count = len(distinct) - len(built)
-    externals = f"{count:,} externals need" if count > 1 else "one external needs"
-    notes = (f"{externals} no binary; left out",) if count else ()
-    return Environment((), notes, specs, is_lock=True)
-
-
-def _roots(graph: Mapping[str, Any]) -> Iterator[str]:
+def _root_keys(graph: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys of the nodes that are roots of a graph."""
     roots = graph.get("roots", [])
     if not isinstance(roots, list):
         raise LineFault(0, "roots is not a list, expected one of hashes and specs")
@@ -144,23 +104,105 @@ def _roots(graph: Mapping[str, Any]) -> Iterator[str]:
         yield str(_mapping(root, "a root").get("hash"))
 
 
-def _locked(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
-    run_time = {
-        nodes[edge.hash].hash: nodes[edge.hash]
-        for edge in node.edges
-        if edge.hash in nodes and not set(RUN_TIME).isdisjoint(edge.use.types)
+def _read_nodes(records: Mapping[str, Any], max_nodes: int) -> Nodes:
+    if len(records) > max_nodes:
+        message = f"has {len(records):,} specs, expected at most {max_nodes:,}"
+        raise LineFault(0, message)
+    node_of_key: dict[str, Node] = {}
+    for key, record in records.items():
+        # Unknown keys are reported for build caches, not for lockfiles.
+        unknown_keys: set[str] = set()
+        try:
+            node = read_node(record, unknown_keys, key)
+            require_hash(node.hash)
+        except ValueError as error:
+            raise LineFault(0, f"the spec {key:.60}: {error}") from None
+        node_of_key[key] = node
+    node_of_hash = {node.hash: node for node in node_of_key.values()}
+    return node_of_hash | node_of_key
+
+
+def _check_edges(nodes: Nodes) -> None:
+    """Raise `LineFault` if a dependency is not a node, or a node depends on itself."""
+    dependencies: dict[str, list[str]] = {}
+    for node in nodes.values():
+        named = [(edge.name, edge.hash) for edge in node.edges]
+        # The spec from which a node was spliced is recorded, but is not a dependency.
+        if node.build_spec is not None:
+            named.append(node.build_spec)
+        for name, key in named:
+            if key not in nodes:
+                raise LineFault(0, f"{node.name} needs {name} /{key}, which {_BROKEN}")
+        dependencies[node.hash] = [nodes[edge.hash].hash for edge in node.edges]
+    try:
+        TopologicalSorter(dependencies).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        message = f"the spec {cycle[0]} needs itself: the lockfile is broken"
+        raise LineFault(0, message) from None
+
+
+def _locked_environment(nodes: Nodes, root_keys: Sequence[str]) -> Environment:
+    """Return the nodes that need a binary: the roots in their order, then the others
+    by name.
+    """
+    for key in root_keys:
+        if key not in nodes:
+            raise LineFault(0, f"has the root /{key}, which {_BROKEN}")
+
+    # Two keys of an old lockfile may be one root.
+    root_hashes = dict.fromkeys(nodes[key].hash for key in root_keys)
+    position_of_root = {
+        root_hash: position for position, root_hash in enumerate(root_hashes)
     }
-    externals = [needed for needed in run_time.values() if needed.external is not None]
+
+    def position(node: Node) -> tuple[int, str, str]:
+        behind_roots = len(position_of_root)
+        return position_of_root.get(node.hash, behind_roots), node.name, node.hash
+
+    # Externals are installed outside of Spack.
+    distinct = {node.hash: node for node in nodes.values()}.values()
+    built = [node for node in distinct if node.external is None]
+    specs = []
+    for node in sorted(built, key=position):
+        is_root = node.hash in position_of_root
+        specs.append(_locked_spec(node, nodes, is_root=is_root))
+
+    notes: tuple[str, ...] = ()
+    external_count = len(distinct) - len(built)
+    if external_count == 1:
+        notes = ("one external needs no binary; left out",)
+    elif external_count > 1:
+        notes = (f"{external_count:,} externals need no binary; left out",)
+    return Environment((), notes, tuple(specs), is_lock=True)
+
+
+def _locked_spec(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
+    # What the spec links or runs; output of `spack find` has not every dependency.
+    run_time: dict[str, Node] = {}
+    for edge in node.edges:
+        is_run_time = any(use in RUN_TIME for use in edge.use.types)
+        if is_run_time and edge.hash in nodes:
+            dependency = nodes[edge.hash]
+            run_time[dependency.hash] = dependency
+    needs = []
+    externals = []
+    for dependency in run_time.values():
+        if dependency.external is None:
+            needs.append(dependency.hash)
+        else:
+            externals.append((dependency.name, dependency.version))
+
     try:
         configuration = configuration_of(node, compiler_of(node, nodes.get))
     except ValueError as error:
         raise LineFault(0, f"{node.name}: {error}") from None
     return LockedSpec(
-        node.hash,
-        configuration,
-        is_root,
-        tuple(key for key, needed in run_time.items() if needed.external is None),
-        tuple((needed.name, needed.version) for needed in externals),
+        hash=node.hash,
+        configuration=configuration,
+        is_root=is_root,
+        needs=tuple(needs),
+        externals=tuple(externals),
     )
 
 
