@@ -12,7 +12,7 @@ import pytest
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments.model import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.reading import read_environment
-from spack_cache_db.environments.rules import ways
+from spack_cache_db.environments.rules import combinations
 from spack_cache_db.spack.machine import Machine
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query
@@ -141,7 +141,10 @@ def test_an_environment_asks_what_its_author_meant(text: str, expected: str) -> 
     )
 
     asked = (
-        [asked_text(replace(spec, query=way)) for way in ways(spec.query, spec.rules)]
+        [
+            asked_text(replace(spec, query=query))
+            for query in combinations(spec.query, spec.rules)
+        ]
         if spec.query is not None and spec.group != "require"
         else [asked_text(spec)]
         for spec in found.specs

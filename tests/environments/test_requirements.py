@@ -14,7 +14,7 @@ from spack_cache_db.environments.model import (
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.reading import read_environment
-from spack_cache_db.environments.rules import PackageRules, required_query, ways
+from spack_cache_db.environments.rules import PackageRules, combinations, required_query
 from spack_cache_db.spack.legacy import parser_of
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
@@ -71,7 +71,9 @@ def test_the_ways_to_satisfy_a_requirement(
     """Each way has one option of each group; what provides a virtual package replaces
     its name.
     """
-    assert [spec_text(query) for query in ways(*read(spec, packages))] == expected
+    assert [
+        spec_text(query) for query in combinations(*read(spec, packages))
+    ] == expected
 
 
 NOT, YES = {"buildable": False}, {"buildable": True}

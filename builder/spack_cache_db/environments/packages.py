@@ -1,23 +1,16 @@
-"""Reads the sections `packages:` and `toolchains:` of a `spack.yaml`.
+"""Reads the section `packages:` of a `spack.yaml`.
 
 The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`).
-`prefer` is
-strong: Spack builds a package rather than reuse a binary that violates it. Weak
-preferences
-(`version`, `target`, `compiler`, `variants`, `providers`) exclude no existing binary.
-`query/records.py` tests binaries.
-
-A toolchain is a name for compilers in specs, such as `%clang_gfortran`
-(`spec_parser.py`, and the page "Toolchains" of Spack's documentation). A spec of it
-applies if its `when:` holds.
+`prefer` is strong: Spack builds a package rather than reuse a binary that violates it.
+Weak preferences (`version`, `target`, `compiler`, `variants`, `providers`) exclude no
+existing binary. `query.match.requirements` tests binaries.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import yaml
 
@@ -42,7 +35,7 @@ from spack_cache_db.environments.rules import (
     NO_RULES,
     PackageRules,
     Requirement,
-    ways,
+    combinations,
 )
 from spack_cache_db.spack.facts import PROVIDERS
 from spack_cache_db.spack.parser import Parser, parse_query
@@ -54,12 +47,6 @@ PREFERENCES = ("version", "target", "compiler", "variants", "providers")
 _NAME = re.compile(r"[\w-]+")
 _TRUE = ("true", "yes", "on")
 _FALSE = ("false", "no", "off")
-_GROUPS = ("spec", "one_of", "any_of")
-_KINDS = {
-    "require": "a requirement",
-    "conflict": "a conflict",
-    "prefer": "a preference",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,44 +66,49 @@ class PackagesSection:
         Parts that an external leaves open, such as variants, satisfy any constraint.
         """
         name = query.name or ""
-        # Spack 1.1's `is_spec_buildable`: a package's own entry decides; else `all`,
-        # unless a virtual package that it provides differs.
-        usual = self.buildable.get(ALL, True)
-        provided = (
-            virtual for virtual, packages in self.providers.items() if name in packages
-        )
-        if any(self.buildable.get(virtual, usual) != usual for virtual in provided):
-            usual = not usual
-        is_buildable = self.buildable.get(name, usual)
+        is_buildable = self._is_buildable(name)
         for external in self.externals.get(name, ()):
             if external_meets(external.query, query):
                 return external.query.text, is_buildable
         return "", is_buildable
 
+    def _is_buildable(self, package: str) -> bool:
+        """Return whether Spack may build a package (Spack 1.1, `is_spec_buildable`).
+
+        The package's own entry decides; else `all`, unless a virtual package that it
+        provides differs.
+        """
+        if package in self.buildable:
+            return self.buildable[package]
+        of_all = self.buildable.get(ALL, True)
+        for virtual, packages in self.providers.items():
+            if package in packages and self.buildable.get(virtual, of_all) != of_all:
+                return not of_all
+        return of_all
+
     def as_specs(self) -> Iterator[UserSpec]:
-        """Yield each way to meet the requirements on a package, and each external, as a
-        spec.
+        """Yield each combination of the requirements on a package, and each external,
+        as a spec.
 
         Requirements of `all` are not specs: they apply to every package.
         """
         for package, requirements in self.rules.required.items():
             if package == ALL:
                 continue
-            start = UserSpec(
-                package, requirements[0].line if requirements else 0, group="require"
-            )
-            queries = ways(SpecQuery(name=package, text=package), self.rules)
+            line = requirements[0].line if requirements else 0
+            required = UserSpec(package, line, group="require")
+            queries = combinations(SpecQuery(name=package, text=package), self.rules)
             for query in queries:
                 yield replace(
-                    start, text=spec_text(query), query=query, rules=self.rules
+                    required, text=spec_text(query), query=query, rules=self.rules
                 )
             if not queries:
-                yield replace(
-                    start, error="its requirements in packages: contradict each other"
-                )
-        for external in chain.from_iterable(self.externals.values()):
-            query = external.query
-            yield UserSpec(query.text, 0, query, group="externals")
+                error = "its requirements in packages: contradict each other"
+                yield replace(required, error=error)
+        for externals in self.externals.values():
+            for external in externals:
+                query = external.query
+                yield UserSpec(query.text, 0, query, group="externals")
 
 
 def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSection:
@@ -124,89 +116,114 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
     required: dict[str, tuple[Requirement, ...]] = {}
     conflicts: dict[str, tuple[Requirement, ...]] = {}
     preferred: dict[str, tuple[Requirement, ...]] = {}
-    weakly_preferred: set[str] = set()
-    externals: dict[str, yaml.Node] = {}
+    weak_keys: set[str] = set()
+    external_nodes: dict[str, yaml.Node] = {}
     buildable: dict[str, bool] = {}
-    providers = dict(PROVIDERS)
-    for package, section in entries_of(node, "packages").items():
-        all_entries = entries_of(section, "the entry of the package")
+    providers: dict[str, Set[str]] = dict(PROVIDERS)
+
+    for package, package_node in entries_of(node, "packages").items():
+        entries = entries_of(package_node, "the entry of the package")
+        # A key without a value sets nothing.
         entries = {
-            key: value for key, value in all_entries.items() if not is_nothing(value)
+            key: value for key, value in entries.items() if not is_nothing(value)
         }
-        weakly_preferred |= entries.keys() & set(PREFERENCES)
+        weak_keys |= entries.keys() & set(PREFERENCES)
         if "externals" in entries:
-            externals[package] = entries["externals"]
+            external_nodes[package] = entries["externals"]
         if "buildable" in entries:
-            is_built = text_of(entries["buildable"], "true or false").lower()
-            if is_built not in (*_TRUE, *_FALSE):
-                shown = is_built[:40]
-                message = f"buildable: is {shown!r}, expected true or false"
-                raise fault_at(entries["buildable"], message)
-            buildable[package] = is_built in _TRUE
+            buildable[package] = _is_true(entries["buildable"])
         if "require" in entries:
-            require = entries["require"]
-            is_alone = isinstance(require, yaml.ScalarNode)
-            items = [require] if is_alone else items_of(require, "requirements")
-            required[package] = tuple(_requirements(items, parse))
+            required[package] = tuple(_requirements(entries["require"], parse))
         if "conflict" in entries:
-            items = items_of(entries["conflict"], "conflicts")
-            conflicts[package] = tuple(_requirements(items, parse, "conflict"))
+            conflicts[package] = tuple(_conflicts(entries["conflict"], parse))
         if "prefer" in entries:
-            items = items_of(entries["prefer"], "preferences")
-            preferred[package] = tuple(_requirements(items, parse, "prefer"))
+            preferred[package] = tuple(_preferences(entries["prefer"], parse))
         if "providers" in entries:
-            for virtual, specs in entries_of(
-                entries["providers"], "virtual packages"
-            ).items():
-                texts = (text_of(item, "a spec") for item in items_of(specs, "specs"))
-                names = frozenset(name[0] for name in map(_NAME.match, texts) if name)
+            for virtual, names in _providers(entries["providers"]):
                 providers[virtual] = providers.get(virtual, frozenset()) | names
-    keys = ", ".join(key for key in PREFERENCES if key in weakly_preferred)
+
     notes: tuple[str, ...] = ()
-    if keys:
+    if weak_keys:
+        keys = ", ".join(key for key in PREFERENCES if key in weak_keys)
         notes = (f"packages: {keys}: preferences exclude no binary and are ignored",)
-    rules = PackageRules(required, conflicts, preferred)
     return PackagesSection(
-        rules, read_externals(externals, parse), buildable, notes, providers
+        rules=PackageRules(required, conflicts, preferred),
+        externals=read_externals(external_nodes, parse),
+        buildable=buildable,
+        notes=notes,
+        providers=providers,
     )
 
 
-def _requirements(
-    items: Iterable[yaml.Node], parse: Parser, key: str = "require"
-) -> Iterator[Requirement]:
-    """Yield the requirements below a key: `require`, `conflict` or `prefer`."""
-    groups = _GROUPS if key == "require" else _GROUPS[:1]
-    kind = _KINDS[key]
-    is_conflict = key == "conflict"
-    is_preferred = key == "prefer"
+def _is_true(node: yaml.Node) -> bool:
+    """Return the value of `buildable:`; raises `LineFault`."""
+    word = text_of(node, "true or false").lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise fault_at(node, f"buildable: is {word[:40]!r}, expected true or false")
+
+
+def _requirements(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
+    """Yield the requirements of `require:`, which may be one spec instead of a list."""
+    if isinstance(node, yaml.ScalarNode):
+        items: list[yaml.Node] = [node]
+    else:
+        items = items_of(node, "requirements")
     for item in items:
-        # A text is a single spec.
-        if isinstance(item, yaml.ScalarNode):
-            yield Requirement(
-                (spec_at(item, parse),),
-                line_of(item),
-                is_conflict=is_conflict,
-                is_preferred=is_preferred,
-            )
-            continue
-        # A mapping has one group of specs, and perhaps a condition.
-        entries = entries_of(item, kind)
-        group = next((name for name in groups if name in entries), None)
-        if group is None:
-            advice = (
-                "" if entries.keys() & {"message", "when"} else quoting_advice(item)
-            )
-            raise fault_at(
-                item, advice or f"expected {kind} with the key {' or '.join(groups)}"
-            )
-        specs = (
-            [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
-        )
-        yield Requirement(
-            tuple(spec_at(spec, parse) for spec in specs),
-            line_of(item),
-            spec_at(entries["when"], parse) if "when" in entries else None,
-            is_single=group == "one_of",
-            is_conflict=is_conflict,
-            is_preferred=is_preferred,
-        )
+        yield _requirement(item, parse, "a requirement", ("spec", "one_of", "any_of"))
+
+
+def _conflicts(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
+    for item in items_of(node, "conflicts"):
+        conflict = _requirement(item, parse, "a conflict", ("spec",))
+        yield replace(conflict, is_conflict=True)
+
+
+def _preferences(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
+    for item in items_of(node, "preferences"):
+        preference = _requirement(item, parse, "a preference", ("spec",))
+        yield replace(preference, is_preferred=True)
+
+
+def _requirement(
+    node: yaml.Node, parse: Parser, kind: str, groups: Sequence[str]
+) -> Requirement:
+    """Return an item of `require`, `conflict` or `prefer`.
+
+    Args:
+        kind: the item in messages, such as `a requirement`.
+        groups: the keys that it may have for its specs.
+    """
+    # A text is a single spec.
+    if isinstance(node, yaml.ScalarNode):
+        return Requirement((spec_at(node, parse),), line_of(node))
+
+    # A mapping has one group of specs, and perhaps a condition.
+    entries = entries_of(node, kind)
+    group = next((name for name in groups if name in entries), None)
+    if group is None:
+        expected = f"expected {kind} with the key {' or '.join(groups)}"
+        # The mapping may be a spec with a colon, such as `- hdf5@1.14: +mpi`.
+        is_requirement = "message" in entries or "when" in entries
+        advice = "" if is_requirement else quoting_advice(node)
+        raise fault_at(node, advice or expected)
+    spec_nodes = [entries[group]]
+    if group != "spec":
+        spec_nodes = items_of(entries[group], "specs")
+    options = tuple(spec_at(spec_node, parse) for spec_node in spec_nodes)
+    when = spec_at(entries["when"], parse) if "when" in entries else None
+    return Requirement(options, line_of(node), when, is_single=group == "one_of")
+
+
+def _providers(node: yaml.Node) -> Iterator[tuple[str, Set[str]]]:
+    """Yield each virtual package with the names of its preferred providers."""
+    for virtual, specs_node in entries_of(node, "virtual packages").items():
+        names = set()
+        for item in items_of(specs_node, "specs"):
+            # `openmpi@5 +cuda` is a preferred version of openmpi.
+            name = _NAME.match(text_of(item, "a spec"))
+            if name is not None:
+                names.add(name[0])
+        yield virtual, names

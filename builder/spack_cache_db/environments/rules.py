@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.queries import SpecQuery
@@ -44,42 +43,46 @@ NO_RULES = PackageRules()
 ALL = "all"
 """The name in `packages:` for all packages without an entry."""
 
-MOST_WAYS = 64
+MOST_COMBINATIONS = 64
 """Maximum of combinations of options that are tried for a package or virtual
 package.
 """
 
 
-def ways(query: SpecQuery, rules: PackageRules) -> list[SpecQuery]:
-    """Return a query combined with one option of each requirement on its package, in
-    all ways.
+def combinations(query: SpecQuery, rules: PackageRules) -> list[SpecQuery]:
+    """Return a query combined with one option of each requirement on its package.
 
-    An option of a virtual package may name a provider. Options that contradict the
-    query are left out; `MOST_WAYS` limits the result.
+    `hdf5+mpi` with `require: [{one_of: ['@1.12', '@1.14']}]` is `hdf5@1.12+mpi` and
+    `hdf5@1.14+mpi`. An option of a virtual package may name a provider. Options that
+    contradict the query are left out; `MOST_COMBINATIONS` limits the result.
     """
     queries = [query]
     for requirement in rules.required.get(query.name or "", ()):
-        combined = (
-            way
-            for earlier in queries
-            for way in _ways(earlier, requirement, query.name)
-        )
-        queries = [*islice(dict.fromkeys(combined), MOST_WAYS)]
+        combined: list[SpecQuery] = []
+        for earlier in queries:
+            combined += _with_each_option(earlier, requirement, query.name)
+        distinct = list(dict.fromkeys(combined))
+        queries = distinct[:MOST_COMBINATIONS]
     return queries
 
 
-def _ways(
+def _with_each_option(
     query: SpecQuery, requirement: Requirement, owner: str | None
 ) -> Iterator[SpecQuery]:
     """Yield a query with each option, and the query itself if the requirement may not
     apply.
     """
-    when = requirement.when or SpecQuery()
-    if not implies(query, replace(when, name=None)):
-        yield query
-    limited = query if requirement.when is None else _with_option(query, when, owner)
+    conditional: SpecQuery | None = query
+    if requirement.when is not None:
+        if not implies(query, replace(requirement.when, name=None)):
+            yield query
+        conditional = _with_option(query, requirement.when, owner)
+    # The condition contradicts the query, so the requirement never applies.
+    if conditional is None:
+        return
     for option in requirement.options:
-        if limited is not None and (combined := _with_option(limited, option, owner)):
+        combined = _with_option(conditional, option, owner)
+        if combined is not None:
             yield combined
 
 
@@ -87,18 +90,22 @@ def required_query(query: SpecQuery, rules: PackageRules) -> SpecQuery:
     """Return a query with the requirements on its package that one query can express.
 
     Requirements with several options or a `when` are left out. Variants that `all`
-    requires are
-    left out as well: they apply only to packages that have these variants.
+    requires are left out as well: they apply only to packages that have these variants.
     """
-    package_rules = rules.required.get(query.name or "")
-    for requirement in package_rules or rules.required.get(ALL, ()):
-        (option, *alternatives) = requirement.options or (SpecQuery(),)
-        if (
-            not alternatives
-            and requirement.when is None
-            and (package_rules or not option.variants)
-        ):
-            query = _with_option(query, option, query.name) or query
+    requirements = rules.required.get(query.name or "")
+    is_of_all = not requirements
+    if is_of_all:
+        requirements = rules.required.get(ALL)
+    for requirement in requirements or ():
+        if requirement.when is not None or len(requirement.options) != 1:
+            continue
+        option = requirement.options[0]
+        if is_of_all and option.variants:
+            continue
+        required = _with_option(query, option, query.name)
+        # A query that contradicts a requirement is kept as it is.
+        if required is not None:
+            query = required
     return query
 
 
@@ -107,6 +114,8 @@ def _with_option(
 ) -> SpecQuery | None:
     """Return a query with an option, None if they contradict; an owner may be a virtual
     package.
+
+    `mpi` with the option `openmpi@5` is `openmpi@5`.
     """
     if option.name is not None and query.name == owner:
         query = replace(query, name=None)

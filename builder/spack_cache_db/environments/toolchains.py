@@ -1,4 +1,9 @@
-"""Reads the section `toolchains:` of a `spack.yaml`."""
+"""Reads the section `toolchains:` of a `spack.yaml`.
+
+A toolchain is a name for compilers in specs, such as `%clang_gfortran` (Spack 1.2,
+`spec_parser.py`, and the page "Toolchains" of its documentation). A spec of it applies
+if its `when:` is satisfied.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +37,7 @@ def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
     toolchains: dict[str, SpecQuery | LineFault] = {}
     for name, entry in entries_of(node, "toolchains").items():
         try:
-            query = reduce(constrained, _parts(entry, parse), SpecQuery())
-            if len(spec_text(query)) > LONGEST_TOOLCHAIN:
-                message = f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec"
-                raise fault_at(entry, message)
-            toolchains[name] = query
+            toolchains[name] = _toolchain(entry, parse)
         except UnsatisfiableSpec as error:
             toolchains[name] = fault_at(entry, str(error))
         except LineFault as fault:
@@ -44,8 +45,21 @@ def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
     return toolchains
 
 
-def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
-    """Yield the query of each entry of a toolchain."""
+def _toolchain(node: yaml.Node, parse: Parser) -> SpecQuery:
+    """Return the specs of a toolchain as one query."""
+    query = reduce(constrained, _specs(node, parse), SpecQuery())
+    if len(spec_text(query)) > LONGEST_TOOLCHAIN:
+        message = f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec"
+        raise fault_at(node, message)
+    return query
+
+
+def _specs(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
+    """Yield the query of each spec of a toolchain, with its condition.
+
+    `spec: '%c=gcc'` with `when: '%c'` is `%[virtuals=c when=%c] gcc`.
+    """
+    # A text is a toolchain of one spec, without a condition.
     if isinstance(node, yaml.ScalarNode):
         yield _direct_query(node, parse)
         return
@@ -56,15 +70,16 @@ def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
         query = _direct_query(entries["spec"], parse)
         if "when" in entries:
             when = _direct_query(entries["when"], parse)
-            edges = (
-                replace(edge, when=constrained(edge.when or SpecQuery(), when))
-                for edge in query.dependencies
-            )
+            edges = []
+            for edge in query.dependencies:
+                both = constrained(edge.when or SpecQuery(), when)
+                edges.append(replace(edge, when=both))
             query = replace(query, dependencies=tuple(edges))
         yield query
 
 
 def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
+    """Return the query of a spec in a toolchain, which has no `^`."""
     query = spec_at(node, parse)
     if not all(edge.direct for edge in query.dependencies):
         spec = text_of(node, "a spec")
@@ -74,16 +89,17 @@ def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
 
 def parser_with(parse: Parser, toolchains: Toolchains) -> Parser:
     """Return a parser that replaces the names of toolchains."""
+    if not toolchains:
+        return parse
 
     def parse_expanded(text: str) -> SpecQuery:
         try:
             return expanded(parse(text), toolchains)
         except UnsatisfiableSpec as error:
-            raise QuerySyntaxError(
-                text, 0, "a toolchain that fits", str(error)
-            ) from None
+            expected = "a toolchain that fits"
+            raise QuerySyntaxError(text, 0, expected, str(error)) from None
 
-    return parse_expanded if toolchains else parse
+    return parse_expanded
 
 
 def expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
@@ -96,28 +112,31 @@ def expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
         UnsatisfiableSpec: a toolchain cannot be read, or contradicts the query.
     """
     result = _expanded(query, toolchains)
-    return query if result == query else replace(result, text=spec_text(result))
+    if result == query:
+        return query
+    return replace(result, text=spec_text(result))
 
 
 def _expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
-    toolchain_queries, edges = [], []
+    edges = []
+    named: list[SpecQuery] = []
     for edge in query.dependencies:
-        toolchain = toolchains.get(edge.node.name or "") if edge.direct else None
+        # Only `%name` can name a toolchain, `^name` is a package.
+        toolchain = None
+        if edge.direct and edge.node.name is not None:
+            toolchain = toolchains.get(edge.node.name)
         if toolchain is None:
             edges.append(replace(edge, node=_expanded(edge.node, toolchains)))
-        elif isinstance(toolchain, LineFault):
-            raise UnsatisfiableSpec(
-                f"the toolchain {edge.node.name} cannot be read: {toolchain}"
-            )
-        else:
-            propagated = (
-                replace(other, propagate=True) for other in toolchain.dependencies
-            )
-            toolchain_queries.append(
-                replace(toolchain, dependencies=tuple(propagated))
-                if edge.propagate
-                else toolchain
-            )
-    return reduce(
-        constrained, toolchain_queries, replace(query, dependencies=tuple(edges))
-    )
+            continue
+        if isinstance(toolchain, LineFault):
+            name = edge.node.name
+            raise UnsatisfiableSpec(f"the toolchain {name} cannot be read: {toolchain}")
+        named.append(_propagated(toolchain) if edge.propagate else toolchain)
+    without_names = replace(query, dependencies=tuple(edges))
+    return reduce(constrained, named, without_names)
+
+
+def _propagated(toolchain: SpecQuery) -> SpecQuery:
+    """Return a toolchain whose edges are written `%%`."""
+    edges = [replace(edge, propagate=True) for edge in toolchain.dependencies]
+    return replace(toolchain, dependencies=tuple(edges))

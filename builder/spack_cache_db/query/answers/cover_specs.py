@@ -14,8 +14,8 @@ from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.environments.rules import (
     NO_RULES,
     PackageRules,
+    combinations,
     required_query,
-    ways,
 )
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.covered import CoveredSpec
@@ -188,7 +188,7 @@ class SpecAnswers:
         # A virtual name is replaced by each of its required providers.
         queries: Iterable[SpecQuery] = [query]
         if query.name not in self._lookups.packages:
-            queries = ways(query, rules)
+            queries = combinations(query, rules)
         matches: list[_Match] = []
         refused = ""
         for possible_query in queries:
