@@ -27,7 +27,7 @@ from spack_cache_db.query.answers.install import InstallPlan, install_plan
 from spack_cache_db.query.answers.package_data import package_data
 from spack_cache_db.query.answers.retention import Retention, retention
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.names.scope import UnknownNameError
+from spack_cache_db.query.names.scope import Scope, UnknownNameError
 from spack_cache_db.query.open.info import Info, info
 from spack_cache_db.query.open.lookups import OpenFile
 from spack_cache_db.query.stored.package_data import PackageData, PackageStatus
@@ -63,6 +63,7 @@ __all__ = [
     "QuerySyntaxError",
     "Report",
     "Retention",
+    "Scope",
     "UnknownNameError",
     "UnreadableEnvironment",
     "UnsupportedQuery",

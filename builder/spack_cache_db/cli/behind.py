@@ -36,6 +36,7 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """
     from spack_cache_db.query.answers.behind import compared_with_spack
+    from spack_cache_db.query.names.scope import Scope
     from spack_cache_db.query.names.spellings import read_spellings
     from spack_cache_db.query.stored.package_data import PackageStatus
 
@@ -43,7 +44,8 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
         say_notes(
             read_spellings(lookups).notes([("release", release), ("stack", stack)])
         )
-        statuses = compared_with_spack(lookups, release=release, stack=stack)
+        scope = Scope(release=release, stack=stack)
+        statuses = compared_with_spack(lookups, scope)
     count = sum(status.newest_version is not None for status in statuses)
     nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
     if not count:

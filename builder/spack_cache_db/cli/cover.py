@@ -22,7 +22,7 @@ from spack_cache_db.cli.options import (
     flag,
     junit_option,
     opened,
-    scope_names,
+    scope_from,
     shared_options,
     value_option,
 )
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from spack_cache_db.query.answers.covered import Cover, CoveredSpec
     from spack_cache_db.query.answers.retention import Retention
     from spack_cache_db.query.conditions.conditions import Conditions
+    from spack_cache_db.query.names.scope import Scope
     from spack_cache_db.query.open.lookups import Lookups
-
-    Names = dict[str, str | None]
 
 _COLOURS = {
     "lost": "red",
@@ -120,7 +119,6 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
     from spack_cache_db.query.answers.cover import opened_baseline
-    from spack_cache_db.query.names.scope import scope_of
 
     is_keeplist = form_of(options, "keeplist") == "keeplist"
     if options["allow_missing"] and not is_keeplist:
@@ -128,19 +126,16 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     if is_keeplist and (options["baseline"] or options["junit"]):
         raise click.UsageError("--keeplist goes with neither --baseline nor --junit")
     options["strict"] |= is_keeplist and not options["allow_missing"]
-    names = scope_names(options)
-    names |= {name: options[name] for name in ("os", "platform") if options[name]}
+    scope = scope_from(options)
     is_folder, paths = environment_paths(environment)
-    with opened(file) as lookups, opened_baseline(options["baseline"], names) as older:
-        scope = scope_of(lookups, **names)
-        say_notes(_notes_on_names(lookups, names))
-        covered = [
-            read_cover(lookups, path, scope, names, options, older) for path in paths
-        ]
+    with opened(file) as lookups, opened_baseline(options["baseline"], scope) as older:
+        conditions = scope.conditions(lookups)
+        say_notes(_notes_on_names(lookups, scope))
+        covered = [read_cover(lookups, path, scope, options, older) for path in paths]
         if is_keeplist:
             allow_missing = options["allow_missing"]
             retention = checked_retention(
-                lookups, covered, scope, allow_missing=allow_missing
+                lookups, covered, conditions, allow_missing=allow_missing
             )
             click.echo("\n".join(retention.keep))
             sys.exit(1 if retention.missing and not allow_missing else 0)
@@ -164,7 +159,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     _end(answer, only)
 
 
-def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
+def _notes_on_names(lookups: Lookups, scope: Scope) -> list[str]:
     """Return notes on names that the database spells differently, or systems that it
     lacks.
     """
@@ -172,9 +167,10 @@ def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
     from spack_cache_db.query.names.spellings import read_spellings
 
     spellings = read_spellings(lookups)
-    notes = spellings.notes(names.items())
+    notes = spellings.notes(scope.names.items())
     for kind, noun in (("os", "operating system"), ("platform", "platform")):
-        name, values = names.get(kind), sorted(lookups.words[kind].values())
+        name = scope.names[kind]
+        values = sorted(lookups.words[kind].values())
         if name is not None and spellings.canonical(kind, name) not in values:
             close = hint(
                 name, values, f"the database has {', '.join(values) or 'none'}"
@@ -201,8 +197,7 @@ def environment_paths(environment: str) -> tuple[bool, list[str]]:
 def read_cover(
     lookups: Lookups,
     path: str,
-    scope: Conditions,
-    names: Names,
+    scope: Scope,
     options: dict[str, Any],
     older: Baseline | None = None,
 ) -> Covered:
@@ -219,9 +214,9 @@ def read_cover(
     machine = this_machine()
     machine = replace(
         machine,
-        target=names.get("host") or machine.target,
-        os=names.get("os") or machine.os,
-        platform=names.get("platform") or machine.platform,
+        target=scope.host or machine.target,
+        os=scope.os or machine.os,
+        platform=scope.platform or machine.platform,
     )
     arguments = machine, parser_of(options["spack"]), known_names(lookups)
     try:
@@ -235,7 +230,8 @@ def read_cover(
             )
     except UnreadableEnvironment as error:
         return Covered(path, None, str(error))
-    return Covered(path, cover_environment(lookups, environment, scope, older=older))
+    conditions = scope.conditions(lookups)
+    return Covered(path, cover_environment(lookups, environment, conditions, older))
 
 
 def _cases(covered: Iterable[Covered]) -> Iterator[Case]:

@@ -18,7 +18,7 @@ from spack_cache_db.cli.options import (
     SpecCommand,
     flag,
     opened,
-    scope_names,
+    scope_from,
     shared_options,
 )
 from spack_cache_db.cli.tables import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.answers.find import Found
     from spack_cache_db.query.answers.install import Chosen
     from spack_cache_db.query.commands.model import Commands
+    from spack_cache_db.query.names.scope import Scope
     from spack_cache_db.query.open.lookups import Lookups
     from spack_cache_db.query.rows import Rows
     from spack_cache_db.query.stored.presence import FoundSpec
@@ -95,10 +96,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             "--csv and --install exclude each other: give one of them, or --json and --install"
         )
     with open_search(file) as lookups:
-        names = scope_names(options)
-        search = Search(
-            lookups, spec, names, options["spack"], explicit=options["explicit"]
-        )
+        search = Search(lookups, spec, scope_from(options), options["spack"])
         results = matching(lookups, search.question.conditions)
         is_whole = limit is not None or form in ("json", "csv")
         part = slice(limit if is_whole else max_rows)
@@ -223,24 +221,21 @@ class Search:
         self,
         lookups: Lookups,
         spec: str,
-        names: dict[str, str | None],
+        scope: Scope,
         version: str | None = None,
-        *,
-        explicit: bool = False,
     ) -> None:
         from spack_cache_db.query.answers.why_not import why_corrected
         from spack_cache_db.query.conditions.pages import UnsupportedQuery
         from spack_cache_db.query.match.question import question_of
         from spack_cache_db.query.match.selection import Candidates
         from spack_cache_db.query.names.known import spec_in
-        from spack_cache_db.query.names.scope import scope_of
         from spack_cache_db.query.names.spellings import read_spellings
         from spack_cache_db.spack.parser import parse_query
 
-        self._scope = scope_of(lookups, explicit, **names)
+        self._scope = scope.conditions(lookups)
         pasted = spec_in(lookups, spec, version)
         self._candidates, self._query = Candidates(lookups), parse_query(pasted.spec)
-        spelled = read_spellings(lookups).notes(names.items())
+        spelled = read_spellings(lookups).notes(scope.names.items())
         self._notes = (*pasted.notes_on(spec), *spelled)
         try:
             self.question = question_of(lookups, self._query, self._scope)

@@ -37,10 +37,11 @@ def history(
     Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
     """
     from spack_cache_db.query.answers.history import history_of, shown_specs
+    from spack_cache_db.query.names.scope import Scope
 
     form = form_of(options)
     with open_search(file) as lookups:
-        search = Search(lookups, spec, {"stack": stack, "host": host})
+        search = Search(lookups, spec, Scope(stack=stack, host=host))
         answer = history_of(
             lookups, spec, shown_specs(lookups, search.question.conditions)
         )

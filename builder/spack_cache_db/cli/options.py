@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,7 @@ from spack_cache_db.cli.forms import say_notes
 from spack_cache_db.errors import DatabaseError
 
 if TYPE_CHECKING:
+    from spack_cache_db.query.names.scope import Scope
     from spack_cache_db.query.open.lookups import Lookups
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -403,13 +405,23 @@ def shared_options(*names: str) -> Callable[[F], F]:
     return add
 
 
-def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the arguments of `scope_of` for these options; for `--here`, print the
+def scope_from(options: dict[str, Any]) -> Scope:
+    """Return the scope that options narrow an answer to; for `--here`, print the
     machine.
     """
-    names = {name: options[name] for name in ("release", "stack", "host")}
+    from spack_cache_db.query.names.scope import Scope
+
+    # Only some commands have --os, --platform and --explicit.
+    scope = Scope(
+        release=options["release"],
+        stack=options["stack"],
+        host=options["host"],
+        os=options.get("os") or None,
+        platform=options.get("platform") or None,
+        explicit=options.get("explicit", False),
+    )
     if not options["here"]:
-        return names
+        return scope
     if options["host"]:
         raise click.UsageError("--here and --host exclude each other: give one of them")
     from spack_cache_db.spack.machine import this_machine
@@ -422,8 +434,10 @@ def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
         f"; {fact}: any operating system is shown" for fact in machine.unknown
     )
     say_notes([f"this machine is {facts}{unknown}"])
-    return names | {
-        "host": machine.target,
-        "os": machine.os,
-        "platform": machine.platform,
-    }
+    # An option names the system for which to answer instead of that of the machine.
+    return replace(
+        scope,
+        host=machine.target,
+        os=scope.os or machine.os,
+        platform=scope.platform or machine.platform,
+    )

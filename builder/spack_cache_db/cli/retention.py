@@ -89,7 +89,7 @@ def retention(
         read_cover,
     )
     from spack_cache_db.query.answers.retention import MOST_NAMED
-    from spack_cache_db.query.names.scope import scope_of
+    from spack_cache_db.query.names.scope import Scope
 
     form, allow_missing = form_of(options, "keeplist"), options["allow_missing"]
     if not any(options[name] for name in _RULES):
@@ -103,16 +103,16 @@ def retention(
     )
     reading = {"spack": None, "strict": not allow_missing}
     with opened(file) as lookups:
-        place = {"release": release, "stack": stack}
-        scope = scope_of(lookups, **place)
+        scope = Scope(release=release, stack=stack)
+        conditions = scope.conditions(lookups)
         covered = [
-            read_cover(lookups, path, scope, place, reading)
+            read_cover(lookups, path, scope, reading)
             for environment in options["environment"]
             for path in environment_paths(environment)[1]
         ]
         rules = options["newest"], days, options["keep_stack"]
         result = checked_retention(
-            lookups, covered, scope, *rules, allow_missing=allow_missing
+            lookups, covered, conditions, *rules, allow_missing=allow_missing
         )
     if result.incomplete:
         shown = "; ".join(result.incomplete[:MOST_NAMED])

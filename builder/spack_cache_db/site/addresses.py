@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.names.known import spec_of_hash
-from spack_cache_db.query.names.scope import hint, scope_of
+from spack_cache_db.query.names.scope import hint, named_conditions
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.schema.full_text import FULL_TEXT
@@ -198,7 +198,8 @@ def _check_query(
             prefix = text.removeprefix("/").lower()
             text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
         elif text and kind in ("package", "release"):
-            scope_of(lookups, **{kind: text})
+            # Raises UnknownNameError if there is no such name.
+            named_conditions(lookups, **{kind: text})
         pairs.append((field, text))
     return respelled(site, request, pairs, None)
 

@@ -14,7 +14,7 @@ from spack_cache_db.query.conditions.conditions import (
     Conditions,
     Word,
 )
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.words.reading import Reading
 from spack_cache_db.spack.queries import CompilerConstraint
@@ -133,8 +133,13 @@ class Narrowing(AddressFields):
 
     def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions for a database; raises `UnknownNameError`."""
-        names = {"release": self.release, "stack": self.stack, "host": self.host}
-        return scope_of(lookups, bool(self.explicit), **names)
+        scope = Scope(
+            release=self.release,
+            stack=self.stack,
+            host=self.host,
+            explicit=bool(self.explicit),
+        )
+        return scope.conditions(lookups)
 
 
 EVERYWHERE = Narrowing()

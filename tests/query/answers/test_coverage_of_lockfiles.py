@@ -13,7 +13,7 @@ from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.rows import csv_text
 from tests.conftest import Build
@@ -60,7 +60,7 @@ def covered(conn: sqlite3.Connection, data: bytes = b"", **names: Any) -> Cover:
     """Return the answers for a lockfile."""
     lookups = read_lookups(conn)
     read = read_environment(data or lock(), "-")
-    return cover_environment(lookups, read, scope_of(lookups, **names))
+    return cover_environment(lookups, read, Scope(**names).conditions(lookups))
 
 
 def nodes_of(found: Cover) -> list[CoveredSpec]:

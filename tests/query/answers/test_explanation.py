@@ -17,7 +17,7 @@ from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import Candidates, matching
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.filters import Narrowing
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -33,7 +33,7 @@ def conditions_by(
 ) -> Conditions:
     """Return what a spec asks, and what names narrow."""
     lookups = read_lookups(cache)
-    scope = scope_of(lookups, **names)
+    scope = Scope(**names).conditions(lookups)
     return question_of(lookups, parse_query(text), scope).conditions
 
 
@@ -45,10 +45,10 @@ def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
     return (why.corrected or why.read_as) if why else None
 
 
-def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNot:
+def explained(conn: sqlite3.Connection, text: str, **names: Any) -> WhyNot:
     """Return why there is no answer."""
     candidates = Candidates(read_lookups(conn))
-    scope = scope_of(candidates.lookups, **names)
+    scope = Scope(**names).conditions(candidates.lookups)
     return why_not(candidates, parse_query(text), scope)
 
 
@@ -137,7 +137,7 @@ def test_what_is_needed_instead(real_index: sqlite3.Connection) -> None:
 def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
     """Ask each spec that is proposed in place of one that finds nothing."""
     lookups, query = read_lookups(cache), parse_query(text)
-    candidates, scope = Candidates(lookups), scope_of(lookups, **names)
+    candidates, scope = Candidates(lookups), Scope(**names).conditions(lookups)
     why: WhyNot | None
     try:
         whole = question_of(lookups, query, scope).conditions

@@ -14,7 +14,7 @@ from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.choice.rule import Proposal, Reason
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import matching
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import edge, hash_of, index, node, record
@@ -149,7 +149,9 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
 def proposal_for(conn: sqlite3.Connection, text: str, **scope: Any) -> Proposal | None:
     """Return the proposal for a spec and names such as `release` and `host`."""
     lookups = read_lookups(conn)
-    question = question_of(lookups, parse_query(text), scope_of(lookups, **scope))
+    question = question_of(
+        lookups, parse_query(text), Scope(**scope).conditions(lookups)
+    )
     return propose_among(lookups, matching(lookups, question.conditions))
 
 

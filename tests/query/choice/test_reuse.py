@@ -15,7 +15,7 @@ from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.choice.reuse import NOT_BEFORE_1_0, OWN_SOLUTION
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Lookups, opened
 from tests.indexes import edge, hash_of, index, lock_of, node, old_node, record
 from tests.pagetexts import write
@@ -77,7 +77,9 @@ def covered(
     text = json.dumps({"spack": {"specs": specs, **settings}})
     around = Surroundings(open=(files or {}).get)
     environment = read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
-    return cover_environment(lookups, environment, scope_of(lookups, release=release))
+    return cover_environment(
+        lookups, environment, Scope(release=release).conditions(lookups)
+    )
 
 
 def answers(lookups: Lookups, *specs: str, **settings: Any) -> list[CoveredSpec]:

@@ -10,7 +10,7 @@ import pytest
 from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.names.known import known_name
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import named_conditions
 from spack_cache_db.query.open.lookups import opened
 from spack_cache_db.query.stored.gone import Gone, gone_of_package, has_gone
 from spack_cache_db.query.stored.graph import read_nodes
@@ -150,7 +150,7 @@ def test_lost_binaries_are_those_of_earlier_days(tmp_path: Path, seed: int) -> N
         lost = (listed["2026-11-01"] | listed["2026-11-02"]) & of_package - now
         with opened(file) as lookups:
             gone = gone_among(
-                lookups, scope_of(lookups, package=package) if package else ()
+                lookups, named_conditions(lookups, package=package) if package else ()
             )
         if package is None or lost | (now & of_package):
             found = find(file, package or "*", with_hashes=True)

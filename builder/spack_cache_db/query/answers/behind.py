@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from spack_cache_db.arguments import checked
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.conditions.conditions import Conditions
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.package_data import PackageStatus, versions_behind
@@ -26,12 +26,11 @@ def behind(
     """Return the packages whose newest binary is older than Spack's newest version, by
     name.
 
+    `release` and `stack` narrow the answer: see `Scope`.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
-        release: only binaries that this release lists.
-        stack: only binaries in this stack; with `release`, in this stack of the
-            release.
 
     Raises:
         ArgumentError: an argument has a wrong type.
@@ -39,23 +38,22 @@ def behind(
         DatabaseError: the database was not made by this builder, or has no package
             data.
     """
+    scope = Scope(release=release, stack=stack)
     with opened(db) as lookups:
-        packages = compared_with_spack(lookups, release=release, stack=stack)
+        packages = compared_with_spack(lookups, scope)
     return [package for package in packages if package.versions_behind]
 
 
-def compared_with_spack(
-    lookups: Lookups, release: str | None = None, stack: str | None = None
-) -> list[PackageStatus]:
+def compared_with_spack(lookups: Lookups, scope: Scope) -> list[PackageStatus]:
     """Return every package in Spack, behind or not; otherwise as `behind`."""
-    scope = scope_of(lookups, release=release, stack=stack)
+    conditions = scope.conditions(lookups)
     packages = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
     if not packages:
         data = "the output of spack list --format version_json"
         raise DatabaseError(
             f"the database has no package data; build it with {data} as well"
         )
-    return [*_within(lookups, scope, packages)] if scope else packages
+    return [*_within(lookups, conditions, packages)] if conditions else packages
 
 
 def _within(

@@ -13,7 +13,7 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.find import PRESENCE, where_of
 from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.match.selection import configuration_ids
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, OpenFile, opened
 from spack_cache_db.query.stored.binary import specs_in_scope
 from spack_cache_db.query.stored.configurations import configurations_by_id
@@ -47,24 +47,23 @@ def binaries(
 ) -> Iterator[Binary]:
     """Return an iterator over all binaries in a database, in the order of `find`.
 
-    They are read in pieces, between which other queries can run.
+    They are read in pieces, between which other queries can run. `release` and `stack`
+    narrow the answer: see `Scope`.
 
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
-        release: only binaries that this release lists.
-        stack: only binaries in this stack; with `release`, in this stack of the
-            release.
 
     Raises:
         ArgumentError: an argument has a wrong type.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder.
     """
+    scope = Scope(release=release, stack=stack)
     with opened(db) as lookups:
-        scope = scope_of(lookups, release=release, stack=stack)
-        ids = configuration_ids(lookups, scope)
-    return _read_binaries(db, ids, scope)
+        conditions = scope.conditions(lookups)
+        ids = configuration_ids(lookups, conditions)
+    return _read_binaries(db, ids, conditions)
 
 
 def _read_binaries(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:

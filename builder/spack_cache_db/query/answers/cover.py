@@ -6,7 +6,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -37,7 +37,7 @@ from spack_cache_db.query.conditions.conditions import (
 from spack_cache_db.query.match.question import respelled
 from spack_cache_db.query.match.selection import Candidates
 from spack_cache_db.query.names.known import known_names
-from spack_cache_db.query.names.scope import UnknownNameError, scope_of
+from spack_cache_db.query.names.scope import Scope, UnknownNameError
 from spack_cache_db.query.open.lookups import (
     Database,
     Lookups,
@@ -86,17 +86,13 @@ def cover(
     """Return for each spec of an environment its binary in a database, or the nearest
     one.
 
+    `release`, `stack`, `host`, `os` and `platform` narrow the answer: see `Scope`.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
         environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or
             specs.
-        release: only binaries that this release lists.
-        stack: only binaries in this stack; with `release`, in this stack of the
-            release.
-        host: only binaries that run on a machine of this CPU target, such as `zen3`.
-        os: only binaries for this operating system, such as `ubuntu24.04`.
-        platform: only binaries for this platform, such as `linux`.
         spack: the version of Spack for which the specs are written, such as `0.23`;
             None for 1.0 and later.
         baseline: an older database: specs that had a binary in it and have none now are
@@ -110,23 +106,16 @@ def cover(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
+    scope = Scope(release=release, stack=stack, host=host, os=os, platform=platform)
     parse = parser_of(spack)
-    names = {
-        "release": release,
-        "stack": stack,
-        "host": host,
-        "os": os,
-        "platform": platform,
-    }
-    with opened(db) as lookups, opened_baseline(baseline, names) as older:
+    with opened(db) as lookups, opened_baseline(baseline, scope) as older:
         if isinstance(environment, str | PathLike):
             path = checked_file("environment", environment, "an environment")
             specs = read_environment_file(path, parse=parse, known=known_names(lookups))
         else:
             specs = user_specs([*environment], parse)
-        return cover_environment(
-            lookups, specs, scope_of(lookups, **names), older=older
-        )
+        conditions = scope.conditions(lookups)
+        return cover_environment(lookups, specs, conditions, older=older)
 
 
 class Baseline(NamedTuple):
@@ -138,11 +127,10 @@ class Baseline(NamedTuple):
 
 
 @contextmanager
-def opened_baseline(
-    db: Database | None, names: Mapping[str, str | None]
-) -> Iterator[Baseline | None]:
-    """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as
-    `scope_of`.
+def opened_baseline(db: Database | None, scope: Scope) -> Iterator[Baseline | None]:
+    """Open the baseline of `cover`, if there is one.
+
+    Raises UnknownNameError, with the path, if this database has no such name.
     """
     if db is None:
         yield None
@@ -151,10 +139,10 @@ def opened_baseline(
         # The message tells the two databases apart.
         path = name_of(db)
         try:
-            scope = scope_of(lookups, **names)
+            conditions = scope.conditions(lookups)
         except UnknownNameError as error:
             raise UnknownNameError(f"{path}: {error}") from None
-        yield Baseline(path, lookups, scope)
+        yield Baseline(path, lookups, conditions)
 
 
 def cover_environment(

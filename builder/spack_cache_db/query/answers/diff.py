@@ -15,7 +15,7 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.rebuilds import Cause, Numbering, causes_of_rebuilds
 from spack_cache_db.query.conditions.conditions import Conditions, asked
 from spack_cache_db.query.match.selection import column_ids
-from spack_cache_db.query.names.scope import UnknownNameError, scope_of
+from spack_cache_db.query.names.scope import Scope, UnknownNameError, named_conditions
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import select, select_in
@@ -204,15 +204,15 @@ def diff(
 ) -> Diff:
     """Compare two releases of a database, or two stacks.
 
+    `stack` and `host` narrow both sides: see `Scope`.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
         old: the name of a release, or of a release and a stack: `develop:e4s`.
         new: the name of the release, or release and stack, that is compared with `old`.
-        stack: only specs in this stack, on both sides.
         package: only this package.
         target: only specs built for this CPU target.
-        host: only specs that run on a machine of this CPU target, such as `zen3`.
 
     Returns:
         The difference: "added" is in `new` only, "removed" is in `old` only.
@@ -253,7 +253,8 @@ def _side(lookups: Lookups, text: str, stack: str | None) -> Conditions:
         raise UnknownNameError(
             f"{text!r} names a stack, and so does {stack!r}; give one of them"
         )
-    return scope_of(lookups, release=release, stack=stack_name or stack)
+    scope = Scope(release=release, stack=stack_name or stack)
+    return scope.conditions(lookups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +350,7 @@ def compare(
         UnknownNameError: a name does not exist, or a side and `stack` name two stacks.
     """
     sides = [_side(lookups, text, stack) for text in (old, new)]
-    scope = scope_of(lookups, **narrowing)
+    scope = named_conditions(lookups, **narrowing)
     texts = [":".join(condition.text for condition in side) for side in sides]
     before, after = (listed_in(lookups, side, scope) for side in sides)
     changes = changes_of(Numbering(lookups), texts, before, after)

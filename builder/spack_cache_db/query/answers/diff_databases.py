@@ -18,7 +18,7 @@ from spack_cache_db.query.answers.diff import (
 )
 from spack_cache_db.query.answers.rebuilds import Numbering
 from spack_cache_db.query.conditions.conditions import Conditions
-from spack_cache_db.query.names.scope import UnknownNameError, scope_of
+from spack_cache_db.query.names.scope import Scope, UnknownNameError, named_conditions
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.open.lookups import opened
 from spack_cache_db.query.open.sql import select
@@ -98,11 +98,12 @@ def diff_databases(
             }
             names = [[name for name in side if name in spelled] for side in names]
             if not any(names):
-                scope_of(after, release=release)
+                # The release is unknown in both: raise the error of the newer one.
+                Scope(release=release).conditions(after)
         scopes, unknown = list[Conditions | None](), None
         for side in sides:
             try:
-                scopes.append(scope_of(side, **narrowing))
+                scopes.append(named_conditions(side, **narrowing))
             except UnknownNameError as error:
                 scopes.append(None)
                 unknown = error
@@ -128,11 +129,10 @@ def _compared(
     listings, configurations = [], []
     for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
         assert lookups is not None
-        side = (
-            {}
-            if scope is None
-            else listed_in(lookups, scope_of(lookups, release=release), scope)
-        )
+        side: Mapping[int, tuple[int, tuple[str, ...]]] = {}
+        if scope is not None:
+            in_release = Scope(release=release).conditions(lookups)
+            side = listed_in(lookups, in_release, scope)
         listings.append(side)
         ids = sorted({key for key, _ in side.values()})
         configurations.append(configurations_by_id(lookups, ids))

@@ -25,7 +25,7 @@ from spack_cache_db.query.conditions.conditions import (
 from spack_cache_db.query.match.gone import gone_counts, gone_note
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.binary import specs_in_scope
@@ -158,18 +158,15 @@ def find(
 ) -> FoundList:
     """Find the configurations in a database that satisfy a spec in Spack's syntax.
 
+    `release`, `stack`, `host`, `os`, `platform` and `explicit` narrow the answer: see
+    `Scope`.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
-        release: only specs that this release lists.
-        stack: only specs in this stack; with `release`, in this stack of the release.
-        host: only specs that run on a machine of this CPU target, such as `zen3`.
-        os: only specs built for this operating system, such as `ubuntu24.04`.
-        platform: only specs built for this platform, such as `linux`.
         spack: the version of Spack for which the query is written, such as `0.23`; None
             for 1.0 and later.
-        explicit: only specs that a user installed by name, without their dependencies.
         limit: the most records to return.
         with_hashes: also return each spec.
 
@@ -187,16 +184,17 @@ def find(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
+    scope = Scope(
+        release=release,
+        stack=stack,
+        host=host,
+        os=os,
+        platform=platform,
+        explicit=explicit,
+    )
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        names = {
-            "release": release,
-            "stack": stack,
-            "host": host,
-            "os": os,
-            "platform": platform,
-        }
-        question = question_of(lookups, parsed, scope_of(lookups, explicit, **names))
+        question = question_of(lookups, parsed, scope.conditions(lookups))
         results = matching(lookups, question.conditions)
         answer = FoundList(
             found_part(lookups, results, slice(limit), with_hashes=with_hashes)

@@ -12,7 +12,7 @@ from spack_cache_db.query.answers.find import notes_on
 from spack_cache_db.query.conditions.conditions import Conditions, asked, without
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import configuration_ids
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select
 from spack_cache_db.query.rows import NotebookTable, Rows
@@ -117,12 +117,12 @@ def history(
     """Return how many specs of each release in a database satisfy a spec, and what
     changed.
 
+    `stack` and `host` narrow the answer: see `Scope`.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
         spec: in Spack's syntax, such as `hdf5@1.14: +mpi`; `*` is any package.
-        stack: only specs in this stack.
-        host: only specs that run on a machine of this CPU target, such as `zen3`.
 
     Raises:
         ArgumentError: an argument has a wrong type.
@@ -131,10 +131,10 @@ def history(
         UnknownNameError: the database has no such stack, archspec no such host.
         DatabaseError: the database was not made by this builder.
     """
+    scope = Scope(stack=stack, host=host)
     parsed = parse_query(spec)
     with opened(db) as lookups:
-        scope = scope_of(lookups, stack=stack, host=host)
-        question = question_of(lookups, parsed, scope)
+        question = question_of(lookups, parsed, scope.conditions(lookups))
         answer = history_of(lookups, spec, shown_specs(lookups, question.conditions))
         return replace(answer, notes=notes_on(lookups, question))
 

@@ -22,7 +22,7 @@ from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import Condition, Word, asked
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, Release, opened
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.binary import specs_in_scope
@@ -318,19 +318,16 @@ def install_plan(
     """Return how to install or load the build that a spec finds; None if it finds
     nothing.
 
+    `release`, `stack`, `host`, `os`, `platform` and `explicit` narrow the choice: see
+    `Scope`. With a release, all of it is installed from the mirrors of this release, or
+    loaded from this installation.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`.
-        release: install all of it from the mirrors of this release, or load it from
-            this installation.
-        stack: only a spec in this stack.
-        host: only a spec that runs on a machine of this CPU target, such as `zen3`.
-        os: only a spec built for this operating system, such as `ubuntu24.04`.
-        platform: only a spec built for this platform, such as `linux`.
         spack: the version of Spack for which the query is written; None for 1.0 and
             later.
-        explicit: only a spec that a user installed by name.
 
     Raises:
         ArgumentError: an argument has a wrong type.
@@ -341,15 +338,16 @@ def install_plan(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
+    scope = Scope(
+        release=release,
+        stack=stack,
+        host=host,
+        os=os,
+        platform=platform,
+        explicit=explicit,
+    )
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        names = {
-            "release": release,
-            "stack": stack,
-            "host": host,
-            "os": os,
-            "platform": platform,
-        }
-        question = question_of(lookups, parsed, scope_of(lookups, explicit, **names))
+        question = question_of(lookups, parsed, scope.conditions(lookups))
         chosen = choose(lookups, matching(lookups, question.conditions))
         return None if chosen is None else chosen.plan

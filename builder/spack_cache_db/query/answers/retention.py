@@ -19,7 +19,7 @@ from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.conditions.conditions import Conditions, asked
 from spack_cache_db.query.names.known import known_names
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.query.rows import Rows
@@ -142,12 +142,13 @@ def retention(
 
     Do not prune while `unmet` has specs: their binaries may be in `prune`.
 
+    `release` and `stack` are those of the mirror, if the database has others: see
+    `Scope`.
+
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
             one.
         environments: the paths of environments.
-        release: the mirror's release, if the database has others.
-        stack: the mirror's stack.
         newest: keep the binaries of this number of newest versions of each package.
         newer_than: keep the binaries of snapshots since this day (`2026-11-25`), or
             since this number of days before the newest snapshot, and of all releases
@@ -163,17 +164,18 @@ def retention(
     """
     paths = [checked_file("environments", path) for path in environments]
     stacks = texts("keep_stacks", keep_stacks)
+    scope = Scope(release=release, stack=stack)
     if not (paths or stacks) and newest is None and newer_than is None:
         rules = "environments, newest, newer_than and keep_stacks"
         raise ArgumentError(f"no rule keeps a binary: give one or more of {rules}")
     with opened(db) as lookups:
         names = known_names(lookups)
         found = [read_environment_file(path, known=names) for path in paths]
-        scope = scope_of(lookups, release=release, stack=stack)
+        conditions = scope.conditions(lookups)
         covers = [
-            cover_environment(lookups, environment, scope) for environment in found
+            cover_environment(lookups, environment, conditions) for environment in found
         ]
-        return retained(lookups, covers, scope, newest, newer_than, stacks)
+        return retained(lookups, covers, conditions, newest, newer_than, stacks)
 
 
 def retained(
@@ -217,7 +219,8 @@ def retained(
         )
 
     for name in keep_stacks:
-        values = scope_values | {"stack": asked(scope_of(lookups, stack=name), "stack")}
+        conditions = Scope(stack=name).conditions(lookups)
+        values = scope_values | {"stack": asked(conditions, "stack")}
         keep("stack", (key for key, _ in select(conn, LISTED, **values)))
     if newer_than is not None:
         since = _first_day(lookups, newer_than)

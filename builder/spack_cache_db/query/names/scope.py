@@ -1,14 +1,15 @@
-"""Resolves names of packages, releases, stacks and machines in any spelling."""
+"""The part of a database in which an answer is sought: its names, and their meaning."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 
+from spack_cache_db.arguments import optional_text, switch
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions.conditions import (
-    Asked,
     Condition,
     Conditions,
     Verdict,
@@ -20,10 +21,9 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_ids
 from spack_cache_db.spack.targets import is_known, known_targets
 
-SCOPE = ("package", "target", "platform", "os", "host", "release", "stack")
-"""The kinds of names in a scope, in the order of its conditions."""
-_FEW = 5
+MOST_LISTED = 5
 """Names in a message if none is similar to the unknown one."""
+_EXPLICIT = "SELECT spec FROM installs WHERE explicit"
 
 
 class UnknownNameError(BuilderError):
@@ -32,62 +32,156 @@ class UnknownNameError(BuilderError):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The part of a database in which an answer is sought, by names as a person wrote
+    them.
+
+    Names may differ from those of the database in capitals, and in `_` for `-`. A name
+    that is None does not narrow the answer. `find` and the other functions take these
+    names as keyword arguments.
+
+    Args:
+        release: only binaries that this release lists, or that are in this
+            installation.
+        stack: only binaries in this stack; with `release`, in this stack of the
+            release.
+        host: only binaries that run on a machine of this CPU target, such as `zen3`.
+        os: only binaries built for this operating system, such as `ubuntu24.04`.
+        platform: only binaries built for this platform, such as `linux`.
+        explicit: only binaries that a user installed by name, without their
+            dependencies.
+
+    Raises:
+        ArgumentError: a name is not a text, or `explicit` is not True or False.
+    """
+
+    release: str | None = None
+    stack: str | None = None
+    host: str | None = None
+    os: str | None = None
+    platform: str | None = None
+    explicit: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise `ArgumentError` for a field of a wrong type."""
+        for name, text in self.names.items():
+            optional_text(name, text)
+        switch("explicit", self.explicit)
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The five names by their kinds, which are the names of the fields."""
+        return {
+            "release": self.release,
+            "stack": self.stack,
+            "host": self.host,
+            "os": self.os,
+            "platform": self.platform,
+        }
+
+    def conditions(self, lookups: Lookups) -> Conditions:
+        """Return the scope as conditions on the binaries of one database.
+
+        Raises UnknownNameError if the database has no such release or stack, or
+        archspec no such host.
+        """
+        conditions = named_conditions(lookups, **self.names)
+        if self.explicit:
+            conditions = (*conditions, *explicitly(lookups))
+        return conditions
+
+
+def named_conditions(lookups: Lookups, **names: str | None) -> Conditions:
+    """Return the conditions of names in any spelling, by their kinds.
+
+    Kinds are the names in a `Scope`, `package` and `target`; a name that is None has no
+    condition. Raises UnknownNameError for the first name that the database or archspec
+    does not have.
+    """
+    spellings = read_spellings(lookups)
+    conditions: dict[str, Condition] = {}
+    for kind, condition_of_name in _CONDITION_OF_NAME.items():
+        text = names.get(kind)
+        if text is not None:
+            name = spellings.canonical(kind, text)
+            conditions[kind] = condition_of_name(lookups, kind, name)
+    return tuple(conditions[kind] for kind in _ORDER if kind in conditions)
+
+
 def explicitly(lookups: Lookups) -> Conditions:
     """Return the condition that a spec was installed by name, not as a dependency."""
-    verdict = Verdict(
-        select_ids(lookups.conn, "SELECT spec FROM installs WHERE explicit")
-    )
+    verdict = Verdict(select_ids(lookups.conn, _EXPLICIT))
     return (Condition("specs", "asked for explicitly", verdict),)
-
-
-def scope_of(
-    lookups: Lookups, explicit: bool = False, /, **arguments: str | None
-) -> Conditions:
-    """Return the conditions of names by their kinds (`SCOPE`), in any spelling.
-
-    Raises UnknownNameError for names that the database or archspec does not have.
-    """
-    canonical = read_spellings(lookups).canonical
-    kinds = sorted(arguments, key=SCOPE.index)
-    names = {
-        kind: canonical(kind, name)
-        for kind in kinds
-        if (name := arguments[kind]) is not None
-    }
-    ids = {
-        "release": {record.name: key for key, record in lookups.releases.items()},
-        "stack": {record.name: key for key, record in lookups.stacks.items()},
-        "target": {name: key for key, name in lookups.words["target"].items()},
-    }
-    for kind in ids:
-        if kind in names and names[kind] not in ids[kind]:
-            first = ", ".join(islice(ids[kind], _FEW)) + (
-                ", …" if len(ids[kind]) > _FEW else ""
-            )
-            close = hint(
-                names[kind], ids[kind], f"{kind}s in this database: {first or 'none'}"
-            )
-            raise UnknownNameError(f"no {kind} is called {names[kind]!r}; {close}")
-    if "package" in names and names["package"] not in lookups.packages:
-        raise UnknownNameError(known_name(lookups, names["package"]).sentence)
-    if "host" in names and not (
-        names["host"] in lookups.families or is_known(names["host"])
-    ):
-        close = hint(
-            names["host"],
-            known_targets(),
-            "expected a name such as zen3 or neoverse_v2",
-        )
-        raise UnknownNameError(f"archspec knows no target {names['host']!r}; {close}")
-    conditions = []
-    for kind, name in names.items():
-        text = f"{kind}={name}" if kind in ("platform", "os") else name
-        value: Asked = ids[kind][name] if kind in ("release", "stack") else Word(name)
-        conditions.append(Condition(kind, text, name if kind == "host" else value))
-    return (*conditions, *(explicitly(lookups) if explicit else ()))
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return the names that are close to an unknown one, or the text `otherwise`."""
-    close = difflib.get_close_matches(name, [*known], cutoff=0.4)
+    close = difflib.get_close_matches(name, list(known), cutoff=0.4)
     return f"close: {', '.join(close)}" if close else otherwise
+
+
+def _of_release(lookups: Lookups, kind: str, name: str) -> Condition:
+    release = lookups.release(name)
+    if release is None:
+        known = [record.name for record in lookups.releases.values()]
+        raise _unknown_name(kind, name, known)
+    return Condition(kind, name, release.id)
+
+
+def _of_stack(lookups: Lookups, kind: str, name: str) -> Condition:
+    stack = lookups.stack(name)
+    if stack is None:
+        known = [record.name for record in lookups.stacks.values()]
+        raise _unknown_name(kind, name, known)
+    return Condition(kind, name, stack.id)
+
+
+def _of_target(lookups: Lookups, kind: str, name: str) -> Condition:
+    targets = list(lookups.words["target"].values())
+    if name not in targets:
+        raise _unknown_name(kind, name, targets)
+    return Condition(kind, name, Word(name))
+
+
+def _of_package(lookups: Lookups, kind: str, name: str) -> Condition:
+    if name not in lookups.packages:
+        raise UnknownNameError(known_name(lookups, name).sentence)
+    return Condition(kind, name, Word(name))
+
+
+def _of_host(lookups: Lookups, kind: str, name: str) -> Condition:
+    # A machine need not be one for which the database has binaries.
+    if name not in lookups.families and not is_known(name):
+        expected = "expected a name such as zen3 or neoverse_v2"
+        close = hint(name, known_targets(), expected)
+        raise UnknownNameError(f"archspec knows no target {name!r}; {close}")
+    return Condition(kind, name, name)
+
+
+def _of_system(lookups: Lookups, kind: str, name: str) -> Condition:
+    # Not checked: a system without binaries is as right as any other name.
+    return Condition(kind, f"{kind}={name}", Word(name))
+
+
+def _unknown_name(kind: str, name: str, known: list[str]) -> UnknownNameError:
+    """Return the error of a name that the database does not have, with those it has."""
+    listed = ", ".join(islice(known, MOST_LISTED))
+    if len(known) > MOST_LISTED:
+        listed += ", …"
+    close = hint(name, known, f"{kind}s in this database: {listed or 'none'}")
+    return UnknownNameError(f"no {kind} is called {name!r}; {close}")
+
+
+_CONDITION_OF_NAME: Mapping[str, Callable[[Lookups, str, str], Condition]] = {
+    "release": _of_release,
+    "stack": _of_stack,
+    "target": _of_target,
+    "package": _of_package,
+    "host": _of_host,
+    "os": _of_system,
+    "platform": _of_system,
+}
+"""What checks the name of each kind, in the order in which unknown names are found."""
+_ORDER = ("package", "target", "platform", "os", "host", "release", "stack")
+"""The kinds in the order of the conditions."""

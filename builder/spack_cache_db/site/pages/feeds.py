@@ -18,7 +18,7 @@ from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
 from spack_cache_db.query.conditions.conditions import without
 from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.names.scope import named_conditions
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.configurations import (
     configurations_by_id,
@@ -86,7 +86,9 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
         BuilderError: the spec or one of the names is not valid.
     """
     origin, package = read_origin(lookups.conn), topic.package
-    conditions = scope_of(lookups, package=package, host=topic.host, stack=topic.stack)
+    conditions = named_conditions(
+        lookups, package=package, host=topic.host, stack=topic.stack
+    )
     if topic.q is not None:
         query = parse(topic.q)
         conditions, package = (
