@@ -27,7 +27,7 @@ from mkdocs.structure.files import File, Files
 import spack_cache_db
 from spack_cache_db import api
 from spack_cache_db.assembly.file import create, finish, index_text
-from spack_cache_db.cli import COMMANDS, cli
+from spack_cache_db.cli.main import COMMANDS, cli
 from spack_cache_db.query.open.lookups import descriptions
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.tables import TABLES, Table

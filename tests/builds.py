@@ -87,5 +87,5 @@ def signalled_after(moment: str, name: str) -> str:
         "def signalled(*a, **k):\n"
         f"    step(*a, **k); os.kill(os.getpid(), signal.{name})\n"
         f"module.{function} = signalled\n"
-        "from spack_cache_db.cli import main; main()\n"
+        "from spack_cache_db.cli.main import main; main()\n"
     )

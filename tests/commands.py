@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from spack_cache_db.cli import cli
+from spack_cache_db.cli.main import cli
 from spack_cache_db.schema import identity
 from tests.processes import completed
 

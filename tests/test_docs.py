@@ -11,7 +11,7 @@ import yaml
 
 import spack_cache_db
 from spack_cache_db import api
-from spack_cache_db.cli import COMMANDS, cli
+from spack_cache_db.cli.main import COMMANDS, cli
 from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.routes import ROUTES
 from tests.paths import ROOT

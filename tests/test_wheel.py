@@ -20,7 +20,7 @@ import pytest
 
 from benchmarks.server import free_port
 from spack_cache_db import build
-from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli.main import COMMANDS
 from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
+from spack_cache_db.cli.main import cli
 from spack_cache_db.query.answers.covered import LOST, OF_NODES, STATUSES
 from tests.indexes import edge, hash_of, index, node, record
 

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.cli import cli
+from spack_cache_db.cli.main import cli
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.package_data import published, write_packages

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.cli import cli, tables
+from spack_cache_db.cli import tables
+from spack_cache_db.cli.main import cli
 from spack_cache_db.spack import machine
 from spack_cache_db.spack.machine import Machine
 from tests.commands import process

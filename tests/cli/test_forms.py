@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli.main import COMMANDS
 from spack_cache_db.cli.tables import Heading, print_answer
 from spack_cache_db.query.answers.diff import diff
 from spack_cache_db.query.rows import Rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from spack_cache_db.cli import COMMANDS, cli
+from spack_cache_db.cli.main import COMMANDS, cli
 from tests.commands import run
 from tests.pagetexts import SAMPLES
 from tests.processes import completed
@@ -32,7 +32,7 @@ HEAVY = {
 SERVERS = {"httpx", "datasette", "uvicorn"}
 PROGRAM = f"""
 import json, sys
-from spack_cache_db.cli import cli
+from spack_cache_db.cli.main import cli
 loaded = []
 for arguments in json.loads(sys.argv[1]):
     try:

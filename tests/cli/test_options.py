@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli.main import COMMANDS
 from tests.commands import run
 from tests.pagetexts import SAMPLES, page, write
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.cli import COMMANDS, cli
+from spack_cache_db.cli.main import COMMANDS, cli
 from tests import graphs, trees
 from tests.commands import run
 from tests.indexes import REAL_FILE, edge, hash_of, index, lock_of, node, record

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spack_cache_db.cli import cli
+from spack_cache_db.cli.main import cli
 from tests.builds import built
 from tests.commands import run
 from tests.pagetexts import page, spec, write

@@ -413,7 +413,8 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
     """Nothing is left then either."""
     program = (
         "import os, signal\n"
-        "from spack_cache_db.cli import main, serve\n"
+        "from spack_cache_db.cli import serve\n"
+        "from spack_cache_db.cli.main import main\n"
         "def stopped(*given):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "serve.listen = stopped\n"

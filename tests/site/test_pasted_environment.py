@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from click.testing import CliRunner
 
-from spack_cache_db.cli import cli
+from spack_cache_db.cli.main import cli
 from spack_cache_db.environments.model import UnreadableEnvironment
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.http.middleware import MOST_BODY

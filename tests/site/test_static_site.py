@@ -152,7 +152,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 LIMITED = (
     "import resource, sys\n"
-    "from spack_cache_db.cli import cli\n"
+    "from spack_cache_db.cli.main import cli\n"
     "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))\n"
     "cli()\n"
 )

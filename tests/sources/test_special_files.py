@@ -135,7 +135,7 @@ def test_little_memory_ends_in_a_line(tmp_path: Path) -> None:
             index.write(b" " * 10**6)
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (900 * 2**20,) * 2); "
-        "from spack_cache_db.cli import main; sys.argv[0] = 'x'; main()"
+        "from spack_cache_db.cli.main import main; sys.argv[0] = 'x'; main()"
     )
 
     done = completed(
