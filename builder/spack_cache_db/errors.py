@@ -97,6 +97,28 @@ def counted(number: int, word: str, words: str | None = None) -> str:
     return f"{number:,} {word if number == 1 else words or f'{word}s'}"
 
 
+def one_line(text: str) -> str:
+    """Return text on one line, with one blank for each gap between its words."""
+    return " ".join(text.split())
+
+
+def cut(text: str, longest: int, mark: str = "…") -> str:
+    """Return text with at most `longest` characters; one that is cut ends in `mark`."""
+    if len(text) <= longest:
+        return text
+    return text[: longest - len(mark)] + mark
+
+
+def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Return a list of at most `most` texts, and the number of the others.
+
+    For example `a, b` or `a, b and 7 more`; see `series` for the end of a sentence.
+    """
+    shown = separator.join(texts[:most])
+    hidden_count = len(texts) - most
+    return f"{shown} and {hidden_count:,} more" if hidden_count > 0 else shown
+
+
 def series(texts: Sequence[str], most: int) -> str:
     """Return texts as a part of a sentence, at most `most` of them and the number of
     the others.
@@ -117,7 +139,7 @@ def reason(error: BaseException) -> str:
     text = (
         error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     )
-    return " ".join(str(text).split()) or type(error).__name__
+    return one_line(str(text)) or type(error).__name__
 
 
 TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"

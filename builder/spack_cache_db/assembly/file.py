@@ -38,7 +38,7 @@ from spack_cache_db.database_file import (
     is_database,
     is_of_system,
 )
-from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.errors import OutputError, one_line, reason
 from spack_cache_db.schema import full_text as full_text_module
 from spack_cache_db.schema import identity
 from spack_cache_db.schema import tables as tables_module
@@ -448,7 +448,7 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
         with closing(_connected(database)) as db:
             (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
-            raise damaged(published, " ".join(result.split()))
+            raise damaged(published, one_line(result))
         return inspect(database)
 
 

@@ -22,6 +22,7 @@ from spack_cache_db.errors import (
     Fault,
     HistoryError,
     OutputError,
+    first_of,
     reason,
 )
 from spack_cache_db.releases import release_date, snapshot_branches
@@ -69,13 +70,9 @@ def require_releases_kept(
 
 def _named(releases: list[str]) -> str:
     """Return the number of releases, and the names of the first ones."""
-    names = ", ".join(releases[:MOST_NAMED])
     if len(releases) == 1:
-        return f"the release {names}"
-    more = len(releases) - MOST_NAMED
-    if more > 0:
-        names = f"{names} and {more:,} more"
-    return f"{len(releases):,} releases ({names})"
+        return f"the release {releases[0]}"
+    return f"{len(releases):,} releases ({first_of(releases, MOST_NAMED)})"
 
 
 def _keeping_command(inputs: Input, output: Path) -> str:

@@ -22,7 +22,7 @@ from spack_cache_db.arguments import checked_with
 from spack_cache_db.assembly.options import Input, ReadOptions
 from spack_cache_db.bounded_files import AnyPath, checked_file, sha256_of
 from spack_cache_db.database_file import damage_as_error, open_database
-from spack_cache_db.errors import ArgumentError, Fault, counted, printable
+from spack_cache_db.errors import ArgumentError, Fault, counted, first_of, printable
 from spack_cache_db.schema import full_text, identity, tables
 
 MOST_ROWS = 10_000
@@ -183,9 +183,7 @@ def _require_snapshots(again: Path, database: Path) -> None:
         built = {name for (name,) in conn.execute(STORED)}
     missing = [name for name in copies if name not in built]
     if missing:
-        names = ", ".join(missing[:MOST_NAMED])
-        if len(missing) > MOST_NAMED:
-            names += f" and {len(missing) - MOST_NAMED:,} more"
+        names = first_of(missing, MOST_NAMED)
         raise ArgumentError(
             f"{database} has snapshots ({names}): give their sources, such as the database that it "
             "was built on, and --snapshot DATE (snapshot=)"

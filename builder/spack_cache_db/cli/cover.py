@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
@@ -26,8 +25,8 @@ from spack_cache_db.cli.options import (
     shared_options,
     value_option,
 )
-from spack_cache_db.cli.tables import print_answer, width
-from spack_cache_db.errors import counted
+from spack_cache_db.cli.tables import hanging, print_answer
+from spack_cache_db.errors import counted, one_line
 from spack_cache_db.query.rows import Rows
 
 if TYPE_CHECKING:
@@ -56,14 +55,10 @@ _COLOURS = {
 terminal.
 """
 _ORDER = [*_COLOURS]
-_GAP = "  "
-_INDENT = " " * 4
 _WIDEST = 40
 """Widest column of specs in a table; the answer to a longer spec follows it, or goes
 below.
 """
-_SHORTEST = 30
-"""Narrowest column of answers in a table."""
 _THE_SAME = "(the same)"
 
 
@@ -337,16 +332,15 @@ def _end_folder(
         else (
             path,
             "-",
-            f"cannot be read: {'; '.join(map(_one_line, error.splitlines()))}",
+            f"cannot be read: {'; '.join(map(one_line, error.splitlines()))}",
         )
         for path, answer, error in covered
     ]
     first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
-    heads = [
-        _GAP.join((path.ljust(first), numbers.rjust(second)))
-        for path, numbers, _ in lines
-    ]
-    table = chain.from_iterable(map(_wrapped, heads, (text for *_, text in lines)))
+    table = chain.from_iterable(
+        hanging((path.ljust(first), numbers.rjust(second)), text)
+        for path, numbers, text in lines
+    )
     markdown = [f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |"]
     markdown += [f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines]
     for path, answer in covers:
@@ -406,26 +400,9 @@ def cover_table(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     for spec in specs:
         answer_text = (spec.status, _text(spec))
         is_same = answer_text == before and len(answer_text[1]) > len(_THE_SAME)
-        head = _GAP.join((spec.status.ljust(first), spec.spec.ljust(second)))
-        yield from _wrapped(head, _THE_SAME if is_same else answer_text[1])
+        cells = (spec.status.ljust(first), spec.spec.ljust(second))
+        yield from hanging(cells, _THE_SAME if is_same else answer_text[1])
         before = answer_text
-
-
-def _wrapped(head: str, text: str) -> Iterator[str]:
-    """Yield a line, wrapped to the width of the terminal with the text indented."""
-    max_width, line = width(), f"{head}{_GAP}{text}".rstrip()
-    column = len(head) + len(_GAP)
-    if max_width is None or len(line) <= max_width:
-        yield line
-    elif max_width - column >= _SHORTEST:
-        first, *more = wrap(text, max_width - column)
-        yield f"{head}{_GAP}{first}"
-        yield from (" " * column + part for part in more)
-    else:
-        yield from wrap(head.rstrip(), max_width, subsequent_indent=_INDENT)
-        yield from wrap(
-            text, max_width, initial_indent=_INDENT, subsequent_indent=_INDENT
-        )
 
 
 def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
@@ -435,7 +412,7 @@ def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     yield from ("", "| status | spec | answer |", "| --- | --- | --- |")
     for spec in _in_order(_shown(answer, only).specs):
         cells = (
-            _one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec))
+            one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec))
         )
         yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
 
@@ -460,10 +437,6 @@ def _text(spec: CoveredSpec) -> str:
     # The binary is there, but Spack may not take it.
     if spec.hash is not None and spec.configuration is not None:
         found = f"{spec.configuration.summary} /{spec.hash}{release}"
-        return f"{found}: {_one_line('; '.join(spec.reasons))}{also}"
+        return f"{found}: {one_line('; '.join(spec.reasons))}{also}"
     instead = (f"perhaps you mean: {spec.corrected}",) if spec.corrected else ()
-    return _one_line("; ".join((*spec.reasons, *instead))) + also
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return one_line("; ".join((*spec.reasons, *instead))) + also

@@ -23,7 +23,7 @@ from spack_cache_db.cli.options import (
 )
 from spack_cache_db.cli.tables import (
     NOTHING,
-    aligned,
+    Table,
     more_rows,
     most_rows,
     print_answer,
@@ -312,7 +312,8 @@ def find_table(
         for label, row in places:
             rows.append([*values, label, *_places(row, variants, installations)])
     yield ""
-    yield from aligned(headings, rows[:max_rows], _LONG, _OPTIONAL)
+    table = Table(headings, rows[:max_rows], optional=_OPTIONAL, long=_LONG)
+    yield from table.lines()
     hidden_count = total - len(configurations) + len(rows) - len(rows[:max_rows])
     if max_rows is not None and hidden_count:
         yield from ("", more_rows(hidden_count))

@@ -27,10 +27,9 @@ def say(line: str) -> None:
 
 def say_notes(notes: Iterable[str]) -> None:
     """Print notes to standard error."""
+    label = styled("Note:", sys.stderr, fg="yellow")
     for note in notes:
-        click.echo(
-            f"{styled('Note:', sys.stderr, fg='yellow')} {printable(note)}", err=True
-        )
+        click.echo(f"{label} {printable(note)}", err=True)
 
 
 def say_faults(faults: Iterable[object]) -> None:
@@ -43,14 +42,23 @@ def print_json(value: Any) -> None:
     """Print plain values as JSON; escapes replace the control characters that JSON
     allows.
     """
+    lines = json_text(value).split("\n")
+    click.echo("\n".join(_escaped(line) for line in lines))
+
+
+def _escaped(line: str) -> str:
+    r"""Return a line of JSON with its escapes, such as `\\u007f`, for control
+    characters.
+    """
     import json
 
-    def escaped(char: str) -> str:
-        return char if char.isprintable() else json.dumps(char)[1:-1]
-
-    click.echo(
-        "\n".join("".join(map(escaped, line)) for line in json_text(value).split("\n"))
-    )
+    if line.isprintable():
+        return line
+    characters = [
+        character if character.isprintable() else json.dumps(character)[1:-1]
+        for character in line
+    ]
+    return "".join(characters)
 
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
@@ -72,7 +80,8 @@ class CommandError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message to standard error."""
-        click.echo(f"{styled('Error:', sys.stderr, fg='red')} {self.message}", err=True)
+        label = styled("Error:", sys.stderr, fg="red")
+        click.echo(f"{label} {self.message}", err=True)
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
@@ -81,13 +90,18 @@ def fail(message: str, status: int = 2) -> NoReturn:
 
 
 def form_of(options: Any, *more: str) -> str | None:
-    """Return the selected output format, None for a table; two formats are an error."""
-    offered = {
-        name: options[f"as_{name}"] for name in _FORMS if f"as_{name}" in options
-    }
-    offered |= {name: options[name] for name in more}
+    """Return the selected output format, None for a table; two formats are an error.
+
+    `more` are the options of a command that are formats too, such as `keeplist`.
+    """
+    offered = {}
+    for name in _FORMS:
+        if f"as_{name}" in options:
+            offered[name] = options[f"as_{name}"]
+    for name in more:
+        offered[name] = options[name]
     chosen = [name for name, is_given in offered.items() if is_given]
     if len(chosen) > 1:
-        *first, last = (f"--{name}" for name in offered)
-        fail(f"{', '.join(first)} and {last} exclude each other: give one of them")
+        *others, last = [f"--{name}" for name in offered]
+        fail(f"{', '.join(others)} and {last} exclude each other: give one of them")
     return chosen[0] if chosen else None

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spack_cache_db.cli.find import Search, open_search
 from spack_cache_db.cli.forms import form_of
 from spack_cache_db.cli.options import SpecCommand, shared_options
-from spack_cache_db.cli.tables import NOTHING, print_answer
+from spack_cache_db.cli.tables import NOTHING, Table, print_answer
 from spack_cache_db.errors import counted
 
 if TYPE_CHECKING:
     from spack_cache_db.query.answers.history import History
-from spack_cache_db.cli.find import Search, open_search
 
 
 @click.command(cls=SpecCommand)
@@ -42,26 +42,29 @@ def history(
     form = form_of(options)
     with open_search(file) as lookups:
         search = Search(lookups, spec, Scope(stack=stack, host=host))
-        answer = history_of(
-            lookups, spec, shown_specs(lookups, search.question.conditions)
-        )
-        search.say_notes(is_found=bool(answer.present))
-    if form or answer.present:
-        print_answer(options, lambda: answer.rows, _history_table(answer))
-    sys.exit(0 if answer.present else 1)
+        specs_of_release = shown_specs(lookups, search.question.conditions)
+        answer = history_of(lookups, spec, specs_of_release)
+        is_found = bool(answer.present)
+        search.say_notes(is_found=is_found)
+    if form or is_found:
+        print_answer(options, lambda: answer.rows, _lines(answer))
+    sys.exit(0 if is_found else 1)
 
 
-def _history_table(answer: History) -> Iterator[str]:
-    """Yield a summary line, and an aligned table with right-aligned numbers."""
-    total, days = counted(len(answer.releases), "release"), ""
+def _lines(answer: History) -> Iterator[str]:
+    """Yield a summary line, and a table with right-aligned numbers."""
+    summary = (
+        f"In {len(answer.present):,} of {counted(len(answer.releases), 'release')}"
+    )
     if answer.first_seen:
-        days = f", in snapshots from {answer.first_seen} to {answer.last_seen}"
-    yield from (f"In {len(answer.present):,} of {total}{days}.", "")
-    rows = [["release", "binaries", "configurations", "added", "removed", "replaced"]]
+        summary += f", in snapshots from {answer.first_seen} to {answer.last_seen}"
+    yield f"{summary}."
+    yield ""
+    headings = ["release", "binaries", "configurations", "added", "removed", "replaced"]
+    rows = []
     for row in answer.releases:
         counts = (row.specs, row.configurations, row.added, row.removed)
+        texts = [f"{count:,}" for count in counts]
         churn = NOTHING if row.churn is None else f"{row.churn:.0%}"
-        rows.append([row.release, *(f"{count:,}" for count in counts), churn])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers in rows:
-        yield "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))
+        rows.append([row.release, *texts, churn])
+    yield from Table(headings, rows, right=headings[1:]).lines()

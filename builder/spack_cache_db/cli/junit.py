@@ -19,38 +19,43 @@ class Case(NamedTuple):
 
 
 def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
-    """Write a report in JUnit's XML, which CI systems show."""
-    from html import escape
+    """Write a report in JUnit's XML, which CI systems show.
 
-    def element(case: Case) -> str:
-        group, name = (escape(printable(text)) for text in case[:2])
-        start = f'<testcase classname="{group}" name="{name}"'
-        for tag, text in (("failure", case.failure), ("skipped", case.skipped)):
-            if text:
-                return (
-                    f'{start}><{tag} message="{escape(printable(text))}"/></testcase>'
-                )
-        return f"{start}/>"
-
+    Raises:
+        OutputError: the file cannot be written, or its name does not end in `.xml`.
+    """
     if path.suffix != ".xml":
-        raise OutputError(
-            f"{path}: cannot be a report; --junit takes a name that ends in .xml"
-        )
-    every = [*cases]
-    counts = f'failures="{sum(bool(case.failure) for case in every)}"'
-    counts += f' skipped="{sum(bool(case.skipped) for case in every)}"'
-    name = f'name="spack-cache-db {suite}" tests="{len(every)}" {counts}'
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {name}>"]
-    lines += [
-        f"<testsuite {name}>",
-        *map(element, every),
-        "</testsuite>",
-        "</testsuites>",
-    ]
+        message = "cannot be a report; --junit takes a name that ends in .xml"
+        raise OutputError(f"{path}: {message}")
+    report = _report(f"spack-cache-db {suite}", list(cases))
     try:
-        path.write_text("\n".join((*lines, "")), encoding="utf-8")
+        path.write_bytes(report)
     except OSError as error:
+        message = f"cannot be written: {reason(error)}"
         advice = "name a file in a folder that exists for --junit"
-        raise OutputError(
-            f"{path}: cannot be written: {reason(error)}; {advice}"
-        ) from None
+        raise OutputError(f"{path}: {message}; {advice}") from None
+
+
+def _report(name: str, cases: list[Case]) -> bytes:
+    """Return a report with one suite of test cases, each on a line of its own."""
+    from xml.etree import ElementTree as ET
+
+    counts = {
+        "name": name,
+        "tests": str(len(cases)),
+        "failures": str(sum(bool(case.failure) for case in cases)),
+        "skipped": str(sum(bool(case.skipped) for case in cases)),
+    }
+    suites = ET.Element("testsuites", counts)
+    suite = ET.SubElement(suites, "testsuite", counts)
+    for case in cases:
+        # XML cannot contain most control characters.
+        names = {"classname": printable(case.group), "name": printable(case.name)}
+        element = ET.SubElement(suite, "testcase", names)
+        if case.failure:
+            ET.SubElement(element, "failure", message=printable(case.failure))
+        elif case.skipped:
+            ET.SubElement(element, "skipped", message=printable(case.skipped))
+    ET.indent(suites, space="")
+    report: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return report + b"\n"

@@ -1,9 +1,7 @@
-"""Prints answers as tables, JSON, CSV, Markdown or JUnit; notes, errors and progress;
-and signals.
+"""Prints answers as tables, JSON, CSV or Markdown.
 
 Names and messages come from files that other people wrote, and a terminal obeys control
-characters, so their escapes are printed instead. A signal ends the process at once: an
-exception raised at an arbitrary point could be lost there.
+characters, so their escapes are printed instead.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -25,29 +24,108 @@ MOST_ROWS = 50
 """Rows of a table on a terminal without `--all`."""
 
 NOTHING = "-"
+"""The text of a cell without a value."""
+
 _HEADINGS = {"specs": "binaries", "spec_count": "binaries"}
 """Headings that differ from the names of their columns."""
 _GAP = "  "
 _INDENT = " " * 4
+_SHORTEST = 30
+"""Narrowest last column of a line that `hanging` wraps."""
 _LABEL = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
 """The beginning of a table's line: a status, or the title of a section."""
-
-
-def width() -> int | None:
-    """Return the width of the terminal; None for a pipe or a file, where no line is
-    wrapped.
-    """
-    if not is_terminal() and "COLUMNS" not in os.environ:
-        return None
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
 
 
 class Heading(str):
     """A line of a table that is bold on a terminal."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table for people, as wide as the terminal.
+
+    Columns without a value are left out, except those that are right-aligned.
+
+    Attributes:
+        headings: the headings of the columns.
+        rows: a text for each column, `NOTHING` for no value.
+        optional: headings of the columns that a narrow terminal leaves out, the least
+            useful first.
+        long: headings of the last columns, which go below each row if they do not fit.
+        right: headings of the columns that are right-aligned.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    optional: Sequence[str] = ()
+    long: Sequence[str] = ()
+    right: Sequence[str] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the heading, and the lines of each row."""
+        widths = self._widths()
+        max_width = width()
+
+        def too_wide() -> bool:
+            total = sum(widths.values()) + len(_GAP) * (len(widths) - 1)
+            return max_width is not None and total > max_width
+
+        # Make the table narrower, column by column, until it fits.
+        left_out = []
+        for name in self.optional:
+            if name in widths and too_wide():
+                left_out.append(name)
+                del widths[name]
+        below = []
+        for name in reversed(self.headings):
+            if name in self.long and name in widths and too_wide():
+                below.append(name)
+                del widths[name]
+        below.reverse()
+
+        # Each row is a line, and a line for each of its values that goes below.
+        names = dict(zip(self.headings, self.headings, strict=True))
+        for line in wrapped(self._line(names, widths)):
+            yield Heading(line)
+        for row in self.rows:
+            cells = dict(zip(self.headings, row, strict=True))
+            yield from wrapped(self._line(cells, widths))
+            for name in below:
+                if cells[name] != NOTHING:
+                    yield from wrapped(f"{_INDENT}{name}: {cells[name]}", _INDENT)
+        if left_out:
+            names_left_out = [name for name in self.headings if name in left_out]
+            yield ""
+            text = ", ".join(names_left_out)
+            yield from wrapped(f"left out of this narrow table: {text}")
+
+    def markdown(self) -> Iterator[str]:
+        """Yield the lines of the table in Markdown; markup in it is escaped."""
+        yield f"| {' | '.join(self.headings)} |"
+        yield f"| {' | '.join(['---'] * len(self.headings))} |"
+        for row in self.rows:
+            cells = [text.replace("|", "\\|").replace("<", "&lt;") for text in row]
+            yield f"| {' | '.join(cells)} |"
+
+    def _widths(self) -> dict[str, int]:
+        """Return the width of each column that has a value, by its heading."""
+        widths = {}
+        for at, name in enumerate(self.headings):
+            column = [row[at] for row in self.rows]
+            has_value = any(text != NOTHING for text in column)
+            if has_value or name in self.right:
+                widths[name] = max(map(len, (name, *column)))
+        return widths
+
+    def _line(self, cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
+        texts = []
+        for name, size in widths.items():
+            is_right = name in self.right
+            text = cells[name].rjust(size) if is_right else cells[name].ljust(size)
+            texts.append(text)
+        return _GAP.join(texts).rstrip()
 
 
 def print_answer(
@@ -61,27 +139,38 @@ def print_answer(
 ) -> None:
     """Print an answer in the format that the options select.
 
-    JSON is `value`, the records of `rows` by default; CSV has the rows; `table` and
-    `markdown` are lines. `colours` are those of statuses and sections on a terminal.
+    Args:
+        options: the options of the command.
+        rows: returns the rows, which CSV has.
+        table: the lines for people.
+        value: returns what JSON has; by default, the records of `rows`.
+        markdown: the lines in Markdown.
+        colours: the colours of statuses and sections in `table` on a terminal.
     """
     form = form_of(options)
     if form == "json":
-        print_json(value() if value else [*rows().records])
+        print_json(value() if value else list(rows().records))
     elif form == "csv":
         # A pipe may end in a terminal as well.
-        lines = csv_text(rows()).split("\n")
-        click.echo("\n".join(map(printable, lines)), nl=False)
+        lines = [printable(line) for line in csv_text(rows()).split("\n")]
+        click.echo("\n".join(lines), nl=False)
+    elif form == "markdown":
+        for line in markdown:
+            click.echo(printable(line))
     else:
-        for line in markdown if form == "markdown" else table:
-            click.echo(printable(line) if form else _coloured(line, colours))
+        for line in table:
+            click.echo(_coloured(line, colours))
 
 
 def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
+    """Return a printable line with the colour of its label: `near  hdf5 +mpi`."""
     if isinstance(line, Heading):
         return styled(printable(line), sys.stdout, bold=True)
     label = _LABEL.match(line)
-    colour = colours.get(label[1]) if label else None
-    if label is None or colour is None:
+    if label is None:
+        return printable(line)
+    colour = colours.get(label[1])
+    if colour is None:
         return printable(line)
     return styled(label[0], sys.stdout, fg=colour) + printable(line[label.end() :])
 
@@ -94,38 +183,35 @@ def print_rows(
     The note `nothing` goes to standard error if there are none. Tables and Markdown
     have only `columns`, all by default.
     """
-    records = [*rows.records]
+    records = list(rows.records)
     if not records:
         say_notes([nothing])
-    if records or form_of(options) is not None:
-        names = columns or rows.columns
-        cells = [[_cell(record[name]) for name in names] for record in records]
-        headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
-        printed = cells[: most_rows(options)]
-        table = aligned(headings, printed, optional=headings[:0:-1])
-        more = (
-            ("", more_rows(len(cells) - len(printed)))
-            if len(printed) < len(cells)
-            else ()
-        )
-        print_answer(
-            options,
-            lambda: Rows(rows.columns, records),
-            (*table, *more),
-            markdown=markdown_table(headings, cells),
-        )
+    # People get the note only; programs get an empty answer.
+    if not records and form_of(options) is None:
+        return False
+    names = columns or rows.columns
+    headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
+    cells = [[_cell(record[name]) for name in names] for record in records]
+    # A narrow terminal leaves out the last columns, but never the first.
+    optional = headings[:0:-1]
+    shown = cells[: most_rows(options)]
+    lines = list(Table(headings, shown, optional).lines())
+    hidden_count = len(cells) - len(shown)
+    if hidden_count:
+        lines += ["", more_rows(hidden_count)]
+    print_answer(
+        options,
+        lambda: Rows(rows.columns, records),
+        lines,
+        markdown=Table(headings, cells).markdown(),
+    )
     return bool(records)
 
 
-def markdown_table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]]
-) -> Iterator[str]:
-    """Yield the lines of a table in Markdown; markup in it is escaped."""
-    for line in (headings, ["---"] * len(headings)):
-        yield f"| {' | '.join(line)} |"
-    for row in rows:
-        cells = (text.replace("|", "\\|").replace("<", "&lt;") for text in row)
-        yield f"| {' | '.join(cells)} |"
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def most_rows(options: Any) -> int | None:
@@ -138,40 +224,31 @@ def more_rows(count: int) -> str:
     return f"{counted(count, 'more row')}: --all shows all"
 
 
-def aligned(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    long: Sequence[str] = (),
-    optional: Sequence[str] = (),
-) -> Iterator[str]:
-    """Yield the lines of a table as wide as the terminal, without its empty columns.
+def hanging(cells: Sequence[str], text: str) -> Iterator[str]:
+    """Yield a line without headings whose last column is wrapped below itself.
 
-    The last columns may be `long`: they go below each row if they do not fit. A narrow
-    terminal
-    leaves out `optional` columns, the least useful first.
+    A terminal that is too narrow for that has the text below the other cells.
     """
-    used = [
-        at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)
-    ]
-    sizes = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in used}
-    below, left_out = list[int](), list[int]()
-    optional_columns = [headings.index(name) for name in optional if name in headings]
-    long_columns = [at for at in reversed(used) if headings[at] in long]
-    for columns, removed in ((optional_columns, left_out), (long_columns, below)):
-        for at in columns:
-            size = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1)
-            if at in sizes and size > (width() or size):
-                removed.append(at)
-                del sizes[at]
-    for number, row in enumerate((headings, *rows)):
-        line = _GAP.join(row[at].ljust(size) for at, size in sizes.items()).rstrip()
-        yield from wrapped(line) if number else map(Heading, wrapped(line))
-        for at in sorted(below) if number else ():
-            if row[at] != NOTHING:
-                yield from wrapped(f"{_INDENT}{headings[at]}: {row[at]}", _INDENT)
-    if left_out:
-        names = ", ".join(headings[at] for at in sorted(left_out))
-        yield from ("", *wrapped(f"left out of this narrow table: {names}"))
+    head = _GAP.join(cells)
+    line = f"{head}{_GAP}{text}".rstrip()
+    max_width = width()
+    if max_width is None or len(line) <= max_width:
+        yield line
+        return
+
+    from textwrap import wrap
+
+    column = len(head) + len(_GAP)
+    if max_width - column >= _SHORTEST:
+        first, *others = wrap(text, max_width - column)
+        yield f"{head}{_GAP}{first}"
+        for part in others:
+            yield " " * column + part
+    else:
+        yield from wrap(head.rstrip(), max_width, subsequent_indent=_INDENT)
+        yield from wrap(
+            text, max_width, initial_indent=_INDENT, subsequent_indent=_INDENT
+        )
 
 
 def wrapped(line: str, indent: str = "") -> list[str]:
@@ -183,18 +260,22 @@ def wrapped(line: str, indent: str = "") -> list[str]:
         return [line]
     from textwrap import wrap
 
-    more = indent + _INDENT
     return wrap(
         line.strip(),
         max_width,
         initial_indent=indent,
-        subsequent_indent=more,
+        subsequent_indent=indent + _INDENT,
         break_on_hyphens=False,
         break_long_words=False,
     )
 
 
-def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return NOTHING
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def width() -> int | None:
+    """Return the width of the terminal; None for a pipe or a file, where no line is
+    wrapped.
+    """
+    if not is_terminal() and "COLUMNS" not in os.environ:
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import FORMULA, Configuration, is_name
-from spack_cache_db.sources.texts import cut
+from spack_cache_db.sources.texts import cut_name
 from spack_cache_db.spack.lexer import is_package
 
 MAX_NAME = 200
@@ -53,7 +53,7 @@ def require_bounded(configuration: Configuration) -> None:
     package = configuration.package
     if not is_package(package):
         raise ValueError(
-            f"has the package {cut(package)!a}, expected a name that Spack can read"
+            f"has the package {cut_name(package)!a}, expected a name that Spack can read"
         )
     for word, value in zip(Configuration._fields, configuration, strict=True):
         if isinstance(value, str) and value:
@@ -70,7 +70,7 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
         require_short("variant name", text.partition("=")[0], MAX_NAME)
         if text.startswith(FORMULA) and not _ENABLED.fullmatch(text):
             raise ValueError(
-                f"has the variant {cut(text)!a}, expected +name, ~name or name=value"
+                f"has the variant {cut_name(text)!a}, expected +name, ~name or name=value"
             )
 
 
@@ -83,7 +83,7 @@ def require_name(word: str, text: str) -> None:
     require_short(word, text, MAX_NAME)
     if not is_name(text):
         expected = "expected a name without a blank at either end, that does not begin with = + - @"
-        raise ValueError(f"has the {word} {cut(text)!a}, {expected}")
+        raise ValueError(f"has the {word} {cut_name(text)!a}, {expected}")
 
 
 def require_short(word: str, text: str, limit: int) -> None:
@@ -108,7 +108,7 @@ def require_cell(word: str, text: str) -> None:
     require_short(word, text, MAX_TEXT)
     if text.startswith(FORMULA):
         expected = "expected a text without = + - @ at its start"
-        raise ValueError(f"has the {word} {cut(text)!a}, {expected}")
+        raise ValueError(f"has the {word} {cut_name(text)!a}, {expected}")
 
 
 def require_few(word: str, count: int) -> None:

@@ -20,7 +20,7 @@ import msgspec
 import zstandard
 
 from spack_cache_db.database_file import damage_as_error, damaged, open_source
-from spack_cache_db.errors import DatabaseError, Fault, InputError
+from spack_cache_db.errors import DatabaseError, Fault, InputError, one_line
 from spack_cache_db.model import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import identity
 from spack_cache_db.schema.older import MAX_PACKAGES
@@ -136,7 +136,7 @@ def read_database(file: File) -> Columns:
         with closing(open_source(path)) as conn, damage_as_error(path):
             (result,) = conn.execute("PRAGMA quick_check(1)").fetchone()
             if result != "ok":
-                raise damaged(path, " ".join(result.split()))
+                raise damaged(path, one_line(result))
             _Database(conn, file.location, writer).read()
     except DatabaseError as error:
         message = str(error).removeprefix(f"{path}: ")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from spack_cache_db.errors import cut, one_line
+
 BROKEN = (RecursionError, ValueError)
 """Raised by decoding data that is not JSON of the expected form."""
 
@@ -14,18 +16,18 @@ def message_of(error: BaseException) -> str:
     """
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    text = " ".join(str(error).split())
+    text = one_line(str(error))
     return text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
 
 
 def quoted(text: str) -> str:
     """Return text for a message: in quotes, printable and short."""
-    return repr(cut(text))
+    return repr(cut_name(text))
 
 
-def cut(text: str) -> str:
-    """Return a text that fits into a message."""
-    return text if len(text) <= 60 else text[:57] + "..."
+def cut_name(text: str) -> str:
+    """Return a name of a source that fits into a message."""
+    return cut(text, 60, "...")
 
 
 def printable_name(text: str) -> str:

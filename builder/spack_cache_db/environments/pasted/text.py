@@ -30,7 +30,7 @@ from spack_cache_db.environments.pasted.lines import (
 from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.quotes import plain
 from spack_cache_db.environments.user_specs import legacy_notes, read_user_spec
-from spack_cache_db.errors import LineFault
+from spack_cache_db.errors import LineFault, cut, first_of
 from spack_cache_db.spack.legacy import parse_legacy_query
 from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -186,16 +186,16 @@ class _TextReader:
             are = "lines are dependencies" if count > 1 else "line is a dependency"
             yield f"{count:,} {are} of other specs in a tree, and skipped"
         if self._commands:
-            yield f"skipped: {_listed(self._commands, '; ')}"
+            yield f"skipped: {first_of(list(self._commands), MOST_NAMED, '; ')}"
         if self._readings:
-            yield _listed(self._readings, "; ")
+            yield first_of(list(self._readings), MOST_NAMED, "; ")
         if other_lines:
             are = (
                 "lines are not specs" if len(other_lines) > 1 else "line is not a spec"
             )
-            yield f"{len(other_lines):,} {are}: {_listed(map(_short, other_lines), ', ')}"
+            yield f"{len(other_lines):,} {are}: {_quoted(other_lines)}"
         if self._unread_headings:
-            names = _listed(map(_short, self._unread_headings), ", ")
+            names = _quoted(self._unread_headings)
             yield f"headings that are not applied: {names}"
 
     def _is_heading(self, words: str) -> bool:
@@ -388,16 +388,7 @@ def _is_constraint(text: str) -> bool:
     return False
 
 
-def _listed(texts: Iterable[str], separator: str) -> str:
-    """Return the first texts, and the number of the others: `a; b; c and 2 more`."""
-    all_texts = list(texts)
-    shown = separator.join(all_texts[:MOST_NAMED])
-    more = len(all_texts) - MOST_NAMED
-    return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def _short(text: str) -> str:
-    """Return a text in quotes, cut at `LONGEST_NAMED` characters."""
-    if len(text) > LONGEST_NAMED:
-        text = f"{text[: LONGEST_NAMED - 1]}…"
-    return repr(text)
+def _quoted(texts: Iterable[str]) -> str:
+    """Return the first texts in quotes, each cut, and the number of the others."""
+    quoted = [repr(cut(text, LONGEST_NAMED)) for text in texts]
+    return first_of(quoted, MOST_NAMED)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from spack_cache_db.bounded_files import AnyPath
-from spack_cache_db.errors import printable
+from spack_cache_db.errors import one_line, printable
 from spack_cache_db.query.open.lookups import Lookups, opened
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.configurations import configurations_of_package
@@ -132,7 +132,7 @@ class VariantMeaning(NamedTuple):
     @property
     def meaning(self) -> str:
         """The description as one printable line."""
-        return one_line(self.description)
+        return printable(one_line(self.description))
 
 
 class VariantNote(NamedTuple):
@@ -171,7 +171,7 @@ class PackageData:
     @property
     def summary(self) -> str:
         """The description as one printable line."""
-        return one_line(self.status.description or "")
+        return printable(one_line(self.status.description or ""))
 
     @property
     def homepage_url(self) -> str | None:
@@ -276,11 +276,6 @@ def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
     )
 
 
-def one_line(text: str) -> str:
-    """Return a text as one printable line."""
-    return printable(" ".join(text.split()))
-
-
 def _is_of_the_web(url: str | None) -> bool:
     return (
         url is not None
@@ -351,7 +346,7 @@ def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
 
 def summary_of(description: str) -> str:
     """Return the first sentence of a description, shortened if it is long."""
-    text = one_line(description)
+    text = printable(one_line(description))
     end = _SENTENCE_END.search(text)
     first = text[: end.start() + 1] if end else text
     return first if len(first) <= 160 else f"{first[:157].rstrip()}..."
