@@ -1,6 +1,8 @@
 """query.totals: a number has one name, and is the same wherever the name stands."""
 
+import gc
 import json
+import weakref
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.open.info import info
 from spack_cache_db.query.open.lookups import opened
-from spack_cache_db.query.stored.totals import read_totals
+from spack_cache_db.query.stored.totals import MOST_CACHED, count_by, read_totals
 from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import write_every_kind
@@ -72,3 +74,19 @@ def test_a_count_is_the_same_wherever_it_is_shown(kind: str, tmp_path: Path) -> 
         )
     stacks = run("stacks", file, "--json").stdout
     assert len(json.loads(stacks)) == counts["stacks"]
+
+
+def test_cached_counts_end_with_their_database(samples_file: Path) -> None:
+    """Counts are read once, few are kept, and none keep a closed database in memory."""
+    with opened(samples_file) as lookups:
+        first = count_by(lookups, None, None, "package")
+        assert count_by(lookups, None, None, "package") is first
+        for release in range(MOST_CACHED):
+            count_by(lookups, release, None, "target")
+        again = count_by(lookups, None, None, "package")
+        assert again == first
+        assert again is not first
+        reference = weakref.ref(lookups)
+    del lookups
+    gc.collect()
+    assert reference() is None

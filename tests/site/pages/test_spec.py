@@ -12,10 +12,8 @@ from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import matching
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
-from spack_cache_db.query.stored.configurations import (
-    configurations_beginning,
-    configurations_by_id,
-)
+from spack_cache_db.query.stored.binary import configurations_beginning
+from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec

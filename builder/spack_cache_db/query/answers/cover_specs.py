@@ -61,15 +61,15 @@ from spack_cache_db.query.names.known import known_name
 from spack_cache_db.query.open.lookups import has_records
 from spack_cache_db.query.open.sql import check_time, select, select_ids
 from spack_cache_db.query.stored import graph
-from spack_cache_db.query.stored.binary import SPEC_COLUMNS, Spec
+from spack_cache_db.query.stored.binary import HASH_BEGINS, SPEC_COLUMNS, Spec
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
-PACKAGE_OF_HASH = """
+PACKAGE_OF_HASH = f"""
 SELECT DISTINCT packages.name FROM specs
 JOIN configurations ON configurations.id = specs.configuration
 JOIN packages ON packages.id = configurations.package
-WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
+WHERE {HASH_BEGINS} LIMIT 2
 """
 GONE = "SELECT id FROM specs WHERE is_gone"
 # The one that was listed last comes first.

@@ -47,7 +47,7 @@ from spack_cache_db.query.names.known import (
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.stored import graph
-from spack_cache_db.query.stored.binary import HASH_BEGINS
+from spack_cache_db.query.stored.binary import HASH_BEGINS_OR_ANY
 from spack_cache_db.query.stored.package_data import recipe_notes
 from spack_cache_db.spack.legacy import legacy_reading
 from spack_cache_db.spack.printing import spec_text
@@ -68,7 +68,7 @@ SCOPE = ("release", "stack", "host")
 SPECS_OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
-WHERE {HASH_BEGINS}
+WHERE {HASH_BEGINS_OR_ANY}
 """
 SHORT = 7
 """Characters of a hash that Spack prints."""

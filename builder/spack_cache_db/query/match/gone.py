@@ -12,14 +12,14 @@ from spack_cache_db.query.conditions.conditions import Conditions, asked, withou
 from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
-from spack_cache_db.query.stored.binary import HASH_BEGINS, IN_STACK
+from spack_cache_db.query.stored.binary import HASH_BEGINS_OR_ANY, IN_STACK
 from spack_cache_db.query.stored.gone import Gone, has_gone
 
 OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.configuration, specs.last_seen
 FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.configuration = wanted.value
-WHERE specs.is_gone AND {HASH_BEGINS} AND {IN_STACK.format("specs")}
+WHERE specs.is_gone AND {HASH_BEGINS_OR_ANY} AND {IN_STACK.format("specs")}
   AND (:release IS NULL OR EXISTS (
     SELECT 1 FROM listings
     WHERE listings.release = :release AND listings.spec = specs.id

@@ -35,7 +35,12 @@ from spack_cache_db.query.open.sql import (
     select_ids,
     select_in,
 )
-from spack_cache_db.query.stored.binary import Spec, counts_in_scope, specs_in_scope
+from spack_cache_db.query.stored.binary import (
+    HASH_BEGINS,
+    Spec,
+    counts_in_scope,
+    specs_in_scope,
+)
 from spack_cache_db.query.stored.configurations import (
     Counted,
     configuration_of,
@@ -83,8 +88,7 @@ _FILTERS = {
     "stack": """id IN (
   SELECT configuration FROM configuration_stacks WHERE stack = :stack)""",
     "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
-    "hash": """id IN (
-  SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
+    "hash": f"id IN (SELECT configuration FROM specs WHERE {HASH_BEGINS})",
 }
 # Configurations without specs are known as dependencies only, or the mirror has lost
 # them.

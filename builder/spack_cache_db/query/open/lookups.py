@@ -103,7 +103,7 @@ class Stack:
     spec_count: int
 
 
-# Compared by identity, because `Lookups` is part of the key of cached answers.
+# Compared by identity, because its tables are large.
 @dataclass(frozen=True, eq=False)
 class Memory:
     """Caches results by key."""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import PLACES, Conditions, asked, only
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import (
@@ -18,13 +19,19 @@ from spack_cache_db.query.open.sql import (
     select_ids,
     select_in,
 )
-from spack_cache_db.query.stored.configurations import OF_IDS
+from spack_cache_db.query.stored.configurations import OF_IDS, configurations_by_id
 
 COUNTED_IN = """
 SELECT configuration, spec_count FROM configuration_{place}s
 WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
 """
-HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
+HASH_BEGINS = "specs.hash >= :hash AND specs.hash < :hash || '{'"
+"""The specs whose hashes begin with a text, by the index of hashes.
+
+Hashes have digits and the letters a to z, and `{` is the character after z.
+"""
+HASH_BEGINS_OR_ANY = f"(:hash = '' OR ({HASH_BEGINS}))"
+"""Without a text, all specs; SQLite does not search these specs by their hashes."""
 IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
@@ -41,14 +48,11 @@ SPEC_COLUMNS = (
 )
 AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
 """The specs that count without a release: listed, and not lost by their mirror."""
-_PLACES = {
-    "file": f"specs WHERE {AVAILABLE}",
-    "release": f"""specs
+_OF_DATABASE = f"specs WHERE {AVAILABLE}"
+_OF_RELEASE = f"""specs
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-WHERE {IN_STACK.format("listings")}""",
-    "stack": f"specs WHERE {AVAILABLE} AND {IN_STACK.format('specs')}",
-}
-"""The listed specs of the database, a release or a stack."""
+WHERE {IN_STACK.format("listings")}"""
+_OF_STACK = f"specs WHERE {AVAILABLE} AND {IN_STACK.format('specs')}"
 STORED = """
 SELECT specs.id, configuration, stack_sets.shown, release_count, first_seen, last_seen
 FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks WHERE hash = :hash
@@ -66,12 +70,12 @@ WHERE specs.hash = :hash ORDER BY releases.position
 CONTRADICTIONS = """
 SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
 """
-BY_PREFIX = """
-SELECT id, hash FROM specs
-WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
+BEGINNING = f"""
+SELECT id, hash FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
 """
-
-
+CONFIGURATIONS_BEGINNING = f"""
+SELECT hash, configuration FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
+"""
 _WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 
 
@@ -142,7 +146,8 @@ def specs_in_scope(
     """
     specs: dict[int, list[Spec]] = {}
     order = "ORDER BY specs.is_gone, specs.id"
-    for configuration, *spec in _in_scope(conn, ids, conditions, SPEC_COLUMNS, order):
+    rows = _rows_in_scope(conn, ids, conditions, SPEC_COLUMNS, order)
+    for configuration, *spec in rows:
         specs.setdefault(configuration, []).append(Spec._make(spec))
     return specs
 
@@ -161,52 +166,67 @@ def counts_in_scope(
     """Return the number of specs that `specs_in_scope` would return, by
     configuration.
     """
-    specs = asked(conditions, "specs")
-    places = {condition.kind for condition in only(conditions, *PLACES)}
-    if places in ({"release"}, {"stack"}):
-        (place,) = places
+    kinds = {condition.kind for condition in only(conditions, *PLACES)}
+    verdict = asked(conditions, "specs")
+
+    # The counts of a release and of a stack are stored.
+    if kinds in ({"release"}, {"stack"}):
+        (place,) = kinds
         sql = COUNTED_IN.format(place=place)
-        return Counter(
-            dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)}))
-        )
-    if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
-        return Counter(
-            row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id")
-        )
-    # The configuration of each spec that is available, otherwise 0.
-    counts_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
-    wanted_ids = {*ids}
-    return Counter(
-        key for spec in specs.holds if (key := counts_for[spec]) in wanted_ids
-    )
+        value = {place: asked(conditions, place)}
+        return Counter(dict(select_in(lookups.conn, sql, ids, **value)))
+
+    # Many specs of the whole database are counted without SQLite, which is faster.
+    if verdict is not None and kinds == {"specs"} and not _is_few(verdict.holds, ids):
+        # A spec that does not count has 0 instead of its configuration.
+        counted_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
+        wanted = set(ids)
+        configurations = (counted_for[spec] for spec in verdict.holds)
+        return Counter(key for key in configurations if key in wanted)
+
+    rows = _rows_in_scope(lookups.conn, ids, conditions, "specs.id")
+    return Counter(configuration for configuration, _ in rows)
 
 
-def _in_scope(
+def _rows_in_scope(
     conn: sqlite3.Connection,
     ids: Iterable[int],
     conditions: Conditions,
     columns: str,
     order: str = "",
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows of specs that satisfy conditions: a configuration, then `columns`, id
-    first.
+    """Return rows of the specs of some configurations that satisfy conditions.
+
+    A row has the id of the configuration, and then `columns`: the id of the spec first.
     """
-    places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
-    place = next(
-        (kind for kind in ("release", "stack") if places[kind] is not None), "file"
-    )
-    places["hash"] = places["hash"] or ""
+    values = {
+        "release": asked(conditions, "release"),
+        "stack": asked(conditions, "stack"),
+        "hash": asked(conditions, "hash") or "",
+    }
+    if values["release"] is not None:
+        listed = _OF_RELEASE
+    elif values["stack"] is not None:
+        listed = _OF_STACK
+    else:
+        listed = _OF_DATABASE
+
+    # Search by configurations, or by the specs themselves if these are fewer.
     verdict = asked(conditions, "specs")
-    configurations: Collection[int] = [*ids] if verdict is None else {*ids}
-    is_few = verdict is not None and _is_few(verdict.holds, configurations)
+    configurations = list(ids) if verdict is None else set(ids)
+    column = "configuration"
+    searched: Collection[int] = configurations
+    if verdict is not None and _is_few(verdict.holds, configurations):
+        column = "id"
+        searched = verdict.holds
     sql = f"""
-SELECT specs.configuration, {columns} FROM {_PLACES[place]}
-  AND specs.{"id" if is_few else "configuration"} {OF_IDS}
-  AND {HASH_BEGINS} {order}
+SELECT specs.configuration, {columns} FROM {listed}
+  AND specs.{column} {OF_IDS}
+  AND {HASH_BEGINS_OR_ANY} {order}
 """
+    rows = select_in(conn, sql, searched, **values)
     if verdict is None:
-        return select_in(conn, sql, configurations, **places)
-    rows = select_in(conn, sql, verdict.holds if is_few else configurations, **places)
+        return rows
     return (row for row in rows if row[0] in configurations and row[1] in verdict.holds)
 
 
@@ -221,10 +241,28 @@ def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
 def specs_beginning(
     conn: sqlite3.Connection, prefix: str, limit: int = -1
 ) -> dict[int, str]:
-    """Return the first specs whose hashes begin with `prefix`, listed or not: ids and
-    hashes.
+    """Return the first specs whose hashes begin with a text, listed or not.
+
+    The hashes are in order, by the ids of the specs; a limit of -1 is none.
     """
-    return dict(select(conn, BY_PREFIX, prefix=prefix, limit=limit))
+    return dict(select(conn, BEGINNING, hash=prefix, limit=limit))
+
+
+def configurations_beginning(
+    lookups: Lookups, prefix: str, limit: int
+) -> list[tuple[str, Configuration]]:
+    """Return the first hashes that begin with a text, listed or not, with their
+    configurations.
+    """
+    rows = list(
+        select(lookups.conn, CONFIGURATIONS_BEGINNING, hash=prefix, limit=limit)
+    )
+    ids = [configuration for _, configuration in rows]
+    records = configurations_by_id(lookups, ids)
+    return [
+        (dag_hash, record.configuration)
+        for (dag_hash, _), record in zip(rows, records, strict=True)
+    ]
 
 
 def specs_of_configurations(
@@ -236,19 +274,36 @@ def specs_of_configurations(
 
 def stored_spec(conn: sqlite3.Connection, dag_hash: str) -> StoredSpec | None:
     """Return the spec with this full hash, listed or not; None if there is none."""
-    for key, configuration, stacks, *facts in select(conn, STORED, hash=dag_hash):
-        return StoredSpec(key, configuration, tuple(stored_json(stacks)), *facts)
-    return None
+    row = next(select(conn, STORED, hash=dag_hash), None)
+    if row is None:
+        return None
+    spec, configuration, stacks, release_count, first_seen, last_seen = row
+    return StoredSpec(
+        id=spec,
+        configuration=configuration,
+        stacks=tuple(stored_json(stacks)),
+        release_count=release_count,
+        first_seen=first_seen,
+        last_seen=last_seen,
+    )
 
 
 def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
     """Return the presence of a spec in each release, in the database's order."""
-    return tuple(
-        Listing(release, kind, tuple(stored_json(stacks)), bool(is_copy), *binary)
-        for release, kind, stacks, is_copy, *binary in select(
-            conn, LISTINGS, hash=dag_hash
+    listings = []
+    for row in select(conn, LISTINGS, hash=dag_hash):
+        release, kind, stacks, is_copy, size, tarball = row
+        listings.append(
+            Listing(
+                release=release,
+                kind=kind,
+                stacks=tuple(stored_json(stacks)),
+                is_copy=bool(is_copy),
+                size=size,
+                tarball=tarball,
+            )
         )
-    )
+    return tuple(listings)
 
 
 def contradictions_of(
@@ -257,7 +312,9 @@ def contradictions_of(
     """Return the sources that contradict what is stored about a spec, with their
     messages.
     """
-    return tuple(
-        (path, message.replace(f" {dag_hash}", "", 1))
-        for path, message in select(conn, CONTRADICTIONS, hash=dag_hash)
-    )
+    contradictions = []
+    for path, message in select(conn, CONTRADICTIONS, hash=dag_hash):
+        # The reader knows which spec it is.
+        without_hash = message.replace(f" {dag_hash}", "", 1)
+        contradictions.append((path, without_hash))
+    return tuple(contradictions)

@@ -16,17 +16,12 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.schema.tables import CONFIGURATION
 
-_CONFIGURATION = ", ".join(("id", *CONFIGURATION, "spec_count"))
 OF_IDS = "IN (SELECT value FROM json_each(:ids))"
-CONFIGURATIONS_BEGINNING = """
-SELECT hash, configuration FROM specs
-WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
-"""
-# The positions in rows (`_CONFIGURATION`) of the two columns whose words are read at
-# first use.
-_VERSION, _VARIANTS = (
-    1 + [*CONFIGURATION].index(column) for column in ("version", "variants")
-)
+_COLUMNS = ", ".join(("id", *CONFIGURATION, "spec_count"))
+"""The columns of `_in_words`: id, the seven ids of words, number of specs."""
+_VERSION = 1 + list(CONFIGURATION).index("version")
+_VARIANTS = 1 + list(CONFIGURATION).index("variants")
+"""The positions of the two columns whose words are read at first use."""
 
 
 class Counted(NamedTuple):
@@ -44,61 +39,57 @@ def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
     """Return the configurations of a package, given its id; `spec_count` counts all
     specs.
     """
-    sql = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :package"
-    return _in_words(lookups, [*select(lookups.conn, sql, package=package)])
+    sql = f"SELECT {_COLUMNS} FROM configurations WHERE package = :package"
+    rows = select(lookups.conn, sql, package=package)
+    return _in_words(lookups, list(rows))
 
 
 def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
     """Return configurations in the order of `ids`; `spec_count` counts all specs."""
-    sql = f"SELECT {_CONFIGURATION} FROM configurations WHERE id {OF_IDS}"
-    by_id = {
-        row.id: row for row in _in_words(lookups, [*select_in(lookups.conn, sql, ids)])
-    }
+    sql = f"SELECT {_COLUMNS} FROM configurations WHERE id {OF_IDS}"
+    rows = select_in(lookups.conn, sql, ids)
+    by_id = {record.id: record for record in _in_words(lookups, list(rows))}
     return [by_id[key] for key in ids]
 
 
 def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
     learn(lookups, rows)
-    positions = lookups.positions
-    return [
-        Counted(
-            row[0],
-            configuration_of(lookups, row[1:-1]),
-            positions[row[_VERSION]],
-            row[-1],
-        )
-        for row in rows
-    ]
+    records = []
+    for row in rows:
+        key, *word_ids, spec_count = row
+        configuration = configuration_of(lookups, word_ids)
+        position = lookups.positions[row[_VERSION]]
+        records.append(Counted(key, configuration, position, spec_count))
+    return records
 
 
 def learn(lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Read the words of rows: an id and the columns of a configuration
-    (`Lookups.learn`).
+    """Read the versions and variants of rows that begin with an id and the columns of a
+    configuration (`Lookups.learn`).
     """
-    rows = [*rows]
-    lookups.learn({row[_VERSION] for row in rows}, {row[_VARIANTS] for row in rows})
+    versions = set()
+    variant_sets = set()
+    for row in rows:
+        versions.add(row[_VERSION])
+        variant_sets.add(row[_VARIANTS])
+    lookups.learn(versions, variant_sets)
 
 
-def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
+def configuration_of(lookups: Lookups, word_ids: Iterable[int]) -> Configuration:
     """Return a configuration in words, which `learn` has read."""
-    words = zip(CONFIGURATION, keys, strict=True)
-    return Configuration._make(lookups.words[column][key] for column, key in words)
+    words = lookups.words
+    columns = zip(CONFIGURATION, word_ids, strict=True)
+    return Configuration._make(words[column][word_id] for column, word_id in columns)
 
 
 def shared_variants(configurations: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the variants that all configurations share; none for a single one."""
+    """Return the variants that all configurations share; none for a single one.
+
+    >>> shared_variants([("+mpi", "~cuda"), ("+mpi", "+cuda")])
+    ('+mpi',)
+    """
     if len(configurations) < 2:
         return ()
-    shared = set[str].intersection(*map(set, configurations))
-    return tuple(text for text in configurations[0] if text in shared)
-
-
-def configurations_beginning(
-    lookups: Lookups, prefix: str, limit: int
-) -> list[tuple[str, Configuration]]:
-    """Return the first specs whose hashes begin with `prefix`, listed or not."""
-    rows = [*select(lookups.conn, CONFIGURATIONS_BEGINNING, prefix=prefix, limit=limit)]
-    counted = configurations_by_id(lookups, [key for _, key in rows])
-    return [
-        (row[0], item.configuration) for row, item in zip(rows, counted, strict=True)
-    ]
+    first, *others = configurations
+    shared = set(first).intersection(*others)
+    return tuple(text for text in first if text in shared)

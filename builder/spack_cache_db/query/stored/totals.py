@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import chain
 from operator import contains
 from typing import Any, NamedTuple
@@ -61,6 +60,8 @@ CROSS JOIN releases ON releases.name = json_extract(wanted.value, '$[0]')
 CROSS JOIN listings ON release = releases.id AND spec = json_extract(wanted.value, '$[1]')
 """
 
+MOST_CACHED = 16
+"""Number of counts by columns that a process caches for a database."""
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
 # Among the versions of a package, Spack prefers the one with the largest id.
 _NEWEST = "max(configurations.version)"
@@ -247,33 +248,50 @@ def count_by(
 ) -> dict[tuple[str, ...], Count]:
     """Return counts of configurations and binaries, by the words of some columns.
 
-    They are limited to a release, a stack, or both if these are given.
+    They are limited to a release, a stack, or both if these are given. The last counts
+    are cached, because they are the same for all visitors; those by three columns are
+    too large.
     """
-    # The counts for long lists are the same for all visitors; those by three columns
-    # are too large.
-    count = _count_by if len(columns) < 3 else _count_by.__wrapped__
-    return count(lookups, release, stack, columns)
+    if len(columns) > 2:
+        return _read_counts(lookups, release, stack, columns)
+    cached: dict[object, dict[tuple[str, ...], Count]] = lookups.once(count_by, dict)
+    key = (release, stack, columns)
+    # What was asked for last stands last.
+    counts = cached.pop(key, None)
+    if counts is None:
+        counts = _read_counts(lookups, release, stack, columns)
+    cached[key] = counts
+    if len(cached) > MOST_CACHED:
+        del cached[next(iter(cached))]
+    return counts
 
 
-@lru_cache(maxsize=16)
-def _count_by(
+def _read_counts(
     lookups: Lookups, release: int | None, stack: int | None, columns: tuple[str, ...]
 ) -> dict[tuple[str, ...], Count]:
-    words = [lookups.words[column] for column in columns]
-    by = ", ".join(f"configurations.{column}" for column in columns)
+    # The packages of a release are counted by the build.
+    grouped_by = ", ".join(f"configurations.{column}" for column in columns)
     if columns == ("package",) and release is not None and stack is None:
         sql = PACKAGES_IN_RELEASE
     else:
-        limited = {
-            (False, False): ANYWHERE,
-            (True, False): IN_RELEASE,
-            (False, True): IN_STACK,
-        }
-        counted = limited.get((release is not None, stack is not None), IN_BOTH)
-        sql = f"SELECT {by}, {counted} GROUP BY {by}"
+        if release is None and stack is None:
+            counted = ANYWHERE
+        elif stack is None:
+            counted = IN_RELEASE
+        elif release is None:
+            counted = IN_STACK
+        else:
+            counted = IN_BOTH
+        sql = f"SELECT {grouped_by}, {counted} GROUP BY {grouped_by}"
+
+    # A row has the id of a word of each column, and then the counts.
+    words_of_columns = [lookups.words[column] for column in columns]
     counts = {}
-    row: tuple[Any, ...]
     for row in select(lookups.conn, sql, release=release, stack=stack):
-        keys = zip(words, row[: len(columns)], strict=True)
-        counts[tuple(names[key] for names, key in keys)] = Count(*row[len(columns) :])
+        *word_ids, configurations, specs, newest = row
+        words = tuple(
+            words[word_id]
+            for words, word_id in zip(words_of_columns, word_ids, strict=True)
+        )
+        counts[words] = Count(configurations, specs, newest)
     return counts

@@ -20,15 +20,13 @@ from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import (
     Listing,
     StoredSpec,
+    configurations_beginning,
     contradictions_of,
     listings_of,
     specs_in_scope,
     stored_spec,
 )
-from spack_cache_db.query.stored.configurations import (
-    configurations_beginning,
-    configurations_by_id,
-)
+from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.gone import Gone
 from spack_cache_db.query.stored.graph import (
     Node,
