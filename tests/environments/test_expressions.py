@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.expressions import ExpressionError, holds
+from spack_cache_db.environments.expressions import ExpressionError, evaluate_condition
 
 NAMES = {
     "platform": "linux",
@@ -42,7 +42,7 @@ ENV = {"SPACK_CI_TARGET": "zen3", "EMPTY": ""}
 )
 def test_what_is_evaluated(text: str, expected: bool) -> None:
     """A condition has the truth that Python gives it."""
-    assert holds(text, NAMES, ENV) is expected
+    assert evaluate_condition(text, NAMES, ENV) is expected
     known = {**NAMES, "env": ENV, "re": re}
     assert bool(eval(text, known)) is expected
 
@@ -61,8 +61,10 @@ def test_a_machine_satisfies_a_spec(spec: str, expected: bool) -> None:
     known.
     """
     for name in ("arch", "architecture"):
-        assert holds(f"{name}.satisfies('{spec}')", NAMES, ENV) is expected
-    assert holds(f"arch.satisfies('{spec}')", {"hostname": "x"}, ENV) is None
+        assert evaluate_condition(f"{name}.satisfies('{spec}')", NAMES, ENV) is expected
+    assert (
+        evaluate_condition(f"arch.satisfies('{spec}')", {"hostname": "x"}, ENV) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_machine_satisfies_a_spec(spec: str, expected: bool) -> None:
 def test_what_is_refused(text: str) -> None:
     """Everything else is refused, whatever it would do or cost."""
     with pytest.raises(ExpressionError):
-        holds(text, NAMES, ENV)
+        evaluate_condition(text, NAMES, ENV)
 
 
 ATOMS = st.sampled_from(
@@ -125,7 +127,7 @@ def test_a_condition_has_pythons_truth(
     """Of what is known; and what is decided though something is unknown is so for every
     value.
     """
-    found = holds(text, {"os": "rhel8", "platform": platform}, env)
+    found = evaluate_condition(text, {"os": "rhel8", "platform": platform}, env)
     truths = {
         bool(eval(text, {"os": "rhel8", "platform": name, "env": variables}))
         for name in ([platform] if platform else ["linux", "darwin", "rhel8", "", "x"])

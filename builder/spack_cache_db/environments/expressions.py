@@ -1,11 +1,18 @@
-"""Evaluates the conditions of a `spack.yaml` (`when:`), a small part of Python."""
+"""Evaluates the conditions of a `spack.yaml` (`when:`), a small part of Python.
+
+A condition is never run: it is parsed with `ast`, and comparisons, `and`, `or`, `not`,
+`in`, constants and a few calls are evaluated. A regular expression may only be a text
+with `^`, `$` and `.*` around it, because others can take unlimited time. The names are
+those of Spack 1.2's `eval_conditional`: `platform`, `os`, `target`, `arch_str` and
+`hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env`
+has the environment variables, and `re` searches.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
@@ -17,9 +24,9 @@ from spack_cache_db.spack.queries import SpecQuery
 MOST_CHARACTERS = 1000
 """Longest condition that is evaluated."""
 
-
 MACHINE = ("platform", "os", "target")
 NAMES = (*MACHINE, "arch", "architecture", "arch_str", "hostname")
+_SPECS = ("arch", "architecture")
 _METHODS = ("startswith", "endswith", "lower", "upper", "strip")
 _SEARCHES = ("search", "match", "fullmatch")
 _FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
@@ -40,7 +47,11 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.In: lambda member, container: member in container,
     ast.NotIn: lambda member, container: member not in container,
 }
-_PATTERN = re.compile(r"(\^|\.\*)?((?:[^\\^$.|?*+()\[\]{}]|\\[^\w\s])*)(\$|\.\*)?")
+_PATTERN = re.compile(
+    r"(?P<before>\^|\.\*)?"
+    r"(?P<text>(?:[^\\^$.|?*+()\[\]{}]|\\[^\w\s])*)"
+    r"(?P<behind>\$|\.\*)?"
+)
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -52,10 +63,13 @@ class _UnknownError(Exception):
     """A value in the expression is unknown."""
 
 
-def holds(
+def evaluate_condition(
     text: str, names: Mapping[str, str | None], env: Mapping[str, str] | None
 ) -> bool | None:
-    """Return whether a condition holds; None if that depends on unknown values.
+    """Return whether a condition is true; None if that depends on unknown values.
+
+    `target == 'zen3' or hostname.startswith('login')` is true if `names` has the target
+    `zen3`, even if it has no host name.
 
     Args:
         text: the expression.
@@ -66,9 +80,8 @@ def holds(
         ExpressionError: it is not an expression, or has parts that are not evaluated.
     """
     if len(text) > MOST_CHARACTERS:
-        raise ExpressionError(
-            f"has {len(text):,} characters, expected at most {MOST_CHARACTERS:,}"
-        )
+        count = f"has {len(text):,} characters"
+        raise ExpressionError(f"{count}, expected at most {MOST_CHARACTERS:,}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         return _Evaluation(names, env).is_true(tree)
@@ -96,20 +109,22 @@ class _Evaluation:
         unknown.
         """
         if not isinstance(node, ast.BoolOp):
-            return bool(self.value(node))
-        decides, is_unknown = isinstance(node.op, ast.Or), False
+            return bool(self._value(node))
+        # A true operand decides `or`, a false one `and`.
+        deciding = isinstance(node.op, ast.Or)
+        is_unknown = False
         for operand in node.values:
             try:
-                if self.is_true(operand) is decides:
-                    return decides
+                if self.is_true(operand) is deciding:
+                    return deciding
             except _UnknownError:
                 is_unknown = True
         if is_unknown:
             raise _UnknownError
-        return not decides
+        return not deciding
 
-    def value(self, node: ast.expr) -> Any:
-        """Return the value of a part; raises `ExpressionError`."""
+    def _value(self, node: ast.expr) -> Any:
+        """Return the value of a part, as Python has it; raises `ExpressionError`."""
         match node:
             case ast.Constant(value=str() | int() | None as value):
                 return value
@@ -118,98 +133,122 @@ class _Evaluation:
                 | ast.List(elts=elements)
                 | ast.Set(elts=elements)
             ):
-                return [*map(self.value, elements)]
+                return self._values(elements)
             case ast.Name(id="env"):
                 return _known(self._env)
             case ast.Name(id=name) if name in NAMES:
                 return _known(self._names.get(name))
             case ast.BoolOp(op=operator, values=operands):
-                for operand in operands:
-                    value = self.value(operand)
-                    if bool(value) is isinstance(operator, ast.Or):
-                        break
-                return value
+                return self._value_of_operands(operator, operands)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self.is_true(operand)
             case ast.Compare(left=left, ops=operators, comparators=others):
-                values = pairwise(map(self.value, (left, *others)))
-                return all(
-                    _COMPARISONS[type(operator)](*pair)
-                    for operator, pair in zip(operators, values, strict=True)
-                )
+                return self._is_each_true(operators, [left, *others])
             case ast.Subscript(value=ast.Name(id="env"), slice=key):
-                return _known(self._env)[self.value(key)]
+                return _known(self._env)[self._value(key)]
             case ast.Call(func=function, args=arguments, keywords=[]):
                 return self._called(function, arguments)
         raise ExpressionError(f"has {ast.unparse(node)[:40]!r}, which is not evaluated")
 
+    def _values(self, nodes: Iterable[ast.expr]) -> list[Any]:
+        return [self._value(node) for node in nodes]
+
+    def _value_of_operands(self, operator: ast.boolop, operands: list[ast.expr]) -> Any:
+        """Return the first operand that decides `and` or `or`, else the last one."""
+        deciding = isinstance(operator, ast.Or)
+        for operand in operands:
+            value = self._value(operand)
+            if bool(value) is deciding:
+                break
+        return value
+
+    def _is_each_true(
+        self, operators: list[ast.cmpop], operands: list[ast.expr]
+    ) -> bool:
+        """Return whether each comparison of a chain such as `1 < x < 3` is true."""
+        left = self._value(operands[0])
+        for operator, operand in zip(operators, operands[1:], strict=True):
+            right = self._value(operand)
+            compare = _COMPARISONS[type(operator)]
+            if not compare(left, right):
+                return False
+            left = right
+        return True
+
     def _called(self, function: ast.expr, arguments: list[ast.expr]) -> Any:
+        """Return the value of a call, one case for each function that is evaluated."""
         match function, arguments:
             case ast.Name(id=name), [argument] if name in _FUNCTIONS:
-                return _FUNCTIONS[name](self.value(argument))
+                return _FUNCTIONS[name](self._value(argument))
             case ast.Attribute(value=ast.Name(id="env"), attr="get"), [_] | [_, _]:
-                return _known(self._env).get(*map(self.value, arguments))
-            case ast.Attribute(value=ast.Name(id="re"), attr=how), [pattern, text] if (
-                how in _SEARCHES
-            ):
-                return self._searched(how, self.value(pattern), self.value(text))
-            case ast.Attribute(value=ast.Name(id=name), attr="satisfies"), [spec] if (
-                name
-                in (
-                    "arch",
-                    "architecture",
-                )
-            ):
-                return self._satisfied(self.value(spec))
+                return _known(self._env).get(*self._values(arguments))
+            case (
+                ast.Attribute(value=ast.Name(id="re"), attr=search),
+                [pattern, text],
+            ) if search in _SEARCHES:
+                return _is_found(search, self._value(pattern), self._value(text))
+            case (
+                ast.Attribute(value=ast.Name(id=name), attr="satisfies"),
+                [spec],
+            ) if name in _SPECS:
+                return self._machine_satisfies(self._value(spec))
             case ast.Attribute(value=subject, attr=name), _ if name in _METHODS:
-                text = self.value(subject)
-                if isinstance(text, str):
-                    return getattr(text, name)(*map(self.value, arguments))
-        raise ExpressionError(
-            f"calls {ast.unparse(function)[:40]}, which is not evaluated"
-        )
+                value = self._value(subject)
+                if isinstance(value, str):
+                    method = getattr(value, name)
+                    return method(*self._values(arguments))
+        called = ast.unparse(function)[:40]
+        raise ExpressionError(f"calls {called}, which is not evaluated")
 
-    def _satisfied(self, text: Any) -> bool:
+    def _machine_satisfies(self, text: Any) -> bool:
         """Return whether the machine satisfies a spec, such as `target=x86_64_v3:`."""
         try:
             query = parse_query(str(text))
         except QuerySyntaxError as error:
-            raise ExpressionError(
-                f"asks for {str(text)[:40]!r}, which is not a spec"
-            ) from error
+            message = f"asks for {str(text)[:40]!r}, which is not a spec"
+            raise ExpressionError(message) from error
+        # Only the parts that the spec constrains must be known.
         for part in MACHINE:
             if getattr(query, part) is not None:
                 _known(self._names.get(part))
-        platform, system, target = map(self._names.get, MACHINE)
-        return implies(SpecQuery(platform=platform, os=system, target=target), query)
+        machine = SpecQuery(
+            platform=self._names.get("platform"),
+            os=self._names.get("os"),
+            target=self._names.get("target"),
+        )
+        return implies(machine, query)
 
-    def _searched(self, how: str, pattern: Any, text: Any) -> bool:
-        if not isinstance(pattern, str) or not isinstance(text, str):
-            raise ExpressionError("searches a value that is not text")
-        return any(_fits(how, part, text) for part in pattern.split("|"))
+
+def _is_found(search: str, pattern: Any, text: Any) -> bool:
+    """Return whether a function of `_SEARCHES` finds a pattern in a text."""
+    if not isinstance(pattern, str) or not isinstance(text, str):
+        raise ExpressionError("searches a value that is not text")
+    return any(_fits(search, choice, text) for choice in pattern.split("|"))
 
 
-def _fits(how: str, pattern: str, text: str) -> bool:
+def _fits(search: str, pattern: str, text: str) -> bool:
     """Return whether a text matches a pattern, which is a text with `^`, `$` or `.*`
     around it.
     """
-    plain = _PATTERN.fullmatch(pattern)
-    if plain is None:
-        raise ExpressionError(
-            f"has the pattern {pattern[:40]!r}, which is not evaluated"
-        )
-    before, word, behind = plain[1], _ESCAPED.sub(r"\1", plain[2]), plain[3]
-    is_start = before == "^" or (before is None and how != "search")
-    is_end = behind == "$" or (behind is None and how == "fullmatch")
-    if is_start and is_end:
-        return text == word
-    return (
-        text.startswith(word)
-        if is_start
-        else text.endswith(word)
-        if is_end
-        else word in text
-    )
+    parts = _PATTERN.fullmatch(pattern)
+    if parts is None:
+        message = f"has the pattern {pattern[:40]!r}, which is not evaluated"
+        raise ExpressionError(message)
+    plain = _ESCAPED.sub(r"\1", parts["text"])
+    # `match` begins at the start of the text, and `fullmatch` ends at its end as well.
+    is_at_start = parts["before"] == "^"
+    if parts["before"] is None:
+        is_at_start = search in ("match", "fullmatch")
+    is_at_end = parts["behind"] == "$"
+    if parts["behind"] is None:
+        is_at_end = search == "fullmatch"
+    if is_at_start and is_at_end:
+        return text == plain
+    if is_at_start:
+        return text.startswith(plain)
+    if is_at_end:
+        return text.endswith(plain)
+    return plain in text
 
 
 def _known(value: Any) -> Any:

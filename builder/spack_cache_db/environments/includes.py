@@ -6,14 +6,7 @@ over later ones. Mappings are merged; lists of higher scopes come first; other v
 replace lower ones. A key that ends in `::` replaces the lower value, `+:` puts its text
 or list before it, and `-:` behind it.
 
-The `when:` of an include or a definition is a Python expression, which is never run: it
-is parsed with `ast`, and comparisons, `and`, `or`, `not`, `in`, constants and a few
-calls are evaluated. A regular expression may only be a text with `^`, `$` and `.*`
-around it, because others can take
-unlimited time. The names are those of `eval_conditional`: `platform`, `os`, `target`,
-`arch_str`
-and `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others,
-`env` has the environment variables, and `re` searches.
+The `when:` of an include or a definition is evaluated by `expressions`.
 """
 
 from __future__ import annotations
@@ -22,7 +15,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import NamedTuple
 
 import yaml
@@ -38,7 +30,10 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments.decoding import TOP_KEYS, decoded
-from spack_cache_db.environments.expressions import ExpressionError, holds
+from spack_cache_db.environments.expressions import (
+    ExpressionError,
+    evaluate_condition,
+)
 from spack_cache_db.environments.key_check import refuse_unknown_keys, unknown_keys
 from spack_cache_db.environments.known_keys import KEYS_OF_AN_INCLUDE
 from spack_cache_db.environments.model import Surroundings
@@ -48,21 +43,36 @@ SECTIONS = ("packages", "definitions", "toolchains", "concretizer", "mirrors")
 """The sections that select binaries."""
 
 MOST_FILES = 256
+"""Maximum of included files and folders."""
 MOST_BYTES = 2**24
+"""Maximum size of all included files."""
 MOST_PARTS = 50_000
 """Maximum of values in all included files."""
 
 _LOCKFILE = "spack.lock"
-_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class IncludedLockfile(NamedTuple):
-    """An include of a lockfile, with its path as it is written and as it is opened."""
+    """An include of a lockfile.
+
+    Attributes:
+        written: its path as it is written.
+        path: its path as it is opened.
+        node: the node of the include, for faults.
+    """
 
     written: str
     path: str
     node: yaml.Node
+    is_optional: bool = False
+
+
+class _Include(NamedTuple):
+    """An entry of `include:`, with its path or URL as it is written."""
+
+    path: str
     is_optional: bool = False
 
 
@@ -98,10 +108,13 @@ def merged_configuration(
     Raises:
         LineFault: an include cannot be read, or is not a configuration.
     """
-    reader = _Includes(surroundings)
-    # `scopes` yields the highest scope first.
-    scopes = reversed([*reader.scopes(section, path, ())])
-    return replace(reader.configuration, sections=sections_of(reduce(merged, scopes)))
+    reader = _IncludeReader(surroundings)
+    highest_first = list(reader.scopes(section, path, ()))
+    # Fold the scopes into one node, from the lowest to the highest.
+    node = highest_first.pop()
+    while highest_first:
+        node = merged(node, highest_first.pop())
+    return replace(reader.configuration, sections=sections_of(node))
 
 
 def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
@@ -110,15 +123,19 @@ def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
     return {name: entries[name] for name in SECTIONS if name in entries}
 
 
-class _Includes:
-    """Reads the included files, each once."""
+class _IncludeReader:
+    """Reads the included files, each once.
+
+    In its methods, `chain` are the addresses of the files that lead to a file, from the
+    first include of the environment on.
+    """
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.configuration = SpackConfiguration({})
         self._surroundings = surroundings
-        self._read: set[str] = set()
-        self._bytes = 0
-        self._parts = 0
+        self._read_addresses: set[str] = set()
+        self._byte_count = 0
+        self._part_count = 0
 
     def scopes(
         self, node: yaml.Node, path: str, chain: tuple[str, ...]
@@ -135,172 +152,231 @@ class _Includes:
         if included is None or is_nothing(included):
             return
         if not isinstance(included, yaml.SequenceNode):
-            raise fault_at(
-                included, "expected a list of paths: lines that begin with '- '"
-            )
-        for include in included.value:
-            yield from self._included(include, path, chain)
+            message = "expected a list of paths: lines that begin with '- '"
+            raise fault_at(included, message)
+        for include_node in included.value:
+            include = self._include(include_node)
+            if include is not None:
+                yield from self._scopes_of(include, include_node, path, chain)
 
-    def _included(
-        self, node: yaml.Node, including: str, chain: tuple[str, ...]
+    def _include(self, node: yaml.Node) -> _Include | None:
+        """Return an entry of `include:`; None if it is not read.
+
+        It is not read if its condition is false or unknown, or if it is a repository.
+        """
+        # A text is a path.
+        if not isinstance(node, yaml.MappingNode):
+            return _Include(text_of(node, "a path"))
+        entries = entries_of(node, "an include")
+        refuse_unknown_keys(node, KEYS_OF_AN_INCLUDE)
+        is_optional = False
+        if "optional" in entries:
+            word = text_of(entries["optional"], "true or false")
+            is_optional = word.lower() in ("true", "yes")
+        path = text_of(entries["path"], "a path") if "path" in entries else ""
+        git = text_of(entries["git"], "an address") if "git" in entries else ""
+
+        # Spack includes a lockfile even if its `when:` is false.
+        if "when" in entries and posixpath.basename(path) != _LOCKFILE:
+            name = path or git or "an include"
+            undecided = self.configuration.undecided
+            if not when_applies(entries["when"], self._surroundings, name, undecided):
+                return None
+
+        # A repository would have to be cloned.
+        if "git" in entries:
+            self._add_missing(git, is_optional=is_optional)
+            return None
+        if "path" not in entries:
+            raise fault_at(node, "expected the key path:")
+        if "path_override_env_var" in entries:
+            variable = text_of(entries["path_override_env_var"], "a variable")
+            path = self._surroundings.variables.get(variable, path)
+        return _Include(path, is_optional)
+
+    def _add_missing(self, path: str, *, is_optional: bool) -> None:
+        """Record an include that cannot be read; Spack skips optional ones as well."""
+        if not is_optional:
+            self.configuration.missing.append(path)
+
+    def _scopes_of(
+        self, include: _Include, node: yaml.Node, including: str, chain: tuple[str, ...]
     ) -> Iterator[yaml.Node]:
         """Yield the scopes of an include; lockfiles and missing files are recorded."""
-        configuration, is_optional = self.configuration, False
-        if isinstance(node, yaml.MappingNode):
-            entries = entries_of(node, "an include")
-            refuse_unknown_keys(node, KEYS_OF_AN_INCLUDE)
-            if "optional" in entries:
-                optional = text_of(entries["optional"], "true or false")
-                is_optional = optional.lower() in ("true", "yes")
-            path, git = (
-                text_of(entries[key], word) if key in entries else ""
-                for key, word in (("path", "a path"), ("git", "an address"))
-            )
-            # Spack includes a lockfile even if its `when:` is false.
-            if "when" in entries and posixpath.basename(path) != _LOCKFILE:
-                name = path or git or "an include"
-                if not condition_holds(
-                    entries["when"], self._surroundings, name, configuration.undecided
-                ):
-                    return
-            if "git" in entries:
-                configuration.missing += [] if is_optional else [git]
-                return
-            if "path" not in entries:
-                raise fault_at(node, "expected the key path:")
-            if "path_override_env_var" in entries:
-                name = text_of(entries["path_override_env_var"], "a variable")
-                path = self._surroundings.variables.get(name, path)
-        else:
-            path = text_of(node, "a path")
+        path = include.path
         address = resolved_path(path, including, self._surroundings)
+
+        # Spack reads a lockfile only if the environment itself includes it.
         if posixpath.basename(address) == _LOCKFILE:
             if chain:
-                configuration.unused.append(path)
+                self.configuration.unused.append(path)
             else:
-                configuration.lockfiles.append(
-                    IncludedLockfile(path, address, node, is_optional)
-                )
+                lockfile = IncludedLockfile(path, address, node, include.is_optional)
+                self.configuration.lockfiles.append(lockfile)
             return
+
+        # A file that is included again is a scope already.
         if address in chain:
             raise fault_at(node, f"{path} includes itself")
-        if address in self._read:
+        if address in self._read_addresses:
             return
-        if len(self._read) == MOST_FILES:
+        if len(self._read_addresses) == MOST_FILES:
             raise fault_at(node, f"includes more than {MOST_FILES} files")
-        content = None if _ADDRESS.match(address) else self._surroundings.open(address)
-        if content is None:
-            configuration.missing += [] if is_optional else [path]
-            return
-        self._read.add(address)
-        yield from self._content(address, content, node, chain)
 
-    def _content(
-        self,
-        address: str,
-        content: bytes | Mapping[str, bytes],
-        node: yaml.Node,
-        chain: tuple[str, ...],
-    ) -> Iterator[yaml.Node]:
-        """Yield the scopes of an included file, or of the files of a folder."""
+        content = None
+        if not _URL.match(address):
+            content = self._surroundings.open(address)
+        if content is None:
+            self._add_missing(path, is_optional=include.is_optional)
+            return
+        self._read_addresses.add(address)
+
+        # A folder has several files, which are one scope. Paths in its `include.yaml`
+        # are relative to the folder.
         if isinstance(content, bytes):
-            files, inside = {address: content}, address
+            files = {address: content}
+            path_of_scope = address
         else:
-            files = {
-                posixpath.join(address, name): data
-                for name, data in sorted(content.items())
-            }
-            # Paths in a folder's `include.yaml` are relative to the folder.
-            inside = posixpath.join(address, "include.yaml")
+            files = {}
+            for name, data in sorted(content.items()):
+                files[posixpath.join(address, name)] = data
+            path_of_scope = posixpath.join(address, "include.yaml")
+        scope = self._joined(files, address, node)
+        yield from self.scopes(scope, path_of_scope, (*chain, address))
+
+    def _joined(
+        self, files: Mapping[str, bytes], address: str, node: yaml.Node
+    ) -> yaml.MappingNode:
+        """Return the sections of all files in one mapping; `node` is for faults."""
         pairs: list[tuple[yaml.Node, yaml.Node]] = []
         for path, data in files.items():
-            self._bytes += len(data)
-            if self._bytes > MOST_BYTES:
+            self._byte_count += len(data)
+            if self._byte_count > MOST_BYTES:
                 raise fault_at(node, f"includes more than {MOST_BYTES:,} bytes")
             top = compose(decoded(data, path), path=path)
             if top is None or is_nothing(top):
                 continue
-            self._parts += part_count(top)
-            if self._parts > MOST_PARTS:
+            self._part_count += part_count(top)
+            if self._part_count > MOST_PARTS:
                 raise fault_at(node, f"includes more than {MOST_PARTS:,} values")
-            # The sections of a file may be under the key `spack`.
-            entries = entries_of(top, "a configuration")
-            section = next((entries[key] for key in TOP_KEYS if key in entries), top)
-            entries_of(section, "a configuration")
-            pairs += section.value if isinstance(section, yaml.MappingNode) else []
+            pairs += _section_pairs(top)
         start = yaml.Mark(address, 0, 0, 0, None, 0)
-        joined = yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
-        yield from self.scopes(joined, inside, (*chain, address))
+        return yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
+
+
+def _section_pairs(top: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    """Return the keys and values of a file's sections, which may be below `spack:`."""
+    entries = entries_of(top, "a configuration")
+    section = next((entries[key] for key in TOP_KEYS if key in entries), top)
+    # Refuse what is not a mapping, or has a key twice.
+    entries_of(section, "a configuration")
+    if not isinstance(section, yaml.MappingNode):
+        return []
+    pairs: list[tuple[yaml.Node, yaml.Node]] = section.value
+    return pairs
 
 
 def resolved_path(written: str, including: str, surroundings: Surroundings) -> str:
     """Return a path or URL in the file `including`, with the values of its known
     variables.
+
+    `$base/../gpu.yaml` in `/e/spack.yaml` is `/site/gpu.yaml` if `base` is
+    `/site/common`.
     """
     values = surroundings.variables
-    text = _VARIABLE.sub(lambda name: values.get(name[1] or name[2], name[0]), written)
-    if text.startswith("~/"):
-        text = values.get("HOME", "~") + text[1:]
-    text = text.removeprefix("file://")
-    if _ADDRESS.match(text):
-        return text
-    return posixpath.normpath(posixpath.join(posixpath.dirname(including), text))
+
+    def value_of(variable: re.Match[str]) -> str:
+        # A variable without a known value stays as it is written.
+        name = variable[1] or variable[2]
+        return values.get(name, variable[0])
+
+    path = _VARIABLE.sub(value_of, written)
+    if path.startswith("~/"):
+        path = values.get("HOME", "~") + path[1:]
+    path = path.removeprefix("file://")
+    if _URL.match(path):
+        return path
+    folder = posixpath.dirname(including)
+    return posixpath.normpath(posixpath.join(folder, path))
 
 
-def condition_holds(
+def when_applies(
     node: yaml.Node, surroundings: Surroundings, name: str, undecided: list[str]
 ) -> bool:
-    """Return whether a `when:` holds; if that is unknown, add the name to `undecided`.
+    """Return whether a `when:` is true; if that is unknown, add the name to
+    `undecided`.
 
     Raises:
         LineFault: it is not a text.
     """
+    text = text_of(node, "a condition")
     try:
-        answer = holds(
-            text_of(node, "a condition"), surroundings.names, surroundings.env
-        )
-        reason = ""
+        answer = evaluate_condition(text, surroundings.names, surroundings.env)
     except ExpressionError as error:
-        answer, reason = None, f" (line {line_of(node)} {error})"
+        undecided.append(f"{name} (line {line_of(node)} {error})")
+        return False
     if answer is None:
-        undecided.append(f"{name}{reason}")
-    return bool(answer)
+        undecided.append(name)
+        return False
+    return answer
 
 
-def merged(low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
-    """Return a section merged from two scopes; `how` is the suffix of the higher one's
-    key.
+def merged(low: yaml.Node, high: yaml.Node, suffix: str = "") -> yaml.Node:
+    """Return a section merged from two scopes; `suffix` is `+`, `-` or "", from the
+    key of the higher one.
     """
+    start = high.start_mark
+    end = high.end_mark
     if isinstance(low, yaml.MappingNode) and isinstance(high, yaml.MappingNode):
-        below = {key_of(key)[0]: (key, value) for key, value in low.value}
-        pairs: list[tuple[yaml.Node, yaml.Node]] = []
-        for key, value in high.value:
-            name, suffix = key_of(key)
-            lower = below.pop(name, None)
-            if lower is not None and suffix != ":":
-                value = merged(lower[1], value, suffix)
-            pairs.append((key, value))
-        pairs += below.values()
-        return yaml.MappingNode(high.tag, pairs, high.start_mark, high.end_mark)
+        pairs = _merged_pairs(low, high)
+        return yaml.MappingNode(high.tag, pairs, start, end)
+
+    # A list comes first, or behind the lower one; items of both stand there once.
     if isinstance(low, yaml.SequenceNode) and isinstance(high, yaml.SequenceNode):
-        above = {*map(_content, high.value)}
-        lower_items = [item for item in low.value if _content(item) not in above]
-        items = lower_items + high.value if how == "-" else high.value + lower_items
-        return yaml.SequenceNode(high.tag, items, high.start_mark, high.end_mark)
-    if how and isinstance(low, yaml.ScalarNode) and isinstance(high, yaml.ScalarNode):
-        text = high.value + low.value if how == "+" else low.value + high.value
-        return yaml.ScalarNode(
-            high.tag, text, high.start_mark, high.end_mark, high.style
-        )
+        contents = {_hashable(item) for item in high.value}
+        lower = [item for item in low.value if _hashable(item) not in contents]
+        items = lower + high.value if suffix == "-" else high.value + lower
+        return yaml.SequenceNode(high.tag, items, start, end)
+
+    # Texts are joined only if the key has a suffix.
+    if (
+        suffix
+        and isinstance(low, yaml.ScalarNode)
+        and isinstance(high, yaml.ScalarNode)
+    ):
+        text = high.value + low.value if suffix == "+" else low.value + high.value
+        return yaml.ScalarNode(high.tag, text, start, end, high.style)
     return high
 
 
-def _content(node: yaml.Node) -> tuple[str, object]:
-    """Return a hashable value that is equal for nodes of equal content."""
+def _merged_pairs(
+    low: yaml.MappingNode, high: yaml.MappingNode
+) -> list[tuple[yaml.Node, yaml.Node]]:
+    """Return the pairs of two mappings: those of the higher one, then keys that only
+    the lower one has.
+    """
+    low_pairs = {}
+    for key, value in low.value:
+        name, _ = key_of(key)
+        low_pairs[name] = (key, value)
+    pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    for key, value in high.value:
+        name, suffix = key_of(key)
+        low_pair = low_pairs.pop(name, None)
+        # A key such as `packages::` replaces the lower value.
+        if low_pair is not None and suffix != ":":
+            _, low_value = low_pair
+            value = merged(low_value, value, suffix)
+        pairs.append((key, value))
+    pairs += low_pairs.values()
+    return pairs
+
+
+def _hashable(node: yaml.Node) -> tuple[str, object]:
+    """Return a value that is equal for nodes of equal content."""
     if isinstance(node, yaml.MappingNode):
-        return "map", frozenset(
-            (key_of(key), _content(value)) for key, value in node.value
-        )
+        pairs = [(key_of(key), _hashable(value)) for key, value in node.value]
+        return "map", frozenset(pairs)
     if isinstance(node, yaml.SequenceNode):
-        return "list", tuple(map(_content, node.value))
+        return "list", tuple(_hashable(item) for item in node.value)
     return "text", node.value

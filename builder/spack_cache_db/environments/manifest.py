@@ -27,11 +27,11 @@ from spack_cache_db.environments.includes import (
     SECTIONS,
     IncludedLockfile,
     SpackConfiguration,
-    condition_holds,
     merged,
     merged_configuration,
     resolved_path,
     sections_of,
+    when_applies,
 )
 from spack_cache_db.environments.key_check import (
     MOST_CHARACTERS,
@@ -343,7 +343,7 @@ class _SpackYaml:
                         raise fault_at(entry, message)
                     ((name, value),) = names.items()
                     parts = lists.setdefault(name, [])
-                    if when is None or condition_holds(
+                    if when is None or when_applies(
                         when, self._surroundings, name, self._undecided
                     ):
                         parts.append(value)
