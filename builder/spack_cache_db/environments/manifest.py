@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import yaml
@@ -76,8 +77,8 @@ environment.
 DEFAULT_GROUP = "default"
 """The name of the specs without a group, which a group may repeat."""
 
-# The keys that a matrix has only as a group.
-_OF_GROUPS_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
+_KEYS_OF_A_GROUP_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
+"""The keys by which a group differs from a matrix in a list of specs."""
 
 
 def read_manifest(
@@ -93,13 +94,14 @@ def read_manifest(
         entries = {} if top is None else entries_of(top, "an environment")
         section = next((entries[key] for key in TOP_KEYS if key in entries), None)
         if section is not None:
-            beside = _keys_beside(entries)
-            environment = _SpackYaml(
-                section, path, limits, surroundings, faults
-            ).specs()
-            environment = replace(environment, notes=(*beside, *environment.notes))
+            notes = _notes_on_keys_beside(entries)
+            reader = _ManifestReader(section, path, limits, surroundings, faults)
+            environment = reader.specs()
+            environment = replace(environment, notes=(*notes, *environment.notes))
         elif top is not None and "packages" in entries and "specs" not in entries:
-            environment = _SpackYaml(top, path, limits, surroundings, faults).packages()
+            # A `packages.yaml` has its sections at the top.
+            reader = _ManifestReader(top, path, limits, surroundings, faults)
+            environment = reader.packages()
         else:
             raise LineFault(
                 1, "has no key spack:, expected a spack.yaml, or one spec on each line"
@@ -108,7 +110,7 @@ def read_manifest(
     return environment
 
 
-def _keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
+def _notes_on_keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
     """Return a note on other keys beside `spack:`, which have anchors, or are of other
     tools.
 
@@ -124,17 +126,21 @@ def _keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
             raise fault_at(entries[key], message)
     if not others:
         return ()
-    return (f"keys beside spack: are ignored: {', '.join(others)[:MOST_CHARACTERS]}",)
+    keys = ", ".join(others)[:MOST_CHARACTERS]
+    return (f"keys beside spack: are ignored: {keys}",)
 
 
 class _SpecGroup(NamedTuple):
-    """A group of specs: the list, its name, and its own sections, which have
-    precedence.
+    """A group of specs.
+
+    Attributes:
+        node: the list of its specs.
+        override: its own sections, which have precedence over the environment's.
     """
 
     node: yaml.Node
     name: str = ""
-    override: dict[str, yaml.Node] | None = None
+    override: Mapping[str, yaml.Node] = MappingProxyType({})
 
 
 class _Settings(NamedTuple):
@@ -145,8 +151,12 @@ class _Settings(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _SpackYaml:
-    """Reads one `spack.yaml`."""
+class _ManifestReader:
+    """Reads one `spack.yaml`.
+
+    Each section is read in a context `faults.collected()`, so that a fault in one does
+    not hide those in others.
+    """
 
     def __init__(
         self,
@@ -162,7 +172,9 @@ class _SpackYaml:
         self._surroundings = surroundings
         self._faults = faults
         self._package_count = 0
+        # The names of definitions whose `when:` is unknown.
         self._undecided: list[str] = []
+        # If an include has a fault, the environment is read without its includes.
         self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
             self._configuration = merged_configuration(node, path, surroundings)
@@ -171,13 +183,43 @@ class _SpackYaml:
             with faults.collected():
                 section = self._configuration.sections["toolchains"]
                 self._toolchains = read_toolchains(section, surroundings.parse)
-        # Lists of specs are expanded after matrices are, as Spack 1.2 does.
         self._parse = parser_with(surroundings.parse, self._toolchains)
         self._reuse_reader = ReuseReader(path, surroundings, self._parse, limits.nodes)
 
     def specs(self) -> Environment:
         """Return all specs, and notes on ignored parts."""
+        lists = self._lists()
+        settings = self._settings()
+        specs: list[UserSpec] = []
+        with self._faults.collected():
+            specs += self._specs_of_groups(lists, settings)
+        locked: list[LockedSpec] = []
+        with self._faults.collected():
+            locked += self._locked_specs()
+        # An unknown key may be reported already, by the reader of its section.
+        self._faults.add(self._configuration.faults)
+        notes = tuple(self._notes(settings, specs))
+        return Environment(tuple(specs), notes, tuple(locked))
+
+    def packages(self) -> Environment:
+        """Return the requirements and externals of `packages:`, each as a spec."""
+        settings = self._settings()
+        limit = self._limits.specs
+        # One too many is enough for the fault.
+        specs = list(islice(settings.packages.as_specs(), limit + 1))
+        with self._faults.collected():
+            if len(specs) > limit:
+                raise LineFault(0, f"stands for more than {limit:,} specs")
+        self._faults.add(self._configuration.faults)
+        specs = [replace(spec, reuse=settings.reuse) for spec in specs]
+        notes = (*self._notes_on_includes(), *settings.notes)
+        return Environment(tuple(specs), notes)
+
+    def _lists(self) -> SpecLists:
+        """Return the lists of `definitions:`."""
+        # A missing file may define a list that the environment names.
         missing = self._configuration.missing + self._configuration.undecided
+        # Toolchains are expanded after matrices are, as Spack 1.2 does.
         lists = SpecLists(
             self._limits,
             self._surroundings.parse,
@@ -187,133 +229,58 @@ class _SpackYaml:
         for name, parts in self._definitions().items():
             with self._faults.collected():
                 lists.define(name, parts)
-        settings = self._settings(None)
-        specs: list[UserSpec] = []
-        with self._faults.collected():
-            # A sign before a reference changes every use of a matrix, so all lists are
-            # read first.
-            groups = [(group, lists.items(group.node)) for group in self._groups()]
-            for group, items in groups:
-                own = (
-                    settings
-                    if group.override is None
-                    else self._settings(group.override)
-                )
-                for spec in lists.specs(items):
-                    specs.append(self._completed(spec, own, group.name))
-                    if len(specs) > self._limits.specs:
-                        message = f"stands for more than {self._limits.specs:,} specs"
-                        raise fault_at(group.node, message)
-        locked: list[LockedSpec] = []
-        with self._faults.collected():
-            locked += self._locked()
-        self._faults.add(self._configuration.faults)
-        notes = tuple(self._notes(settings, specs))
-        return Environment(tuple(specs), notes, tuple(locked))
+        return lists
 
-    def packages(self) -> Environment:
-        """Return the requirements and externals of `packages:`, each as a spec."""
-        settings = self._settings(None)
-        limit = self._limits.specs
-        specs = (*islice(settings.packages.as_specs(), limit + 1),)
+    def _definitions(self) -> dict[str, list[yaml.Node]]:
+        """Return the lists of each name, in the order of their first definitions."""
+        definitions: dict[str, list[yaml.Node]] = {}
+        if "definitions" not in self._configuration.sections:
+            return definitions
         with self._faults.collected():
-            if len(specs) > limit:
-                raise LineFault(0, f"stands for more than {limit:,} specs")
-        self._faults.add(self._configuration.faults)
-        specs = tuple(replace(spec, reuse=settings.reuse) for spec in specs)
-        return Environment(specs, (*self._include_notes(), *settings.notes))
+            node = self._configuration.sections["definitions"]
+            for entry in items_of(node, "lists"):
+                with self._faults.collected():
+                    self._add_definition(entry, definitions)
+        return definitions
 
-    def _locked(self) -> Iterator[LockedSpec]:
-        """Yield the nodes of the lockfiles that the environment includes, each once.
+    def _add_definition(
+        self, entry: yaml.Node, definitions: dict[str, list[yaml.Node]]
+    ) -> None:
+        """Add the list of an entry such as `{compilers: [gcc], when: os == 'rhel9'}`.
 
-        Those in `include_concrete` come before those in `include` (Spack 1.2).
+        A list whose condition is false adds nothing, but its name is defined.
         """
-        hashes: set[str] = set()
-        node = self._section.get("include_concrete")
-        lockfiles: list[IncludedLockfile] = []
-        for item in items_of(node, "paths") if node is not None else ():
-            folder = resolved_path(
-                text_of(item, "a path"), self._path, self._surroundings
-            )
-            lockfiles.append(
-                IncludedLockfile(text_of(item, "a path"), f"{folder}/spack.lock", item)
-            )
-        for written, path, node, is_optional in (
-            *lockfiles,
-            *self._configuration.lockfiles,
+        lists = entries_of(entry, "the name of a list, and its specs,")
+        when = lists.pop("when", None)
+        if len(lists) != 1:
+            message = f"has {len(lists)} names, expected one for each list"
+            raise fault_at(entry, message)
+        ((name, node),) = lists.items()
+        parts = definitions.setdefault(name, [])
+        if when is None or when_applies(
+            when, self._surroundings, name, self._undecided
         ):
-            data = self._surroundings.open(path)
-            if not isinstance(data, bytes):
-                self._configuration.missing += [] if is_optional else [written]
-                continue
-            for spec in read_lock_file(data, path, self._limits.nodes).locked:
-                if spec.hash not in hashes:
-                    hashes.add(spec.hash)
-                    yield spec
-                if len(hashes) > self._limits.nodes:
-                    raise fault_at(
-                        node, f"includes more than {self._limits.nodes:,} locked specs"
-                    )
+            parts.append(node)
 
-    def _groups(self) -> Iterator[_SpecGroup]:
-        """Yield the groups of specs in order; specs between two groups are a group."""
-        if "specs" not in self._section:
-            return
-        node = self._section["specs"]
-        alone: list[yaml.Node] = []
-        names: set[str] = set()
-        for item in items_of(node, "specs"):
-            entries = (
-                entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
-            )
-            if not entries.keys() & _OF_GROUPS_ALONE:
-                alone.append(item)
-                continue
-            yield _SpecGroup(_list(alone, node))
-            alone = []
-            refuse_unknown_keys(item, KEYS_OF_A_GROUP)
-            group = self._group(entries, item)
-            # Spack 1.2 `environment/environment.py` refuses a second group of one name.
-            if group.name in names:
-                raise fault_at(item, f"a second group {group.name}, expected one")
-            names |= {group.name} - {"", DEFAULT_GROUP}
-            yield group
-        yield _SpecGroup(_list(alone, node))
-
-    def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _SpecGroup:
-        name = text_of(entries["group"], "a name") if "group" in entries else ""
-        override = None
-        if "override" in entries:
-            override = entries_of(entries["override"], "packages")
-            unknown = unknown_keys(entries["override"])
-            self._configuration.faults += unknown.faults
-            self._configuration.notes += unknown.notes
-        if "specs" in entries and "matrix" in entries:
-            raise fault_at(
-                node, "this group has specs: and matrix:, expected one of them"
-            )
-        if "specs" in entries:
-            return _SpecGroup(entries["specs"], name, override)
-        if "matrix" not in entries:
-            raise fault_at(node, "this is not a group, expected specs:")
-        pairs = [pair for pair in node.value if pair[0].value in ("matrix", "exclude")]
-        matrix = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
-        return _SpecGroup(_list([matrix], node), name, override)
-
-    def _settings(self, override: dict[str, yaml.Node] | None) -> _Settings:
-        """Return the sections `packages`, `concretizer` and `mirrors`; a group's own
-        come first.
+    def _settings(self, group: _SpecGroup | None = None) -> _Settings:
+        """Return the sections `packages`, `concretizer` and `mirrors`, merged with a
+        group's own.
         """
         sections = dict(self._configuration.sections)
-        for name in (override or {}).keys() & set(SECTIONS):
-            own = (override or {})[name]
-            sections[name] = merged(sections[name], own) if name in sections else own
+        override = group.override if group is not None else {}
+        for name in SECTIONS:
+            if name not in override:
+                continue
+            if name in sections:
+                sections[name] = merged(sections[name], override[name])
+            else:
+                sections[name] = override[name]
         packages = PackagesSection()
         if "packages" in sections:
             with self._faults.collected():
                 packages = self._packages(sections["packages"])
-        notes = packages.notes
         reuse = REUSE_ALL
+        notes = packages.notes
         with self._faults.collected():
             read = self._reuse_reader.rules(sections, packages.externals)
             reuse = read.rules
@@ -323,53 +290,66 @@ class _SpackYaml:
     def _packages(self, node: yaml.Node) -> PackagesSection:
         self._package_count += len(node.value)
         if self._package_count > MOST_PACKAGES:
-            message = (
-                f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
-            )
-            raise fault_at(node, message)
+            repeated = f"its groups repeat more than {MOST_PACKAGES:,} packages"
+            raise fault_at(node, f"{repeated}: write fewer")
         return read_packages(node, self._parse)
 
-    def _definitions(self) -> dict[str, list[yaml.Node]]:
-        """Return the lists of each name, in the order of their first definitions."""
-        lists: dict[str, list[yaml.Node]] = {}
-        node = self._configuration.sections.get("definitions")
-        with self._faults.collected():
-            for entry in items_of(node, "lists") if node is not None else ():
-                with self._faults.collected():
-                    names = entries_of(entry, "the name of a list, and its specs,")
-                    when = names.pop("when", None)
-                    if len(names) != 1:
-                        message = f"has {len(names)} names, expected one for each list"
-                        raise fault_at(entry, message)
-                    ((name, value),) = names.items()
-                    parts = lists.setdefault(name, [])
-                    if when is None or when_applies(
-                        when, self._surroundings, name, self._undecided
-                    ):
-                        parts.append(value)
-        return lists
+    def _specs_of_groups(
+        self, lists: SpecLists, settings: _Settings
+    ) -> Iterator[UserSpec]:
+        """Yield the specs of all groups; `settings` are those of the environment."""
+        if "specs" not in self._section:
+            return
+        # A sign before a reference changes every use of a matrix, so all lists are read
+        # before one is combined.
+        groups = []
+        for group in _spec_groups(self._section["specs"], self._configuration):
+            groups.append((group, lists.items(group.node)))
 
-    def _completed(self, spec: UserSpec, settings: _Settings, group: str) -> UserSpec:
-        """Return a spec with its group, and the settings that apply to it."""
-        if spec.query is None:
-            return replace(spec, group=group)
-        packages = settings.packages
-        external, is_buildable = packages.external_of(spec.query)
-        return replace(
-            spec,
-            legacy=legacy_reading(spec.query),
-            rules=packages.rules,
-            reuse=settings.reuse,
-            group=group,
-            external=external,
-            is_buildable=is_buildable,
-        )
+        count = 0
+        for group, items in groups:
+            own_settings = self._settings(group) if group.override else settings
+            for spec in lists.specs(items):
+                count += 1
+                if count > self._limits.specs:
+                    message = f"stands for more than {self._limits.specs:,} specs"
+                    raise fault_at(group.node, message)
+                yield _completed(spec, own_settings, group.name)
+
+    def _locked_specs(self) -> Iterator[LockedSpec]:
+        """Yield the nodes of the lockfiles that the environment includes, each once."""
+        hashes: set[str] = set()
+        for lockfile in self._lockfiles():
+            data = self._surroundings.open(lockfile.path)
+            if not isinstance(data, bytes):
+                if not lockfile.is_optional:
+                    self._configuration.missing.append(lockfile.written)
+                continue
+            lock = read_lock_file(data, lockfile.path, self._limits.nodes)
+            for spec in lock.locked:
+                if spec.hash not in hashes:
+                    hashes.add(spec.hash)
+                    yield spec
+            if len(hashes) > self._limits.nodes:
+                message = f"includes more than {self._limits.nodes:,} locked specs"
+                raise fault_at(lockfile.node, message)
+
+    def _lockfiles(self) -> Iterator[IncludedLockfile]:
+        """Yield the lockfiles in `include_concrete`, then those in `include`, as Spack
+        1.2 reads them.
+        """
+        if "include_concrete" in self._section:
+            for item in items_of(self._section["include_concrete"], "paths"):
+                written = text_of(item, "a path")
+                folder = resolved_path(written, self._path, self._surroundings)
+                yield IncludedLockfile(written, f"{folder}/spack.lock", item)
+        yield from self._configuration.lockfiles
 
     def _notes(self, settings: _Settings, specs: list[UserSpec]) -> Iterator[str]:
-        yield from self._include_notes()
+        yield from self._notes_on_includes()
         if self._undecided:
             names = ", ".join(dict.fromkeys(self._undecided))
-            yield self._noted(
+            yield self._strictly(
                 f"definitions: left out, because their when: is unknown: {names}"
             )
         for name, toolchain in self._toolchains.items():
@@ -382,27 +362,27 @@ class _SpackYaml:
         if develop is not None and not is_nothing(develop) and not is_empty:
             yield "develop: packages built from your own sources are looked for like all others"
 
-    def _include_notes(self) -> Iterator[str]:
+    def _notes_on_includes(self) -> Iterator[str]:
         """Yield a note on unknown sections, and on each kind of unread include."""
-        yield from self._configuration.notes
-        for reason, paths in (
-            ("missing", self._configuration.missing),
-            ("left out, because their when: is unknown", self._configuration.undecided),
-            (
-                "a lockfile that another file includes, which Spack ignores",
-                self._configuration.unused,
+        configuration = self._configuration
+        yield from configuration.notes
+        unread = {
+            "missing": configuration.missing,
+            "left out, because their when: is unknown": configuration.undecided,
+            "a lockfile that another file includes, which Spack ignores": (
+                configuration.unused
             ),
-        ):
-            if paths:
-                count = (
-                    "one include is"
-                    if len(paths) == 1
-                    else f"{len(paths):,} includes are"
-                )
-                unknown = f"their requirements are unknown: {', '.join(paths)}"
-                yield self._noted(f"{count} {reason}; {unknown}")
+        }
+        for reason, paths in unread.items():
+            if not paths:
+                continue
+            count = "one include is"
+            if len(paths) > 1:
+                count = f"{len(paths):,} includes are"
+            unknown = f"their requirements are unknown: {', '.join(paths)}"
+            yield self._strictly(f"{count} {reason}; {unknown}")
 
-    def _noted(self, note: str) -> str:
+    def _strictly(self, note: str) -> str:
         """Return a note on an ignored part; it is a fault if the surroundings are
         strict.
         """
@@ -412,8 +392,78 @@ class _SpackYaml:
         return note
 
 
-def _list(nodes: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
+def _spec_groups(
+    node: yaml.Node, configuration: SpackConfiguration
+) -> Iterator[_SpecGroup]:
+    """Yield the groups of `specs:` in order; specs between two groups are a group.
+
+    Unknown keys of their sections are added to the configuration.
+    """
+    ungrouped: list[yaml.Node] = []
+    names: set[str] = set()
+    for item in items_of(node, "specs"):
+        entries: dict[str, yaml.Node] = {}
+        if isinstance(item, yaml.MappingNode):
+            entries = entries_of(item, "a spec")
+        is_group = bool(entries.keys() & _KEYS_OF_A_GROUP_ALONE)
+        if not is_group:
+            ungrouped.append(item)
+            continue
+        yield _SpecGroup(_list_node(ungrouped, node))
+        ungrouped = []
+        refuse_unknown_keys(item, KEYS_OF_A_GROUP)
+        group = _group(entries, item, configuration)
+        # Spack 1.2 `environment/environment.py` refuses a second group of one name.
+        if group.name in names:
+            raise fault_at(item, f"a second group {group.name}, expected one")
+        if group.name not in ("", DEFAULT_GROUP):
+            names.add(group.name)
+        yield group
+    yield _SpecGroup(_list_node(ungrouped, node))
+
+
+def _group(
+    entries: Mapping[str, yaml.Node], node: yaml.Node, configuration: SpackConfiguration
+) -> _SpecGroup:
+    """Return a group, which has `specs:` or `matrix:`, and perhaps a name."""
+    name = text_of(entries["group"], "a name") if "group" in entries else ""
+    override: Mapping[str, yaml.Node] = {}
+    if "override" in entries:
+        override = entries_of(entries["override"], "packages")
+        unknown = unknown_keys(entries["override"])
+        configuration.faults += unknown.faults
+        configuration.notes += unknown.notes
+    if "specs" in entries and "matrix" in entries:
+        raise fault_at(node, "this group has specs: and matrix:, expected one of them")
+    if "specs" in entries:
+        return _SpecGroup(entries["specs"], name, override)
+    if "matrix" not in entries:
+        raise fault_at(node, "this is not a group, expected specs:")
+    # The matrix with its `exclude:` is the only item of the list.
+    pairs = [pair for pair in node.value if pair[0].value in KEYS_OF_A_MATRIX]
+    matrix = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+    return _SpecGroup(_list_node([matrix], node), name, override)
+
+
+def _list_node(items: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
     """Return a list of nodes at the position of another node."""
     return yaml.SequenceNode(
-        "tag:yaml.org,2002:seq", nodes, node.start_mark, node.end_mark
+        "tag:yaml.org,2002:seq", items, node.start_mark, node.end_mark
+    )
+
+
+def _completed(spec: UserSpec, settings: _Settings, group: str) -> UserSpec:
+    """Return a spec with its group, and the settings that apply to it."""
+    if spec.query is None:
+        return replace(spec, group=group)
+    packages = settings.packages
+    external, is_buildable = packages.external_of(spec.query)
+    return replace(
+        spec,
+        legacy=legacy_reading(spec.query),
+        rules=packages.rules,
+        reuse=settings.reuse,
+        group=group,
+        external=external,
+        is_buildable=is_buildable,
     )
