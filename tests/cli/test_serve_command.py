@@ -11,7 +11,7 @@ import pytest
 import spack_cache_db.site
 from spack_cache_db.cli.serve import ListenError, address_of, listen
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.site import site_folder
+from spack_cache_db.site.folder import site_folder
 from tests.commands import run
 from tests.paths import ROOT
 from tests.processes import completed

@@ -20,7 +20,7 @@ from spack_cache_db.serve.datasette_app import (
     read_metadata,
     site_settings,
 )
-from spack_cache_db.site import site_folder
+from spack_cache_db.site.folder import site_folder
 
 
 def served(file: Path, options: SiteOptions) -> SiteDatasette:

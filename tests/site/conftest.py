@@ -16,8 +16,11 @@ from datasette.app import Datasette
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.serve.datasette_app import site_settings
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, SiteSettings
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.routes import respond, route_of
+from spack_cache_db.site.settings import SiteSettings
+from spack_cache_db.site.site import Site
 from spack_cache_db.site.sql import functions as sql_functions
 from spack_cache_db.site.sql import statements
 from tests.many import build_many

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spack_cache_db.site.answers import Site
 from spack_cache_db.site.pages import search
+from spack_cache_db.site.site import Site
 from tests.commands import run
 from tests.graphs import installs
 from tests.site.addresses import UNKNOWN, get

@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.diff import diff
-from spack_cache_db.site.answers import Site
+from spack_cache_db.site.site import Site
 from tests.commands import run
 from tests.indexes import hash_of, index, node, record
 from tests.site.conftest import asked_of, open_site

@@ -88,7 +88,7 @@ def build(
     from spack_cache_db.assembly.file import discard
     from spack_cache_db.assembly.output_lock import remove_lock_file
     from spack_cache_db.database_file import inspect_path
-    from spack_cache_db.site import site_folder
+    from spack_cache_db.site.folder import site_folder
 
     def tidy() -> str:
         discard(output)

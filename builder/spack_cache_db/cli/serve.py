@@ -18,7 +18,8 @@ import click
 from spack_cache_db.cli.forms import fail, say
 from spack_cache_db.cli.options import GivenPath, file_argument, flag, value_option
 from spack_cache_db.errors import BuilderError, printable, reason
-from spack_cache_db.site import is_origin, site_folder
+from spack_cache_db.site.folder import site_folder
+from spack_cache_db.site.origins import is_origin
 
 _BACKLOG = 256
 """Connections that the system keeps for the processes."""

@@ -8,7 +8,7 @@ import click
 
 from spack_cache_db.cli.forms import say
 from spack_cache_db.cli.options import GivenPath, file_argument
-from spack_cache_db.site import site_folder
+from spack_cache_db.site.folder import site_folder
 
 
 @click.command()

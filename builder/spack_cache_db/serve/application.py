@@ -23,8 +23,9 @@ from a2wsgi import ASGIMiddleware
 
 from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
 from spack_cache_db.serve.served import Identity, Served
-from spack_cache_db.site.answers import PageResponse, refused
 from spack_cache_db.site.log import log_error
+from spack_cache_db.site.page_response import PageResponse
+from spack_cache_db.site.refusals import refused
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]

@@ -20,8 +20,9 @@ from spack_cache_db.database_file import looked_at
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open.sql import connected, select
 from spack_cache_db.schema.identity import AS_OF
-from spack_cache_db.site.answers import PageResponse, data, refused
 from spack_cache_db.site.http.health import FACTS, days_since
+from spack_cache_db.site.page_response import PageResponse, data
+from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.routes import route_of
 
 METRICS = "/-/metrics"

@@ -12,8 +12,8 @@ from gunicorn.util import write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
 from spack_cache_db.serve.application import BROKEN, sent
-from spack_cache_db.site.answers import refused
 from spack_cache_db.site.log import LONGEST, log, log_error
+from spack_cache_db.site.refusals import refused
 
 STATUS_OF = {
     errors.LimitRequestLine: HTTPStatus.REQUEST_URI_TOO_LONG,

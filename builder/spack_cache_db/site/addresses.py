@@ -20,14 +20,10 @@ from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site.answers import (
-    BadAddress,
-    PageRequest,
-    PageResponse,
-    Site,
-    data,
-    refused,
-)
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
+from spack_cache_db.site.refusals import BadAddress, refused
+from spack_cache_db.site.site import Site
 from spack_cache_db.site.stack_facet import STACK_FACET
 from spack_cache_db.site.table_actions import STACK_LISTS
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from datasette.utils import StartupError
 
-from spack_cache_db.site import is_origin
+from spack_cache_db.site.origins import is_origin
 
 NAME = "spack-cache-db"
 

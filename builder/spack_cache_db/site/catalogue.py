@@ -25,8 +25,10 @@ from spack_cache_db.database_file import check_header
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open.lookups import descriptions, filled_tables, read_lookups
 from spack_cache_db.query.open.sql import connected
-from spack_cache_db.site import site_folder, versions
-from spack_cache_db.site.answers import BadAddress, SiteSettings
+from spack_cache_db.site import versions
+from spack_cache_db.site.folder import site_folder
+from spack_cache_db.site.refusals import BadAddress
+from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
 INHERITED = frozenset(("source", "source_url", "license", "license_url"))

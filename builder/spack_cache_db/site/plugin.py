@@ -22,17 +22,17 @@ from spack_cache_db.model import ROOT
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site import catalogue as catalogues
-from spack_cache_db.site import site_folder
 from spack_cache_db.site.addresses import KINDS, NAMES
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogue import is_site
+from spack_cache_db.site.folder import site_folder
 from spack_cache_db.site.http import middleware
 from spack_cache_db.site.http.download import open_files
 from spack_cache_db.site.http.error_pages import answer_error
 from spack_cache_db.site.http.health import HEALTH, health
 from spack_cache_db.site.http.own_pages import PAGES
 from spack_cache_db.site.http.whole_answers import whole
+from spack_cache_db.site.links import link_to, links_to
 from spack_cache_db.site.sql import execution
 from spack_cache_db.site.sql import functions as sql_functions
 from spack_cache_db.site.sql.statements import authorize, restrict

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.site.addresses import check_fields, respelled
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, refused
 from spack_cache_db.site.filters import Filters, Narrowing
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages import overviews
 from spack_cache_db.site.pages import sides as sides_module
 from spack_cache_db.site.pages.changes import compare, comparison
@@ -27,6 +28,8 @@ from spack_cache_db.site.pages.package import badge, package, package_json
 from spack_cache_db.site.pages.pasted_environment import cover
 from spack_cache_db.site.pages.search import find, find_rows
 from spack_cache_db.site.pages.spec import binary, binary_json
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 
 
 class Route(NamedTuple):

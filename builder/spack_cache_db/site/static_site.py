@@ -19,7 +19,7 @@ from spack_cache_db.query.stored.origin import read_origin
 from spack_cache_db.query.stored.totals import largest_packages, read_totals
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema.tarballs import TARBALL_PATH
-from spack_cache_db.site import site_folder
+from spack_cache_db.site.folder import site_folder
 
 CATALOGUE = "catalogue.json"
 """The file that the page reads first. A folder that contains it was written by this

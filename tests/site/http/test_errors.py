@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.answers import NO_PAGE
 from spack_cache_db.site.http import own_pages
 from spack_cache_db.site.http.error_pages import (
     NO_MEMORY,
@@ -17,6 +16,7 @@ from spack_cache_db.site.http.error_pages import (
     UNREADABLE,
     failure_of,
 )
+from spack_cache_db.site.refusals import NO_PAGE
 from spack_cache_db.site.sql import statements
 from tests.site.addresses import get
 from tests.site.conftest import SQL

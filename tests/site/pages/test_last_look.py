@@ -1,4 +1,4 @@
-"""site.answers: the first page and /about show when a build last looked at the
+"""site.site: the first page and /about show when a build last looked at the
 sources.
 """
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.database_file import looked_at
-from spack_cache_db.site.answers import Site
+from spack_cache_db.site.site import Site
 from tests.site.conftest import asked_of
 
 

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound
 
-from spack_cache_db.site.answers import PageResponse
 from spack_cache_db.site.catalogue import ensure
+from spack_cache_db.site.page_response import PageResponse
 
 DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
 CHUNK = 64 * 1024

@@ -12,11 +12,12 @@ from typing import Any
 from datasette.database import QueryInterrupted
 
 from spack_cache_db.database_file import damage_of, is_interrupted
-from spack_cache_db.site.answers import NO_PAGE, PageResponse, data, refused
 from spack_cache_db.site.catalogue import published
 from spack_cache_db.site.http.own_pages import PAGE_SECONDS, is_own_page
 from spack_cache_db.site.log import LONGEST, log, log_error
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.plugin_routes import is_in_plugin, is_of_plugin
+from spack_cache_db.site.refusals import NO_PAGE, refused
 from spack_cache_db.site.sql.statements import TOO_MUCH
 
 RETRY_AFTER_SECONDS = 5

@@ -16,8 +16,8 @@ from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.schema.identity import AS_OF, SCHEMA_VERSION
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.answers import PageResponse, data
 from spack_cache_db.site.catalogue import published
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.sql.statements import time_limit
 
 HEALTH = r"^/-/health\.json$"

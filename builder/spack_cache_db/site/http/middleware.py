@@ -18,18 +18,13 @@ from datasette.utils import asgi, await_me_maybe, tilde_decode, tilde_encode
 
 from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.answers import (
-    NO_PAGE,
-    STRICT,
-    BadAddress,
-    PageRequest,
-    PageResponse,
-    refused,
-)
 from spack_cache_db.site.catalogue import may_view, metadata_of, name_of_route
 from spack_cache_db.site.http.error_pages import answer_error
 from spack_cache_db.site.http.own_pages import run_page
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import STRICT, PageResponse
 from spack_cache_db.site.plugin_routes import is_of_plugin
+from spack_cache_db.site.refusals import NO_PAGE, BadAddress, refused
 from spack_cache_db.site.routes import route_of
 from spack_cache_db.site.sql.execution import refusal
 from spack_cache_db.site.sql.statements import PAGE_ROWS

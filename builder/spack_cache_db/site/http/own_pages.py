@@ -12,11 +12,14 @@ from weakref import WeakKeyDictionary
 from datasette.plugins import pm
 from datasette.utils import await_me_maybe
 
-from spack_cache_db.site.answers import Link, PageRequest, PageResponse, Site, refused
 from spack_cache_db.site.catalogue import ensure, may_view, published, settings_of
 from spack_cache_db.site.http.download import DOWNLOAD, download
 from spack_cache_db.site.log import log_error
+from spack_cache_db.site.page_request import Link, PageRequest
+from spack_cache_db.site.page_response import PageResponse
+from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.routes import ROUTES, respond, route_of
+from spack_cache_db.site.site import Site
 from spack_cache_db.site.sql.statements import time_limit
 
 FORM_TYPE = "application/x-www-form-urlencoded"

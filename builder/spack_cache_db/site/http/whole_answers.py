@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from datasette import Request
 
-from spack_cache_db.site.answers import refused
 from spack_cache_db.site.http.middleware import App, Message, Receive, Scope, Send
 from spack_cache_db.site.http.own_pages import is_own_page
+from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.sql.execution import Reading, begin_reading, refusal
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}

@@ -11,12 +11,15 @@ from spack_cache_db.query.answers.diff import compare as compared
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.filters import DataLinks
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages import sides as sides_module
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 
 MOST_EXPLAINED = 5_000
 """Limit of added and removed hashes up to which causes are searched; more would take

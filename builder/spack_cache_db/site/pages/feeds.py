@@ -24,11 +24,14 @@ from spack_cache_db.query.stored.configurations import (
     configurations_by_id,
 )
 from spack_cache_db.query.stored.origin import read_origin
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, refused
 from spack_cache_db.site.filters import (
     AddressFields,
 )
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 from spack_cache_db.site.sql.functions import parse
 
 MOST_SNAPSHOTS = 26

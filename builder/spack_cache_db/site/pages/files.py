@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.names import load_names
+from spack_cache_db.site.site import Site
 
 FILES = {"robots.txt": "text", "sitemap.xml": "xml", "opensearch.xml": "opensearch"}
 """Files for crawlers and browsers, which are templates, and their types."""

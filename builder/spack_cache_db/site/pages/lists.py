@@ -21,7 +21,6 @@ from spack_cache_db.query.stored.totals import (
     newest_release,
     words_with,
 )
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.filters import (
     PLACES,
     AddressFields,
@@ -32,8 +31,12 @@ from spack_cache_db.site.filters import (
     paginated,
     place_condition,
 )
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 
 LIST_ROWS = 200
 FAULTS = {

@@ -7,8 +7,10 @@ from typing import Any
 from spack_cache_db.query.names.known import known_name
 from spack_cache_db.query.names.spellings import close_names
 from spack_cache_db.query.rows import Rows, csv_text, json_text
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.names import load_names
+from spack_cache_db.site.site import Site
 
 
 def form_of(document: Any, rows: Rows, form: str) -> str:

@@ -13,7 +13,9 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.package_data import summarized_packages
 from spack_cache_db.query.stored.totals import facet_counts
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
+from spack_cache_db.site.site import Site
 from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8

@@ -30,7 +30,6 @@ from spack_cache_db.query.stored.totals import (
     read_mirrors,
     read_totals,
 )
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site
 from spack_cache_db.site.filters import (
     AddressFields,
     NameCounts,
@@ -40,10 +39,13 @@ from spack_cache_db.site.filters import (
     paginated,
     value_of,
 )
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.changes import latest_changes
 from spack_cache_db.site.pages.feeds import Topic, date_of, load_feed
 from spack_cache_db.site.pages.lists import LIST_ROWS
 from spack_cache_db.site.pages.missing import missing
+from spack_cache_db.site.site import Site
 
 OLD = 30
 """Days after which a snapshot is called old."""

@@ -43,7 +43,6 @@ from spack_cache_db.query.stored.package_data import (
     recipe_links,
 )
 from spack_cache_db.query.stored.presence import count_by_place, releases_of
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.filters import (
     LABELS,
     PLACES,
@@ -55,6 +54,8 @@ from spack_cache_db.site.filters import (
     place_condition,
     value_of,
 )
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.changes import latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.feeds import Topic
@@ -69,6 +70,8 @@ from spack_cache_db.site.pages.package_versions import (
 )
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 

@@ -41,7 +41,6 @@ from spack_cache_db.query.words.vocabulary import (
     packages_providing,
     repository_name,
 )
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.filters import (
     EVERYWHERE,
     LABELS,
@@ -52,6 +51,8 @@ from spack_cache_db.site.filters import (
     most_first,
     paginated,
 )
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.cards import Packages, packages_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.feeds import Topic
@@ -60,6 +61,8 @@ from spack_cache_db.site.pages.names import having, load_names, named
 from spack_cache_db.site.pages.package import CONFIGURATION_ROWS
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.spec import is_hash_prefix
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 from spack_cache_db.site.sql.functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text

@@ -37,13 +37,14 @@ from spack_cache_db.query.stored.graph import (
     recorded_specs,
     trees_of,
 )
-from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.filters import (
     Narrowing,
     Pagination,
     data_links,
     paginated,
 )
+from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages import spec
 from spack_cache_db.site.pages.configurations import (
     MOST_NODES,
@@ -51,6 +52,8 @@ from spack_cache_db.site.pages.configurations import (
     compared_specs,
 )
 from spack_cache_db.site.pages.missing import missing
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.site import Site
 
 MOST_OTHERS = 100
 """Other specs of the configuration on one page."""

@@ -1,0 +1,28 @@
+"""The folder with the files of the site: metadata, plugins, templates, static files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spack_cache_db.errors import DatabaseError
+
+
+def site_folder() -> Path:
+    """Return the folder that contains metadata.yml, plugins, templates and static
+    files.
+
+    A wheel has them inside the package, a checkout at its root.
+
+    Raises:
+        DatabaseError: neither has them.
+    """
+    package = Path(__file__).resolve().parent
+    in_wheel = package / "files"
+    in_checkout = package.parents[2]
+    for folder in (in_wheel, in_checkout):
+        if (folder / "metadata.yml").is_file():
+            return folder
+    raise DatabaseError(
+        f"no metadata.yml in {in_wheel} or {in_checkout}: the installation is damaged; "
+        "install spack-cache-db again"
+    )

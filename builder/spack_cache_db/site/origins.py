@@ -1,0 +1,12 @@
+"""Web origins, such as `https://example.org:8080`: scheme, host and port."""
+
+from __future__ import annotations
+
+import re
+
+_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
+
+
+def is_origin(text: str) -> bool:
+    """Return whether a text is a web origin: scheme, host and port, without a path."""
+    return _ORIGIN.fullmatch(text) is not None

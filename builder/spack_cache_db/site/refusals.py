@@ -1,0 +1,34 @@
+"""Refused requests: the exception for a wrong address, and the response as JSON or
+text.
+"""
+
+from __future__ import annotations
+
+import json
+
+from spack_cache_db.site.page_response import PageResponse, data
+
+NO_PAGE = "There is no such page here."
+
+
+class BadAddress(Exception):
+    """The site does not answer an address: it has an unknown field, column or name."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def refused(
+    sentence: str, form: str | None, status: int = 400, title: str | None = None
+) -> PageResponse:
+    """Return an error as JSON if `form` is `json`, else as plain text."""
+    if form != "json":
+        return data(f"Error: {sentence}\n", "text", status=status)
+    document = {
+        "ok": False,
+        "error": sentence,
+        "status": status,
+        "title": title or f"Error {status}",
+    }
+    return data(json.dumps(document), "json", status=status)
