@@ -7,11 +7,11 @@ mirrors have these facts; pages have only configurations.
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
-from itertools import accumulate, chain, groupby
 from typing import NamedTuple
 
 from spack_cache_db.database_file import stored_json
@@ -28,9 +28,11 @@ COMPARED = tuple(
 )
 """The columns of a configuration that are compared as one text each."""
 RECIPE_HASH_LENGTH = 7
+"""Characters of the hash of a recipe that are shown."""
 MAX_CACHED_SPECS = 10_000
 """Maximum of specs whose facts a process caches: some 6 MB."""
 _SPECS_AT_ONCE = 200
+"""Specs whose dependencies are one graph: that of all specs would be too large."""
 _FORMS = {
     "": "@{}",
     "compiler": " %{}",
@@ -48,8 +50,23 @@ LEFT JOIN records ON records.spec = specs.id AND records.mirror = (
   SELECT min(mirror) FROM records AS first WHERE first.spec = specs.id)
 LEFT JOIN nodes ON nodes.id = records.node
 """
-_Rank = tuple[bool, bool, str]
-"""Sorts providers of MPI first, then those of other virtual packages; and by name."""
+
+
+class _Rank(IntEnum):
+    """Which differing dependencies are named first."""
+
+    MPI = 0
+    VIRTUAL = 1
+    """Provides another virtual package, such as `blas`."""
+    OTHER = 2
+
+
+class _Feature(NamedTuple):
+    """A feature such as `openmpi@5.0.3`; features of lower rank are named first."""
+
+    rank: _Rank
+    package: str
+    text: str
 
 
 class Change(NamedTuple):
@@ -68,7 +85,8 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """Return the change as text, such as `openmpi 4.1.6 → 5.0.3`."""
         if self.part:
-            return f"{self.what} {self.part} {self.here or 'none'} → {self.there or 'none'}"
+            values = f"{self.here or 'none'} → {self.there or 'none'}"
+            return f"{self.what} {self.part} {values}"
         if self.here is None:
             return f"{self.what} {self.there} only there"
         if self.there is None:
@@ -102,25 +120,29 @@ def differences(
     """Return the differences between a spec and others that the graph has, by the
     others' ids.
     """
-    specs = [other for other in specs if graph.missing.isdisjoint((this, other))]
-    reach, provides = Reach(graph), _virtuals(graph)
-    sides = {
-        other: [
-            reach.not_in_all([needs(this), needs(other)])
-            for needs in (reach.run_time, reach.used)
-        ]
-        for other in specs
-    }
-    facts = read_facts(
-        lookups,
-        {spec for pairs in sides.values() for pair in pairs for spec in chain(*pair)},
-    )
+    known = [other for other in specs if graph.missing.isdisjoint((this, other))]
+    reach = Reach(graph)
+    provided = _provided_virtuals(graph)
+
+    # The dependencies that only this spec has, and those that only the other one has.
+    run_time = {}
+    used = {}
+    needed: set[int] = set()
+    for other in known:
+        run_time[other] = reach.not_in_all(
+            [reach.run_time(this), reach.run_time(other)]
+        )
+        used[other] = reach.not_in_all([reach.used(this), reach.used(other)])
+        needed.update(*run_time[other], *used[other])
+    facts = read_facts(lookups, needed)
 
     result = {}
-    for other, sets in sides.items():
-        run_time, used = (_changes(facts, provides, *pair) for pair in sets)
-        changes = tuple(run_time)
-        result[other] = Differences(changes or tuple(used), not changes)
+    for other in known:
+        changes = tuple(_changes(facts, provided, *run_time[other]))
+        is_build_only = not changes
+        if is_build_only:
+            changes = tuple(_changes(facts, provided, *used[other]))
+        result[other] = Differences(changes, is_build_only)
     return result
 
 
@@ -137,161 +159,224 @@ def distinctions(
     left out.
     """
     result: dict[int, tuple[str, ...]] = {}
-    several = [group for group in groups if len(group) > 1]
-    # In pieces, because the graph of all specs would be too large for sets of bits.
-    ends = accumulate(map(len, several))
-    pieces = groupby(
-        zip(several, ends, strict=True), lambda pair: pair[1] // _SPECS_AT_ONCE
-    )
-    for piece in ([group for group, _ in members] for _, members in pieces):
-        recorded = {*recorded_specs(lookups.conn, chain.from_iterable(piece))}
+    for piece in _pieces(groups):
+        specs = [spec for group in piece for spec in group]
+        recorded = set(recorded_specs(lookups.conn, specs))
         graph = read_needs(lookups, sorted(recorded), most)
-        reach, recorded = Reach(graph), recorded - graph.missing
-        alike = [[spec for spec in group if spec in recorded] for group in piece]
-        # Reads all facts into the cache at once, which is faster than a statement for
-        # each group.
-        needed = (
-            reach.not_in_all([*map(reach.run_time, group)]) for group in alike if group
-        )
-        read_facts(
-            lookups, {spec for only in needed for members in only for spec in members}
-        )
-        provides = _virtuals(graph)
-        for group in alike:
-            result |= _distinguished(lookups, reach, provides, group)
+        reach = Reach(graph)
+        known = recorded - graph.missing
+        known_groups = []
+        for group in piece:
+            known_groups.append([spec for spec in group if spec in known])
+        # Reading all facts into the cache at once is faster than a statement for each
+        # group.
+        needed: set[int] = set()
+        for group in known_groups:
+            if group:
+                sets = [reach.run_time(spec) for spec in group]
+                needed.update(*reach.not_in_all(sets))
+        read_facts(lookups, needed)
+        provided = _provided_virtuals(graph)
+        for group in known_groups:
+            result |= _features_of_group(lookups, reach, provided, group)
     return result
 
 
-def _distinguished(
+def _pieces(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
+    """Yield the groups of several specs in pieces of about `_SPECS_AT_ONCE` specs."""
+    piece: list[Sequence[int]] = []
+    spec_count = 0
+    for group in groups:
+        if len(group) < 2:
+            continue
+        pieces_before = spec_count // _SPECS_AT_ONCE
+        spec_count += len(group)
+        is_full = spec_count // _SPECS_AT_ONCE > pieces_before
+        if piece and is_full:
+            yield piece
+            piece = []
+        piece.append(group)
+    if piece:
+        yield piece
+
+
+def _features_of_group(
     lookups: Lookups,
     reach: Reach,
-    provides: Mapping[int, frozenset[str]],
+    provided: Mapping[int, frozenset[str]],
     group: Sequence[int],
 ) -> dict[int, tuple[str, ...]]:
     """Return the features of the specs of one group (see `distinctions`)."""
-    texts_of_spec: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
-    for needs, form in ((reach.run_time, "{}"), (reach.used, "built with {}")):
-        same: dict[frozenset[str], list[int]] = {}
-        for spec, texts in texts_of_spec.items():
-            same.setdefault(frozenset(texts), []).append(spec)
-        for alike in same.values():
-            if len(alike) > 1:
-                only = reach.not_in_all([*map(needs, alike)])
-                for spec, texts in zip(
-                    alike, _features(lookups, provides, only), strict=True
-                ):
-                    texts_of_spec[spec] |= {
-                        form.format(text): texts[text] for text in texts
-                    }
-    counts = Counter(text for texts in texts_of_spec.values() for text in texts)
+    features: dict[int, dict[str, _Feature]] = {spec: {} for spec in group}
+    # First run-time dependencies; then, of specs that these do not distinguish, all.
+    for dependencies, prefix in ((reach.run_time, ""), (reach.used, "built with ")):
+        for alike in _alike(features):
+            sets = [dependencies(spec) for spec in alike]
+            only = reach.not_in_all(sets)
+            found = _features(lookups, provided, only)
+            for spec, features_of_spec in zip(alike, found, strict=True):
+                for feature in features_of_spec:
+                    text = prefix + feature.text
+                    features[spec][text] = feature
 
-    def ordered(texts: Mapping[str, _Rank]) -> tuple[str, ...]:
-        # Providers of MPI first, then the rarest features.
-        return tuple(
-            sorted(texts, key=lambda text: (texts[text][0], counts[text], texts[text]))
-        )
+    # Providers of MPI first, then the rarest features.
+    counts = Counter(text for texts in features.values() for text in texts)
 
-    return {spec: ordered(texts) for spec, texts in texts_of_spec.items()}
+    def order(item: tuple[str, _Feature]) -> tuple[bool, int, _Rank, str]:
+        text, feature = item
+        is_mpi = feature.rank is _Rank.MPI
+        return not is_mpi, counts[text], feature.rank, feature.package
+
+    result = {}
+    for spec, feature_of_text in features.items():
+        ordered = sorted(feature_of_text.items(), key=order)
+        result[spec] = tuple(text for text, _ in ordered)
+    return result
+
+
+def _alike(features: Mapping[int, Mapping[str, object]]) -> list[list[int]]:
+    """Return the lists of two or more specs that have the same features so far."""
+    specs_with: dict[frozenset[str], list[int]] = {}
+    for spec, texts in features.items():
+        specs_with.setdefault(frozenset(texts), []).append(spec)
+    return [specs for specs in specs_with.values() if len(specs) > 1]
 
 
 def _features(
     lookups: Lookups,
-    provides: Mapping[int, frozenset[str]],
+    provided: Mapping[int, frozenset[str]],
     only: Sequence[tuple[int, ...]],
-) -> list[dict[str, _Rank]]:
+) -> list[list[_Feature]]:
     """Return the features of each spec, given the dependencies that not all specs
     have.
     """
     facts = read_facts(lookups, {spec for specs in only for spec in specs})
     sides = [_by_package(facts, specs) for specs in only]
-    packages = {name: specs for side in sides for name, specs in side.items()}
-    features: list[dict[str, _Rank]] = [{} for _ in sides]
+    # The last side that has a package decides what it provides.
+    packages: dict[str, tuple[int, ...]] = {}
+    for side in sides:
+        packages |= side
 
-    def rank(name: str) -> _Rank:
-        virtuals = frozenset[str]().union(
-            *(provides.get(spec, ()) for spec in packages[name])
-        )
-        return "mpi" not in virtuals, not virtuals, name
-
-    for name in packages:
-        groups = [*{side.get(name, ()) for side in sides}]
-        texts = dict.fromkeys(groups, name)
-        for part, values in differing(
-            [[facts[spec] for spec in group] for group in groups]
-        ):
-            form = _FORMS.get(part, f" {part}={{}}")
-            for group, value in zip(groups, values, strict=True):
-                texts[group] += form.format(value or "none")
-        for side, ranks in zip(sides, features, strict=True):
+    features: list[list[_Feature]] = [[] for _ in sides]
+    for name, specs in packages.items():
+        rank = _rank(provided, specs)
+        texts = _texts_of_package(facts, name, sides)
+        for side, features_of_side in zip(sides, features, strict=True):
+            # A text without a difference is the bare name.
             if name in side and texts[side[name]] != name:
-                ranks[texts[side[name]]] = rank(name)
-    for side, ranks in zip(sides, features, strict=True):
-        if not ranks and len(side) < len(packages):
-            lacking = min(packages.keys() - side.keys(), key=rank)
-            ranks[f"no {lacking}"] = rank(lacking)
+                features_of_side.append(_Feature(rank, name, texts[side[name]]))
+
+    # A spec without a feature may still lack a package that others have.
+    for side, features_of_side in zip(sides, features, strict=True):
+        lacking = packages.keys() - side.keys()
+        if not features_of_side and lacking:
+            candidates = [
+                _Feature(_rank(provided, packages[name]), name, f"no {name}")
+                for name in lacking
+            ]
+            features_of_side.append(min(candidates))
     return features
+
+
+def _rank(provided: Mapping[int, frozenset[str]], specs: Iterable[int]) -> _Rank:
+    virtuals = _virtuals_of(provided, specs)
+    if "mpi" in virtuals:
+        return _Rank.MPI
+    return _Rank.VIRTUAL if virtuals else _Rank.OTHER
+
+
+def _texts_of_package(
+    facts: Mapping[int, Facts],
+    name: str,
+    sides: Sequence[Mapping[str, tuple[int, ...]]],
+) -> dict[tuple[int, ...], str]:
+    """Return a text for each different set of specs of a package: `openmpi@5.0.3`.
+
+    A side without the package has the empty set.
+    """
+    groups = list({side.get(name, ()) for side in sides})
+    texts = dict.fromkeys(groups, name)
+    facts_of_groups = [[facts[spec] for spec in group] for group in groups]
+    for part, values in differing(facts_of_groups):
+        form = _FORMS.get(part, f" {part}={{}}")
+        for group, value in zip(groups, values, strict=True):
+            texts[group] += form.format(value or "none")
+    return texts
 
 
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     """Return the facts of specs, from the first mirror that has a record of each."""
-    specs, cached = [*specs], lookups.once(Facts, dict[int, Facts])
+    specs = list(specs)
+    cached = lookups.once(Facts, dict[int, Facts])
     if len(cached) > MAX_CACHED_SPECS:
         cached.clear()
-    rows = [
-        *select_in(lookups.conn, FACTS, [spec for spec in specs if spec not in cached])
-    ]
+    unread = [spec for spec in specs if spec not in cached]
+    rows = list(select_in(lookups.conn, FACTS, unread))
     ids = sorted({configuration for _, configuration, *_ in rows})
-    records = zip(ids, configurations_by_id(lookups, ids), strict=True)
-    configurations = {key: record.configuration for key, record in records}
-    for spec, key, namespace, recipe, parameters in rows:
-        flags = _flags(parameters or "{}")
-        cached[spec] = Facts(configurations[key], namespace or "", recipe or "", flags)
+    configurations = {}
+    for key, row in zip(ids, configurations_by_id(lookups, ids), strict=True):
+        configurations[key] = row.configuration
+    for spec, configuration, namespace, recipe, parameters in rows:
+        cached[spec] = Facts(
+            configurations[configuration],
+            namespace=namespace or "",
+            recipe=recipe or "",
+            flags=_flags(parameters or "{}"),
+        )
     return {spec: cached[spec] for spec in specs}
 
 
 @lru_cache(maxsize=1_000)
 def _flags(parameters: str) -> str:
     """Return the compiler flags in a node's parameters, which are JSON, as Spack writes
-    them.
+    them: `cflags="-O2 -g"`.
     """
     values = stored_json(parameters)
-    flags = (
-        (name, " ".join(map(str, values.get(name) or ())))
-        for name in sorted(FLAG_NAMES)
-    )
-    return " ".join(f'{name}="{value}"' for name, value in flags if value)
+    texts = []
+    for name in sorted(FLAG_NAMES):
+        value = " ".join(map(str, values.get(name) or ()))
+        if value:
+            texts.append(f'{name}="{value}"')
+    return " ".join(texts)
 
 
 def _changes(
     facts: Mapping[int, Facts],
-    provides: Mapping[int, frozenset[str]],
+    provided: Mapping[int, frozenset[str]],
     our_specs: Sequence[int],
     their_specs: Sequence[int],
 ) -> Iterator[Change]:
     """Yield the changes between two sets of specs, package by package."""
-    ours, theirs = _by_package(facts, our_specs), _by_package(facts, their_specs)
+    ours = _by_package(facts, our_specs)
+    theirs = _by_package(facts, their_specs)
+
+    # Packages of both sides.
     for name in sorted(ours.keys() & theirs.keys()):
-        sides = (tuple(facts[spec] for spec in side[name]) for side in (ours, theirs))
-        yield from _spec_changes(name, *sides)
-    old = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
-    new = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
+        our_facts = tuple(facts[spec] for spec in ours[name])
+        their_facts = tuple(facts[spec] for spec in theirs[name])
+        yield from _spec_changes(name, our_facts, their_facts)
+
     # A package that provides the virtual package of another one replaces it.
-    ours_provide, theirs_provide = _provided(provides, old), _provided(provides, new)
-    for name, virtuals in ours_provide.items():
-        other = next(
-            (key for key in theirs_provide if virtuals & theirs_provide[key]), None
-        )
-        if other is not None:
-            common = ", ".join(sorted(virtuals & theirs_provide.pop(other)))
-            names = (
-                ", ".join(f"{package} {version}" for version in _versions(facts, specs))
-                for package, specs in ((name, old.pop(name)), (other, new.pop(other)))
-            )
-            yield Change(common, "provider", *names)
-    for name, specs in old.items():
-        yield Change(name, "", ", ".join(_versions(facts, specs)), None)
-    for name, specs in new.items():
-        yield Change(name, "", None, ", ".join(_versions(facts, specs)))
+    only_ours = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
+    only_theirs = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
+    for name in list(only_ours):
+        virtuals = _virtuals_of(provided, only_ours[name])
+        for other in only_theirs:
+            common = virtuals & _virtuals_of(provided, only_theirs[other])
+            if common:
+                yield Change(
+                    ", ".join(sorted(common)),
+                    "provider",
+                    here=_with_versions(facts, name, only_ours.pop(name)),
+                    there=_with_versions(facts, other, only_theirs.pop(other)),
+                )
+                break
+
+    # Packages of one side.
+    for name, specs in only_ours.items():
+        yield Change(name, "", here=", ".join(_versions(facts, specs)), there=None)
+    for name, specs in only_theirs.items():
+        yield Change(name, "", here=None, there=", ".join(_versions(facts, specs)))
 
 
 # Cached, because many specs have the same specs of a package.
@@ -300,9 +385,10 @@ def _spec_changes(
     name: str, ours: tuple[Facts, ...], theirs: tuple[Facts, ...]
 ) -> tuple[Change, ...]:
     """Return the changes between specs of one package."""
-    return tuple(
-        Change(name, part, *sides) for part, sides in differing((ours, theirs))
-    )
+    changes = []
+    for part, (our_value, their_value) in differing((ours, theirs)):
+        changes.append(Change(name, part, our_value, their_value))
+    return tuple(changes)
 
 
 def differing(
@@ -312,7 +398,7 @@ def differing(
     each group.
 
     These are the versions (an empty text), or else other parts without their common
-    values.
+    values. For example `("variants", ["+mpi", "~mpi"])`.
     """
     versions = [{spec.configuration.version for spec in facts} for facts in groups]
     if any(group != versions[0] for group in versions):
@@ -320,23 +406,24 @@ def differing(
         return
     parts = [_parts(facts) for facts in groups]
     for part in parts[0]:
-        values = [values_of[part] for values_of in parts]
-        common = set.intersection(*values)
-        if any(value != common for value in values):
-            yield part, [" ".join(sorted(value - common)) or None for value in values]
+        values_of_groups = [values[part] for values in parts]
+        common = set.intersection(*values_of_groups)
+        if any(values != common for values in values_of_groups):
+            texts = [" ".join(sorted(values - common)) for values in values_of_groups]
+            yield part, [text or None for text in texts]
 
 
 def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     """Return the values of each part of specs, without empty ones."""
     configurations = [spec.configuration for spec in facts]
-    parts: dict[str, set[str]] = {
-        **{part: {getattr(spec, part) for spec in configurations} for part in COMPARED},
-        "variants": {text for spec in configurations for text in spec.variants},
-        "flags": {spec.flags for spec in facts},
-        "namespace": {spec.namespace for spec in facts},
-        "recipe": {spec.recipe[:RECIPE_HASH_LENGTH] for spec in facts},
-    }
-    return {part: {*filter(None, values)} for part, values in parts.items()}
+    parts: dict[str, set[str]] = {}
+    for part in COMPARED:
+        parts[part] = {getattr(spec, part) for spec in configurations}
+    parts["variants"] = {text for spec in configurations for text in spec.variants}
+    parts["flags"] = {spec.flags for spec in facts}
+    parts["namespace"] = {spec.namespace for spec in facts}
+    parts["recipe"] = {spec.recipe[:RECIPE_HASH_LENGTH] for spec in facts}
+    return {part: {value for value in parts[part] if value} for part in parts}
 
 
 def _by_package(
@@ -348,25 +435,34 @@ def _by_package(
     return {package: tuple(ids) for package, ids in by_package.items()}
 
 
-def _provided(
-    provides: Mapping[int, frozenset[str]], packages: Mapping[str, Iterable[int]]
-) -> dict[str, frozenset[str]]:
-    """Return the virtual packages that the specs of each package provide, if any."""
-    pairs = (
-        (name, frozenset[str]().union(*(provides.get(spec, ()) for spec in specs)))
-        for name, specs in packages.items()
-    )
-    return {name: virtuals for name, virtuals in pairs if virtuals}
+def _with_versions(
+    facts: Mapping[int, Facts], package: str, specs: Iterable[int]
+) -> str:
+    """Return a package with each of its versions: `openmpi 4.1.6, openmpi 5.0.3`."""
+    texts = [f"{package} {version}" for version in _versions(facts, specs)]
+    return ", ".join(texts)
 
 
 def _versions(facts: Mapping[int, Facts], specs: Iterable[int]) -> list[str]:
     return sorted({facts[spec].configuration.version for spec in specs})
 
 
-def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
-    """Return the virtual packages that specs of the graph provide, by their ids."""
-    virtuals = defaultdict[int, frozenset[str]](frozenset)
-    for edge in chain.from_iterable(graph.edges.values()):
-        if edge.virtuals:
-            virtuals[edge.dependency] |= {*edge.virtuals}
+def _virtuals_of(
+    provided: Mapping[int, frozenset[str]], specs: Iterable[int]
+) -> frozenset[str]:
+    """Return the virtual packages that some of the specs provide."""
+    virtuals: frozenset[str] = frozenset()
+    for spec in specs:
+        virtuals |= provided.get(spec, frozenset())
     return virtuals
+
+
+def _provided_virtuals(graph: Needs) -> dict[int, frozenset[str]]:
+    """Return the virtual packages that specs of the graph provide, by their ids."""
+    provided: dict[int, frozenset[str]] = {}
+    for edges in graph.edges.values():
+        for edge in edges:
+            if edge.virtuals:
+                known = provided.get(edge.dependency, frozenset())
+                provided[edge.dependency] = known | set(edge.virtuals)
+    return provided

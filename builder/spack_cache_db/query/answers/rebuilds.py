@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import chain, product
 from typing import NamedTuple
 
 from spack_cache_db.query.answers.differences import (
@@ -18,14 +17,22 @@ from spack_cache_db.query.open.sql import select_in
 
 MOST_PAIRS = 400
 """Maximum of pairs of old and new hashes that are compared for one configuration."""
+
 EDGES = """
 SELECT dependencies.spec, configurations.package, dependencies.dependency
 FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec = wanted.value
 CROSS JOIN specs ON specs.id = dependencies.dependency
 CROSS JOIN configurations ON configurations.id = specs.configuration
 """
-Pair = tuple[int, int]
-"""The ids of an old spec and of its replacement."""
+_CAUSING_PARTS = ("", *COMPARED, "variants")
+"""The parts of a spec (see `differing`) whose change is the cause of a rebuild."""
+
+
+class Pair(NamedTuple):
+    """The numbers of an old spec and of its replacement (see `Numbering`)."""
+
+    old: int
+    new: int
 
 
 class Numbering(NamedTuple):
@@ -41,15 +48,27 @@ class Numbering(NamedTuple):
     old: Lookups | None = None
     specs: Mapping[int, int] = {}
 
+    @property
+    def databases(self) -> list[Lookups]:
+        """The new database, and the old one if it is another file."""
+        return [self.new] if self.old is None else [self.new, self.old]
+
     def parts(self, numbers: Iterable[int]) -> Iterator[tuple[Lookups, int, list[int]]]:
-        """Yield each database with the sign of its numbers, and the ids of its
-        numbers.
+        """Yield each database that has some of the numbers, their sign, and their ids.
+
+        For example 3 and -5 are id 3 of the new database and id 5 of the old one.
         """
-        numbers = [*numbers]
-        for lookups, sign in ((self.new, 1), (self.old, -1)):
-            ids = [sign * number for number in numbers if sign * number > 0]
-            if lookups and ids:
-                yield lookups, sign, ids
+        new_ids = []
+        old_ids = []
+        for number in numbers:
+            if number > 0:
+                new_ids.append(number)
+            elif number < 0:
+                old_ids.append(-number)
+        if new_ids:
+            yield self.new, 1, new_ids
+        if old_ids and self.old is not None:
+            yield self.old, -1, old_ids
 
 
 class Cause(NamedTuple):
@@ -74,7 +93,8 @@ class Cause(NamedTuple):
         if self.what == "recipe":
             return f"{self.package}: its recipe"
         if self.what == "dependency":
-            return f"{self.package}: {'no longer needed' if self.new is None else 'now needed'}"
+            change = "no longer needed" if self.new is None else "now needed"
+            return f"{self.package}: {change}"
         return f"{self.package} {self.old} → {self.new}"
 
 
@@ -91,41 +111,49 @@ def causes_of_rebuilds(
     more than its hash; deeper changes are ignored. `old` and `new` have the removed and
     the added specs by configuration; the result is None if there are more than `most`.
     """
-    if not all(has_records(lookups.conn) for lookups in numbering[:2] if lookups):
+    # Only records of indexes and mirrors have dependencies.
+    if not all(has_records(lookups.conn) for lookups in numbering.databases):
         return ()
-    specs = [*chain(*old.values(), *new.values())]
+    specs: list[int] = []
+    for specs_of_configuration in (*old.values(), *new.values()):
+        specs += specs_of_configuration
     if most is not None and len(specs) > most:
         return None
-    graph = _Rebuilds(numbering)
-    graph.read(specs)
-    ahead = {key: graph.pairs(old[key], new[key]) for key in old}
-    counts: Counter[Cause] = Counter()
-    visited: dict[int, set[Pair]] = {key: set() for key in ahead}
-    while ahead:
-        following: dict[int, set[Pair]] = {}
-        for key, pairs in ahead.items():
-            changes = {change for pair in pairs for change in graph.changes(*pair)}
-            if not changes:
-                changes = {
-                    change for pair in pairs for change in graph.needs_changed(*pair)
-                }
-            counts.update(changes)
-            visited[key] |= pairs
-            children = {
-                child for pair in pairs for child in graph.children(*pair)
-            } - visited[key]
-            if children and not changes:
-                following[key] = children
-        graph.read(
-            spec for pairs in following.values() for pair in pairs for spec in pair
-        )
-        ahead = following
-    causes = (cause._replace(configurations=count) for cause, count in counts.items())
-    return tuple(
-        sorted(
-            causes, key=lambda cause: (-cause.configurations, cause.package, str(cause))
-        )
-    )
+
+    rebuilds = _Rebuilds(numbering)
+    rebuilds.read(specs)
+    level = {}
+    for configuration in old:
+        pairs = rebuilds.pairs(old[configuration], new[configuration])
+        level[configuration] = pairs
+
+    # Each level has the dependencies of the level before. It is read at once.
+    configurations_of_cause: Counter[Cause] = Counter()
+    compared: dict[int, set[Pair]] = {configuration: set() for configuration in level}
+    while level:
+        next_level = {}
+        for configuration, pairs in level.items():
+            compared[configuration] |= pairs
+            causes = rebuilds.causes(pairs)
+            configurations_of_cause.update(causes)
+            dependencies = rebuilds.dependencies(pairs) - compared[configuration]
+            if dependencies and not causes:
+                next_level[configuration] = dependencies
+        rebuilds.read(_specs(next_level.values()))
+        level = next_level
+
+    result = [
+        cause._replace(configurations=count)
+        for cause, count in configurations_of_cause.items()
+    ]
+    result.sort(key=lambda cause: (-cause.configurations, cause.package, str(cause)))
+    return tuple(result)
+
+
+def _specs(sets: Iterable[Set[Pair]]) -> Iterator[int]:
+    for pairs in sets:
+        for pair in pairs:
+            yield from pair
 
 
 class _Rebuilds:
@@ -134,70 +162,114 @@ class _Rebuilds:
     def __init__(self, numbering: Numbering) -> None:
         self._numbering = numbering
         self._facts: dict[int, Facts] = {}
+        # The direct dependencies of each spec, by package.
         self._edges: dict[int, dict[str, set[int]]] = {}
 
     def read(self, specs: Iterable[int]) -> None:
         """Read the specs that were not read yet."""
-        for lookups, sign, ids in self._numbering.parts({*specs} - self._facts.keys()):
-            facts, names = read_facts(lookups, ids), lookups.words["package"]
-            self._facts |= {
-                sign * spec: spec_facts for spec, spec_facts in facts.items()
-            }
-            self._edges |= {sign * spec: {} for spec in ids}
+        unread = set(specs) - self._facts.keys()
+        for lookups, sign, ids in self._numbering.parts(unread):
+            for spec, facts in read_facts(lookups, ids).items():
+                self._facts[sign * spec] = facts
+            for spec in ids:
+                self._edges[sign * spec] = {}
+            package_names = lookups.words["package"]
             for spec, package, dependency in select_in(lookups.conn, EDGES, ids):
-                number = dependency if sign > 0 else self._numbering.specs[dependency]
-                self._edges[sign * spec].setdefault(names[package], set()).add(number)
+                is_old = sign < 0
+                number = self._numbering.specs[dependency] if is_old else dependency
+                edges = self._edges[sign * spec]
+                edges.setdefault(package_names[package], set()).add(number)
 
     def pairs(self, old: Set[int], new: Set[int]) -> set[Pair]:
-        """Return pairs of old and new specs with the most similar dependencies."""
-        candidates = [*product(sorted(old), sorted(new))]
-        if len(candidates) > MOST_PAIRS:
-            return {*zip(sorted(old), sorted(new), strict=False)}
-        before, after = {*old}, {*new}
-        chosen = set()
-        for pair in sorted(candidates, key=self._distance):
-            if pair[0] in before and pair[1] in after:
+        """Return pairs of old and new specs with the most similar dependencies.
+
+        Specs without a partner are left out.
+        """
+        if len(old) * len(new) > MOST_PAIRS:
+            pairs = zip(sorted(old), sorted(new), strict=False)
+            return {Pair(*pair) for pair in pairs}
+        candidates = [
+            Pair(old_spec, new_spec)
+            for old_spec in sorted(old)
+            for new_spec in sorted(new)
+        ]
+        candidates.sort(key=self._distance)
+        # The most similar pair first; each spec is in one pair at most.
+        chosen: set[Pair] = set()
+        paired_old = set()
+        paired_new = set()
+        for pair in candidates:
+            if pair.old not in paired_old and pair.new not in paired_new:
                 chosen.add(pair)
-                before.remove(pair[0])
-                after.remove(pair[1])
+                paired_old.add(pair.old)
+                paired_new.add(pair.new)
         return chosen
 
     def _distance(self, pair: Pair) -> tuple[int, int]:
-        """Return the numbers of dependencies that only one spec has, and that have
-        other hashes.
+        """Return how many dependencies only one spec has, and how many have other
+        hashes.
         """
-        old_edges, new_edges = (self._edges[spec] for spec in pair)
-        both = old_edges.keys() & new_edges.keys()
-        only = len(old_edges.keys() ^ new_edges.keys())
-        return only, sum(old_edges[package] != new_edges[package] for package in both)
+        old_edges = self._edges[pair.old]
+        new_edges = self._edges[pair.new]
+        in_one = old_edges.keys() ^ new_edges.keys()
+        in_both = old_edges.keys() & new_edges.keys()
+        other_hashes = [
+            package for package in in_both if old_edges[package] != new_edges[package]
+        ]
+        return len(in_one), len(other_hashes)
 
-    def changes(self, old: int, new: int) -> tuple[Cause, ...]:
+    def causes(self, pairs: Iterable[Pair]) -> set[Cause]:
+        """Return the causes in the specs themselves, or else in what they need."""
+        causes = set()
+        for pair in pairs:
+            causes |= self._changes(pair)
+        if causes:
+            return causes
+        for pair in pairs:
+            causes |= self._changed_needs(pair)
+        return causes
+
+    def _changes(self, pair: Pair) -> set[Cause]:
         """Return the causes in two specs of one package, without their dependencies."""
-        was, now = self._facts[old], self._facts[new]
-        package = was.configuration.package
-        causes = tuple(
-            Cause(
-                package,
-                part or "version",
-                old_value or "nothing",
-                new_value or "nothing",
-            )
-            for part, (old_value, new_value) in differing(([was], [now]))
-            if part in ("", *COMPARED, "variants")
-        )
-        is_other_recipe = was.recipe and now.recipe and was.recipe != now.recipe
-        return causes or ((Cause(package, "recipe"),) if is_other_recipe else ())
+        old = self._facts[pair.old]
+        new = self._facts[pair.new]
+        package = old.configuration.package
+        causes = set()
+        for part, (old_value, new_value) in differing(([old], [new])):
+            if part in _CAUSING_PARTS:
+                cause = Cause(
+                    package,
+                    part or "version",
+                    old_value or "nothing",
+                    new_value or "nothing",
+                )
+                causes.add(cause)
+        # A recipe changes with every version, and is a cause only if nothing else is.
+        has_recipes = old.recipe and new.recipe
+        if not causes and has_recipes and old.recipe != new.recipe:
+            causes.add(Cause(package, "recipe"))
+        return causes
 
-    def needs_changed(self, old: int, new: int) -> Iterator[Cause]:
-        """Yield the packages that only one of two specs needs directly."""
-        old_edges, new_edges = self._edges[old], self._edges[new]
-        for package in old_edges.keys() ^ new_edges.keys():
-            sides = ("needed", None) if package in old_edges else (None, "needed")
-            yield Cause(package, "dependency", *sides)
+    def _changed_needs(self, pair: Pair) -> set[Cause]:
+        """Return the packages that only one of two specs needs directly."""
+        old_packages = self._edges[pair.old].keys()
+        new_packages = self._edges[pair.new].keys()
+        causes = set()
+        for package in old_packages - new_packages:
+            causes.add(Cause(package, "dependency", old="needed"))
+        for package in new_packages - old_packages:
+            causes.add(Cause(package, "dependency", new="needed"))
+        return causes
 
-    def children(self, old: int, new: int) -> Iterator[Pair]:
-        """Yield the direct dependencies of equal packages and other hashes in pairs."""
-        old_edges, new_edges = self._edges[old], self._edges[new]
-        for package in old_edges.keys() & new_edges.keys():
-            before, after = old_edges[package], new_edges[package]
-            yield from zip(sorted(before - after), sorted(after - before), strict=False)
+    def dependencies(self, pairs: Iterable[Pair]) -> set[Pair]:
+        """Return pairs of direct dependencies: one package, and other hashes."""
+        result = set()
+        for pair in pairs:
+            old_edges = self._edges[pair.old]
+            new_edges = self._edges[pair.new]
+            for package in old_edges.keys() & new_edges.keys():
+                old_specs = sorted(old_edges[package] - new_edges[package])
+                new_specs = sorted(new_edges[package] - old_edges[package])
+                for old, new in zip(old_specs, new_specs, strict=False):
+                    result.add(Pair(old, new))
+        return result
