@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
@@ -25,12 +26,32 @@ from spack_cache_db.query.match.selection import (
 from spack_cache_db.query.stored.binary import Spec, counts_in_scope
 
 
+class Miss(NamedTuple):
+    """A configuration, and the conditions that it does not satisfy, as bits."""
+
+    missed: int
+    row: Candidate
+
+    @property
+    def missed_count(self) -> int:
+        """The number of conditions that it does not satisfy."""
+        return self.missed.bit_count()
+
+
 @dataclass(frozen=True)
 class Misses:
     """The conditions that each configuration of a package does not satisfy.
 
-    `missed` has a number for each row: bit i is set if its words do not satisfy
-    condition i. The package itself is not among the conditions.
+    A condition is given by its position in `conditions`. Several conditions are the
+    bits of one integer: `0b101` is the first and the third. All rows are compared with
+    all conditions, and integers are small and quick.
+
+    Attributes:
+        candidates: the configurations of the database.
+        package: the package of the rows; None for rows of all packages.
+        rows: its configurations.
+        conditions: the conditions, without the one on the package.
+        missed: for each row, the conditions that its words do not satisfy.
     """
 
     candidates: Candidates
@@ -43,103 +64,153 @@ class Misses:
         """Return the number of specs of each row that satisfies all conditions but
         `left_out`.
         """
-        considered = ~sum(1 << position for position in {*left_out})
         rows = self.satisfied_by_words(left_out)
-        counts = self._counts(considered, rows, PLACES)
-        return {row: counts[row.id] for row in rows if counts.get(row.id)}
+        counts = self._counts(rows, self._but(left_out, PLACES))
+        fitting = {}
+        for row in rows:
+            count = counts.get(row.id)
+            if count:
+                fitting[row] = count
+        return fitting
 
     def satisfied_by_words(self, left_out: Iterable[int] = ()) -> list[Candidate]:
         """Return the rows whose words satisfy all conditions but `left_out`, with specs
         or not.
         """
-        considered = ~sum(1 << position for position in {*left_out})
+        considered = ~_bits(left_out)
         pairs = zip(self.rows, self.missed, strict=True)
         return [row for row, missed in pairs if not missed & considered]
-
-    def _counts(
-        self, considered: int, rows: Sequence[Candidate], kinds: Iterable[str]
-    ) -> Mapping[int, int]:
-        """Return the number of specs of rows that satisfy the considered conditions of
-        kinds.
-        """
-        places = self._considered(considered, kinds)
-        if not places:
-            return {row.id: row.spec_count for row in rows}
-        if self.package is None:
-            return counts_in_scope(
-                self.candidates.lookups, [row.id for row in rows], places
-            )
-        return {
-            key: len(specs)
-            for key, specs in self.candidates.specs_of(places, rows).items()
-        }
-
-    def _considered(self, considered: int, kinds: Iterable[str]) -> Conditions:
-        conditions = enumerate(self.conditions)
-        return only(
-            tuple(found for at, found in conditions if considered >> at & 1), *kinds
-        )
 
     def all_miss(self, position: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
         return all(missed >> position & 1 for missed in self.missed)
 
-    def missing_least(self, out: Set[int]) -> tuple[int, Candidate] | None:
-        """Return the row with specs that misses the fewest conditions, after these as a
-        bit set.
+    def missing_least(self, left_out: Set[int]) -> Miss | None:
+        """Return the row with specs that misses the fewest conditions; None without
+        rows.
 
-        The conditions at the positions `out` count as missed.
+        The conditions `left_out` count as missed.
         """
-        conditions = enumerate(self.conditions)
-        of_specs = [(at, found) for at, found in conditions if found.kind in OF_SPECS]
-        bits, kinds = sum(1 << at for at in out), ("release", "stack")
-        counts = self._counts(~bits, self.rows, kinds)
-        rows = [
-            (missed | bits, row)
-            for missed, row in zip(self.missed, self.rows, strict=True)
+        # Rows need a spec in the release and the stack.
+        places = self._but(left_out, ("release", "stack"))
+        counts = self._counts(self.rows, places)
+        missed_before = _bits(left_out)
+        misses = [
+            Miss(missed | missed_before, row)
+            for row, missed in zip(self.rows, self.missed, strict=True)
             if counts.get(row.id)
         ]
-        if rows and of_specs:
-            fewest = min(missed.bit_count() for missed, _ in rows) + len(of_specs)
-            rows = [pair for pair in rows if pair[0].bit_count() <= fewest]
-            where = self._considered(~bits, kinds)
-            specs = self.candidates.specs_of(where, [row for _, row in rows])
+        misses = self._with_specs(misses, places)
+        return min(misses, key=lambda miss: miss.missed_count, default=None)
 
-            def missed_by(spec: Spec) -> int:
-                return sum(
-                    1 << at for at, found in of_specs if not is_as_asked(spec, found)
-                )
+    def _with_specs(self, misses: list[Miss], places: Conditions) -> list[Miss]:
+        """Add the conditions on specs that the best spec of each row does not satisfy.
 
-            rows = [
-                (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
-                for missed, row in rows
-            ]
-        return min(rows, key=lambda pair: pair[0].bit_count(), default=None)
+        Args:
+            misses: rows with the conditions that their words do not satisfy.
+            places: the release and the stack of their specs.
+
+        Returns:
+            Those of the rows that may be the nearest.
+        """
+        of_specs = [
+            position
+            for position, condition in enumerate(self.conditions)
+            if condition.kind in OF_SPECS
+        ]
+        if not misses or not of_specs:
+            return misses
+
+        # Specs take time to read. If the best row misses all conditions on specs, rows
+        # that miss more than it without their specs are not better.
+        most = min(miss.missed_count for miss in misses) + len(of_specs)
+        near = [miss for miss in misses if miss.missed_count <= most]
+        specs_of_row = self.candidates.specs_of(places, [miss.row for miss in near])
+
+        def missed_by(spec: Spec) -> int:
+            return _bits(
+                position
+                for position in of_specs
+                if not is_as_asked(spec, self.conditions[position])
+            )
+
+        with_specs = []
+        for miss in near:
+            missed_by_specs = [missed_by(spec) for spec in specs_of_row[miss.row.id]]
+            fewest = min(missed_by_specs, key=int.bit_count)
+            with_specs.append(Miss(miss.missed | fewest, miss.row))
+        return with_specs
+
+    def _but(self, left_out: Iterable[int], kinds: Iterable[str]) -> Conditions:
+        """Return the conditions of some kinds, without those at the positions
+        `left_out`.
+        """
+        positions = set(left_out)
+        remaining = tuple(
+            condition
+            for position, condition in enumerate(self.conditions)
+            if position not in positions
+        )
+        return only(remaining, *kinds)
+
+    def _counts(
+        self, rows: Sequence[Candidate], places: Conditions
+    ) -> Mapping[int, int]:
+        """Return the number of specs of rows that satisfy conditions on places and
+        specs.
+        """
+        if not places:
+            return {row.id: row.spec_count for row in rows}
+        if self.package is None:
+            ids = [row.id for row in rows]
+            return counts_in_scope(self.candidates.lookups, ids, places)
+        # The specs of one package are read once, and kept.
+        specs_of_row = self.candidates.specs_of(places, rows)
+        return {key: len(specs) for key, specs in specs_of_row.items()}
 
 
 def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
-    """Return the conditions that the configurations of a package do not satisfy."""
+    """Return the conditions that the configurations of a package do not satisfy.
+
+    Without a condition on the package, configurations of all packages are compared.
+    """
+    # Split off the package.
     word = asked(conditions, "package")
     package = word.text if isinstance(word, Word) else None
-    remaining = tuple(
-        dict.fromkeys(without(conditions, "package") if package else conditions)
+    if package:
+        conditions = without(conditions, "package")
+    conditions = tuple(dict.fromkeys(conditions))
+
+    # Read the rows: if only words of some columns matter, one row for equal ones.
+    kinds = {condition.kind for condition in conditions}
+    columns = dict.fromkeys(
+        COLUMNS[condition.kind] for condition in conditions if condition.kind in COLUMNS
     )
-    kinds = [condition.kind for condition in remaining]
-    columns = dict.fromkeys(COLUMNS[kind] for kind in kinds if kind in COLUMNS)
-    if package is None and COLUMNS.keys() >= {*kinds}:
+    if package is None and kinds <= COLUMNS.keys():
         rows = candidates.groups(columns)
     else:
         rows = candidates.rows(package)
+
+    # Compare the words of each column with its conditions. A column has far fewer words
+    # than rows.
     missed = [0] * len(rows)
     for column in columns:
-        # A column has far fewer words than rows.
-        at = PLACE[column]
-        words = dict.fromkeys({row.keys[at] for row in rows}, 0)
-        for position, condition in enumerate(remaining):
-            if COLUMNS.get(condition.kind) == column:
-                for key in words.keys() - candidates.satisfying(condition, package):
-                    words[key] |= 1 << position
-        missed = [
-            bits | words[row.keys[at]] for bits, row in zip(missed, rows, strict=True)
-        ]
-    return Misses(candidates, package, rows, remaining, tuple(missed))
+        place = PLACE[column]
+        missed_by_word = {row.keys[place]: 0 for row in rows}
+        for position, condition in enumerate(conditions):
+            if COLUMNS.get(condition.kind) != column:
+                continue
+            satisfying = candidates.satisfying(condition, package)
+            for word_id in missed_by_word.keys() - satisfying:
+                missed_by_word[word_id] |= 1 << position
+        for number, row in enumerate(rows):
+            missed[number] |= missed_by_word[row.keys[place]]
+    return Misses(candidates, package, rows, conditions, tuple(missed))
+
+
+def _bits(positions: Iterable[int]) -> int:
+    """Return an integer with these bits set: `0b101` for 0 and 2."""
+    bits = 0
+    for position in positions:
+        bits |= 1 << position
+    return bits
