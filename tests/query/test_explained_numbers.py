@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.why_not import why_not
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import Candidates, matching
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import FLAGS, edge, hash_of, index, node, record
@@ -123,21 +122,21 @@ def test_an_explained_number_is_that_of_find(
     ordered = sorted(parts, key=lambda part: part[0] in "%^")
     try:
         query = parse_query(" ".join((package, *ordered)).strip())
-        question = question_of(lookups, query)
+        question = Question(lookups, query)
+        question.check()
     except ValueError:
         # Two versions, or a query that needs a package's recipe.
         return
-    if matching(lookups, question.conditions).ids:
+    if question.count():
         return
-    why = why_not(Candidates(lookups), query)
+    why = why_not(question)
     if why.read_as:
-        question = question_of(lookups, parse_query(why.read_as))
+        question = Question(lookups, parse_query(why.read_as))
     every = [condition.text for condition in question.conditions]
     for answer in why.without:
-        proposed = question_of(lookups, parse_query(answer.spec)).conditions
-        assert len(matching(lookups, proposed).ids) == answer.configurations, (
-            answer.sentence
-        )
+        instead = Question(lookups, parse_query(answer.spec))
+        assert instead.count() == answer.configurations, answer.sentence
+        proposed = instead.conditions
         if answer.target is None:
             left_out = {condition.text for condition in answer.left_out}
             remaining = [text for text in every if text not in left_out]

@@ -85,7 +85,6 @@ def find(spec: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
     from spack_cache_db.query.answers.find import found_part, found_rows
-    from spack_cache_db.query.match.selection import matching
 
     form = form_of(options)
     hashes = options["hashes"]
@@ -97,16 +96,16 @@ def find(spec: str, file: Path, **options: Any) -> None:
         )
     with open_search(file) as lookups:
         search = Search(lookups, spec, scope_from(options), options["spack"])
-        results = matching(lookups, search.question.conditions)
+        question = search.question
         is_whole = limit is not None or form in ("json", "csv")
         part = slice(limit if is_whole else max_rows)
-        configurations = found_part(lookups, results, part, with_hashes=hashes)
+        configurations = found_part(question, part, with_hashes=hashes)
         search.say_notes(is_found=bool(configurations))
         chosen = None
         if options["install"] and configurations:
-            from spack_cache_db.query.answers.install import choose
+            from spack_cache_db.query.answers.install import chosen_build
 
-            chosen = choose(lookups, results)
+            chosen = chosen_build(lookups, question.results)
         value = None
         if options["install"]:
             value = _value_with_plan(
@@ -118,7 +117,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 lambda: found_rows(configurations, hashes=hashes),
                 find_table(
                     configurations,
-                    len(results.ids),
+                    question.count(),
                     max_rows if limit is None else None,
                     hashes=hashes,
                     installations=lookups.release_names(lookups.trees()),
@@ -226,35 +225,32 @@ class Search:
     ) -> None:
         from spack_cache_db.query.answers.why_not import why_corrected
         from spack_cache_db.query.conditions.pages import UnsupportedQuery
-        from spack_cache_db.query.match.question import question_of
-        from spack_cache_db.query.match.selection import Candidates
+        from spack_cache_db.query.match.question import Question
         from spack_cache_db.query.names.known import spec_in
         from spack_cache_db.query.names.spellings import read_spellings
         from spack_cache_db.spack.parser import parse_query
 
-        self._scope = scope.conditions(lookups)
+        conditions = scope.conditions(lookups)
         pasted = spec_in(lookups, spec, version)
-        self._candidates, self._query = Candidates(lookups), parse_query(pasted.spec)
+        self.question = Question(lookups, parse_query(pasted.spec), conditions)
         spelled = read_spellings(lookups).notes(scope.names.items())
         self._notes = (*pasted.notes_on(spec), *spelled)
         try:
-            self.question = question_of(lookups, self._query, self._scope)
+            self.question.check()
         except UnsupportedQuery as error:
-            why = why_corrected(self._candidates, self._query, self._scope)
+            why = why_corrected(self.question)
             advice = why.advice() if why else ()
             raise UnsupportedQuery("; ".join((str(error), *advice))) from None
 
     def say_notes(self, *, is_found: bool) -> None:
         """Print how the spec and the names were read, and why nothing was found."""
-        from spack_cache_db.query.answers.find import notes_on
         from spack_cache_db.query.answers.why_not import why_not
-        from spack_cache_db.query.match.gone import gone_note
 
-        say_notes((*self._notes, *notes_on(self._candidates.lookups, self.question)))
+        say_notes((*self._notes, *self.question.notes))
         if is_found:
-            say_notes(gone_note(self._candidates.lookups, self.question.conditions))
+            say_notes(self.question.lost_note())
         else:
-            say_notes(why_not(self._candidates, self._query, self._scope).reasons())
+            say_notes(why_not(self.question).reasons())
 
 
 def find_table(

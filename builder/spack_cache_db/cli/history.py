@@ -36,14 +36,13 @@ def history(
 
     Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
     """
-    from spack_cache_db.query.answers.history import history_of, shown_specs
+    from spack_cache_db.query.answers.history import history_of
     from spack_cache_db.query.names.scope import Scope
 
     form = form_of(options)
     with open_search(file) as lookups:
         search = Search(lookups, spec, Scope(stack=stack, host=host))
-        specs_of_release = shown_specs(lookups, search.question.conditions)
-        answer = history_of(lookups, spec, specs_of_release)
+        answer = history_of(search.question, spec)
         is_found = bool(answer.present)
         search.say_notes(is_found=is_found)
     if form or is_found:

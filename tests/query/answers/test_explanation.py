@@ -15,15 +15,14 @@ from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.answers.why_not import WhyNot, why_corrected, why_not
 from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import Candidates, matching
+from spack_cache_db.query.match.question import Question
+from spack_cache_db.query.match.selection import matching
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.filters import Narrowing
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.queries import SpecQuery
 from tests import contradictions, small_sources
 from tests.pagetexts import spec_hash
 
@@ -34,22 +33,22 @@ def conditions_by(
     """Return what a spec asks, and what names narrow."""
     lookups = read_lookups(cache)
     scope = Scope(**names).conditions(lookups)
-    return question_of(lookups, parse_query(text), scope).conditions
+    return Question(lookups, parse_query(text), scope).conditions
 
 
-def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
+def meant_by(question: Question) -> str | None:
     """Return a query with what stands behind a compiler moved before it, as it is
     proposed.
     """
-    why = why_corrected(candidates, query, ())
+    why = why_corrected(question)
     return (why.corrected or why.read_as) if why else None
 
 
 def explained(conn: sqlite3.Connection, text: str, **names: Any) -> WhyNot:
     """Return why there is no answer."""
-    candidates = Candidates(read_lookups(conn))
-    scope = Scope(**names).conditions(candidates.lookups)
-    return why_not(candidates, parse_query(text), scope)
+    lookups = read_lookups(conn)
+    scope = Scope(**names).conditions(lookups)
+    return why_not(Question(lookups, parse_query(text), scope))
 
 
 def misses_by_hash(
@@ -136,22 +135,24 @@ def test_what_is_needed_instead(real_index: sqlite3.Connection) -> None:
 
 def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
     """Ask each spec that is proposed in place of one that finds nothing."""
-    lookups, query = read_lookups(cache), parse_query(text)
-    candidates, scope = Candidates(lookups), Scope(**names).conditions(lookups)
+    lookups = read_lookups(cache)
+    query = parse_query(text)
+    question = Question(lookups, query, Scope(**names).conditions(lookups))
+    everywhere = Question(lookups, query)
     why: WhyNot | None
     try:
-        whole = question_of(lookups, query, scope).conditions
+        question.check()
     except UnsupportedQuery:
-        why = why_corrected(candidates, query, scope)
+        why = why_corrected(question)
     else:
-        if matching(lookups, whole).ids:
+        if question.count():
             return
-        own = question_of(lookups, query).conditions
-        why = why_not(candidates, query, scope)
+        own = everywhere.conditions
+        why = why_not(question)
     if why is None:
         return
-    meant = meant_by(candidates, query) or spec_text(query)
-    asked = {each.text for each in question_of(lookups, parse_query(meant)).conditions}
+    meant = meant_by(everywhere) or spec_text(query)
+    asked = {each.text for each in Question(lookups, parse_query(meant)).conditions}
     if why.corrected is not None:
         assert found_texts(cache, why.corrected, names) == asked
     for spec_named, count in why.named:
@@ -381,9 +382,9 @@ def test_what_was_meant(
     samples: sqlite3.Connection, typed: str, meant: str | None
 ) -> None:
     """What pages cannot answer either, or contradicts the rest, is not offered."""
-    candidates = Candidates(read_lookups(samples))
+    question = Question(read_lookups(samples), parse_query(typed))
 
-    assert meant_by(candidates, parse_query(typed)) == meant
+    assert meant_by(question) == meant
 
 
 SAME_NAMES = [
@@ -412,14 +413,12 @@ def test_a_proposed_spec_drops_only_what_it_names(
     """
     lookups = read_lookups(real_index)
     query = parse_query(text)
-    why = why_not(Candidates(lookups), query)
+    why = why_not(Question(lookups, query))
     read_as = parse_query(why.read_as) if why.read_as else query
-    every = [
-        condition.text for condition in question_of(lookups, read_as, ()).conditions
-    ]
+    every = [condition.text for condition in Question(lookups, read_as, ()).conditions]
     assert why.without
     for answer in why.without:
-        proposed = question_of(lookups, parse_query(answer.spec), ()).conditions
+        proposed = Question(lookups, parse_query(answer.spec), ()).conditions
         if answer.target is None:
             left_out = {condition.text for condition in answer.left_out}
             kept = [part for part in every if part not in left_out]

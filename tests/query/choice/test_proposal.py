@@ -12,8 +12,7 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.choice.rule import Proposal, Reason
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import matching
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.spack.parser import parse_query
@@ -149,10 +148,8 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
 def proposal_for(conn: sqlite3.Connection, text: str, **scope: Any) -> Proposal | None:
     """Return the proposal for a spec and names such as `release` and `host`."""
     lookups = read_lookups(conn)
-    question = question_of(
-        lookups, parse_query(text), Scope(**scope).conditions(lookups)
-    )
-    return propose_among(lookups, matching(lookups, question.conditions))
+    question = Question(lookups, parse_query(text), Scope(**scope).conditions(lookups))
+    return propose_among(lookups, question.results)
 
 
 ANY = "chosen for any x86_64 machine: "

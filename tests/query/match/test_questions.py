@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.answers.find import find, notes_on
+from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.answers.why_not import why_not
 from spack_cache_db.query.conditions.pages import UnsupportedQuery, check_answerable
-from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.question import Question, recent_question
 from spack_cache_db.query.match.records import SpecRecords
-from spack_cache_db.query.match.selection import Candidates
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, node, real, record
@@ -35,8 +34,7 @@ answers.
 
 def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
     """Return what is said beside the answer to a query."""
-    lookups = read_lookups(conn)
-    return notes_on(lookups, question_of(lookups, parse_query(text)))
+    return Question(read_lookups(conn), parse_query(text)).notes
 
 
 @pytest.mark.slow
@@ -74,7 +72,7 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
     lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
-    (note,) = why_not(Candidates(lookups), query).notes
+    (note,) = why_not(Question(lookups, query)).notes
     assert note.startswith("such a spec is known as a dependency")
 
 
@@ -203,3 +201,38 @@ def test_what_pages_cannot_answer(text: str, reason: str) -> None:
         check_answerable(parse_query(text))
 
     assert reason in str(caught.value)
+
+
+def test_a_question_has_its_answers(samples: sqlite3.Connection) -> None:
+    """Count, configurations, notes and results of one question agree with `find`."""
+    lookups = read_lookups(samples)
+    question = Question(lookups, parse_query("PY_MPI4PY"))
+    found = find(samples, "PY_MPI4PY")
+    assert question.canonical_spec.name == "py-mpi4py"
+    assert question.count() == len(found) > 1
+    rows = question.configurations(slice(2))
+    assert [row.configuration for row in rows] == [row.configuration for row in found][
+        :2
+    ]
+    assert question.notes == found.notes
+    assert question.notes[0] == "PY_MPI4PY is read as py-mpi4py"
+
+
+def test_a_question_is_checked_when_it_is_read(samples: sqlite3.Connection) -> None:
+    """A question that pages cannot answer is one that can be explained."""
+    question = Question(read_lookups(samples), parse_query("py-mpi4py ^zlib"))
+    for read in (question.check, question.count, lambda: question.notes):
+        with pytest.raises(UnsupportedQuery, match="no dependency data"):
+            read()
+
+
+def test_recent_questions_are_kept(samples: sqlite3.Connection) -> None:
+    """Equal questions of a database share their results until others are asked."""
+    lookups = read_lookups(samples)
+    query = parse_query("py-mpi4py")
+    question = recent_question(lookups, query)
+    assert recent_question(lookups, query) is question
+    assert recent_question(read_lookups(samples), query) is not question
+    for text in ("zlib", "hdf5", "cmake", "gcc"):
+        recent_question(lookups, parse_query(text))
+    assert recent_question(lookups, query) is not question

@@ -11,8 +11,7 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.answers.why_not import why_not
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import Candidates
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import edge, index, node, old_node, record
@@ -52,13 +51,11 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     assert found(file, "mpi") == {("mpich", "zen3"), ("mpich", "zen4")}
     assert found(file, "mpi target=zen4") == {("mpich", "zen4")}
     conn = sqlite3.connect(file)
-    query, lookups = parse_query("mpi os=none"), read_lookups(conn)
-    question = question_of(lookups, query)
-    why = why_not(Candidates(lookups), query)
+    question = Question(read_lookups(conn), parse_query("mpi os=none"))
+    notes = question.notes
+    why = why_not(question)
     conn.close()
-    assert (
-        question.notes[0] == "the virtual package mpi is known to be provided by mpich"
-    )
+    assert notes[0] == "the virtual package mpi is known to be provided by mpich"
     assert why.sentences()[0].startswith("without os=none: 2 configurations")
     assert why.known is None
 
@@ -135,6 +132,6 @@ def test_known_providers_answer_for_old_indexes(version: str, tmp_path: Path) ->
     for text in ("^blas", "^mpi=mpich"):
         assert find(tmp_path / "x.db", text) == []
     conn = sqlite3.connect(tmp_path / "x.db")
-    question = question_of(read_lookups(conn), parse_query("c ^mpi"))
+    notes = Question(read_lookups(conn), parse_query("c ^mpi")).notes
     conn.close()
-    assert any("known to be provided by mpich" in each for each in question.notes)
+    assert any("known to be provided by mpich" in note for note in notes)

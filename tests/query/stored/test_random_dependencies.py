@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.query.answers.find import Found, found_part, notes_on
+from spack_cache_db.query.answers.find import Found, found_part
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import matching
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -166,21 +165,19 @@ def answers_are_those_of_a_walk(
     walk, lookups = Walk.of(drawn, conn), read_lookups(conn)
     for text in queries:
         try:
-            question = question_of(lookups, parse_query(text))
+            question = Question(lookups, parse_query(text))
+            question.check()
         except (UnsupportedQuery, QuerySyntaxError) as error:
             assert refused(text, str(error)), (text, str(error))
             continue
         truths = {
             each: walk.satisfies(each, parse_query(text)) for each in walk.binaries
         }
-        matches = matching(lookups, question.conditions)
-        found = found_part(lookups, matches, slice(None), with_hashes=True)
+        found = found_part(question, slice(None), with_hashes=True)
 
         expected = {each for each, truth in truths.items() if truth}
         assert {each for one in found for each in one.hashes or ()} == expected, text
-        assert left_out(notes_on(lookups, question)) == [*truths.values()].count(
-            None
-        ), text
+        assert left_out(question.notes) == [*truths.values()].count(None), text
         every_road_leads_there(conn, text, found)
         for release in {name for name, _ in drawn.mirrors}:
             listed = {each for (each,) in conn.execute(LISTED, [release])}

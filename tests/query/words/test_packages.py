@@ -18,7 +18,7 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.answers.behind import behind
 from spack_cache_db.query.answers.why_not import why_not
-from spack_cache_db.query.match.selection import Candidates
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.stored.package_data import (
@@ -158,7 +158,7 @@ def test_the_reasons_of_an_empty_answer_have_it(conn: sqlite3.Connection) -> Non
     lookups = read_lookups(conn)
     for text in ("a@5.0", "b@2"):
         query = parse_query(text)
-        why = why_not(Candidates(lookups), query)
+        why = why_not(Question(lookups, query))
         assert why.sentences()[-1] == recipe_notes(lookups, query)[-1]
 
 

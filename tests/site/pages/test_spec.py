@@ -9,11 +9,9 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.find import find
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import matching
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.stored.binary import configurations_beginning
-from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec
@@ -182,9 +180,8 @@ def test_a_spec_as_one_line_finds_its_configuration(
         assert len(found) > 8
         for each in found[::5]:
             query = parse_query(each.configuration.spec)
-            question = question_of(lookups, query)
-            ids = matching(lookups, question.conditions).ids
-            same = [one.configuration for one in configurations_by_id(lookups, ids)]
+            question = Question(lookups, query)
+            same = [row.configuration for row in question.configurations()]
             assert each.configuration in same, query.text
 
 

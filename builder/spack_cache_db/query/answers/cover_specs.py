@@ -48,7 +48,7 @@ from spack_cache_db.query.conditions.conditions import (
 )
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.misses import misses_of
-from spack_cache_db.query.match.question import read_query, respelled
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.match.requirements import CheckedRules
 from spack_cache_db.query.match.selection import (
@@ -87,7 +87,7 @@ each.
 """
 
 
-class _Question(NamedTuple):
+class _AskedSpec(NamedTuple):
     """A spec with the rules that apply to it; equal questions are answered once."""
 
     query: SpecQuery
@@ -140,9 +140,9 @@ class SpecAnswers:
     def answers(self, specs: Sequence[UserSpec]) -> list[CoveredSpec]:
         """Return the answer for each spec, in order."""
         # First find what satisfies each question.
-        read: dict[_Question, CoveredSpec | _Satisfied] = {}
+        read: dict[_AskedSpec, CoveredSpec | _Satisfied] = {}
         for spec in specs:
-            question = _question_of(spec)
+            question = _asked_spec(spec)
             if question is not None and question not in read:
                 read[question] = self._read(question)
             # An answer from memory runs no statement.
@@ -156,7 +156,7 @@ class SpecAnswers:
         )
         # Equal questions have equal answers, apart from what the environment has about
         # a spec.
-        answered: dict[_Question, CoveredSpec] = {}
+        answered: dict[_AskedSpec, CoveredSpec] = {}
         for question, answer in read.items():
             if isinstance(answer, _Satisfied):
                 answer = self._chosen(answer)
@@ -181,7 +181,7 @@ class SpecAnswers:
         lookups = self._lookups
         return lookups.once(GONE, lambda: select_ids(lookups.conn, GONE))
 
-    def _read(self, question: _Question) -> CoveredSpec | _Satisfied:
+    def _read(self, question: _AskedSpec) -> CoveredSpec | _Satisfied:
         """Return what satisfies a question, or the answer if nothing does."""
         query = question.query
         rules = question.rules
@@ -224,8 +224,8 @@ class SpecAnswers:
         """Return the configurations that satisfy a query; raises `UnsupportedQuery`."""
         if query.name is None:
             query = replace(query, name=self._package_of(query.hash))
-        spelled, _ = respelled(self._lookups, query)
-        conditions = (*read_query(self._records, spelled).conditions, *self._scope)
+        question = Question(self._lookups, query, self._scope, self._records)
+        conditions = question.conditions
         if rules is not NO_RULES:
             # Specs with equal rules share what is computed for them.
             once = self._candidates.once
@@ -233,7 +233,7 @@ class SpecAnswers:
                 rules, lambda: CheckedRules(self._records, rules, self._roots)
             )
             ids = self._ids_of(query.name)
-            dropped = checked.dropped_for(spelled)
+            dropped = checked.dropped_for(question.canonical_spec)
             key = (rules, query.name, dropped)
             conditions += once(key, lambda: checked.conditions(ids, dropped))
         return _Match(
@@ -496,18 +496,18 @@ def mirrored(candidates: Candidates) -> int | None:
     return None if is_copy else release
 
 
-def _question_of(spec: UserSpec) -> _Question | None:
+def _asked_spec(spec: UserSpec) -> _AskedSpec | None:
     """Return the question of a spec; None if its answer needs no database."""
     if spec.query is None or _must_be_external(spec):
         return None
-    return _Question(spec.query, spec.legacy, spec.rules, spec.reuse)
+    return _AskedSpec(spec.query, spec.legacy, spec.rules, spec.reuse)
 
 
 def _completed(
-    spec: UserSpec, answered: Mapping[_Question, CoveredSpec]
+    spec: UserSpec, answered: Mapping[_AskedSpec, CoveredSpec]
 ) -> CoveredSpec:
     """Return the answer for a spec, with its place in the environment."""
-    question = _question_of(spec)
+    question = _asked_spec(spec)
     if question is not None:
         covered = answered[question]
     elif _must_be_external(spec):

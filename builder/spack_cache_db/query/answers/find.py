@@ -10,23 +10,13 @@ from itertools import chain, islice
 from typing import Any
 
 from spack_cache_db.arguments import checked
-from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.differences import distinctions
-from spack_cache_db.query.conditions.conditions import (
-    OF_SPECS,
-    Condition,
-    Question,
-    Verdict,
-    asked,
-    only,
-    without,
-)
-from spack_cache_db.query.match.gone import gone_counts, gone_note
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
+from spack_cache_db.query.conditions.conditions import OF_SPECS, asked, only
+from spack_cache_db.query.match.gone import gone_counts
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
-from spack_cache_db.query.open.lookups import Database, Lookups, opened
+from spack_cache_db.query.open.lookups import Database, opened
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.binary import specs_in_scope
 from spack_cache_db.query.stored.presence import (
@@ -194,24 +184,21 @@ def find(
     )
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        question = question_of(lookups, parsed, scope.conditions(lookups))
-        results = matching(lookups, question.conditions)
-        answer = FoundList(
-            found_part(lookups, results, slice(limit), with_hashes=with_hashes)
-        )
-        answer.notes = notes_on(lookups, question)
+        question = Question(lookups, parsed, scope.conditions(lookups))
+        answer = FoundList(found_part(question, slice(limit), with_hashes=with_hashes))
+        answer.notes = question.notes
         if answer:
-            answer.notes += gone_note(lookups, question.conditions)
+            answer.notes += question.lost_note()
         return answer
 
 
-def found_part(
-    lookups: Lookups, results: ResultSet, part: slice, *, with_hashes: bool
-) -> list[Found]:
-    """Return a slice of the configurations in `results`, with their releases and
-    stacks.
+def found_part(question: Question, part: slice, *, with_hashes: bool) -> list[Found]:
+    """Return a part of the configurations that satisfy a question, with their releases
+    and stacks.
     """
-    configurations = counted_part(lookups, results, part)
+    lookups = question.lookups
+    results = question.results
+    configurations = question.configurations(part)
     ids, of_specs = (
         [row.id for row in configurations],
         bool(only(results.conditions, *OF_SPECS)),
@@ -243,28 +230,6 @@ def found_part(
             Found(*row.configuration, row.spec_count, **where, specs=every_spec)
         )
     return found
-
-
-def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
-    """Return notes on an answer: how the query was read, and what the answer leaves
-    out.
-    """
-    verdict = asked(question.conditions, "specs")
-    if verdict is None or not verdict.unknown:
-        return question.notes
-    unknown = Verdict(verdict.unknown)
-    conditions = (
-        *without(question.conditions, "specs"),
-        Condition("specs", "", unknown),
-    )
-    count = sum((matching(lookups, conditions).counts or {}).values())
-    if not count:
-        return question.notes
-    binaries = counted(count, "more binary", "more binaries")
-    return (
-        *question.notes,
-        f"{binaries} may satisfy this, but this database lacks the data",
-    )
 
 
 def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked
-from spack_cache_db.query.answers.find import notes_on
 from spack_cache_db.query.conditions.conditions import Conditions, asked, without
-from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
@@ -134,13 +133,16 @@ def history(
     scope = Scope(stack=stack, host=host)
     parsed = parse_query(spec)
     with opened(db) as lookups:
-        question = question_of(lookups, parsed, scope.conditions(lookups))
-        answer = history_of(lookups, spec, shown_specs(lookups, question.conditions))
-        return replace(answer, notes=notes_on(lookups, question))
+        question = Question(lookups, parsed, scope.conditions(lookups))
+        return replace(history_of(question, spec), notes=question.notes)
 
 
-def history_of(lookups: Lookups, query: str, specs: Shown) -> History:
-    """Return the history of the specs that satisfy a query."""
+def history_of(question: Question, text: str) -> History:
+    """Return the history of the specs that satisfy a question, given the text of its
+    spec.
+    """
+    lookups = question.lookups
+    specs = shown_specs(lookups, question.conditions)
     rows = []
     for key, release in reversed(lookups.releases.items()):
         now, older = specs[key], lookups.before(release)
@@ -150,7 +152,7 @@ def history_of(lookups: Lookups, query: str, specs: Shown) -> History:
         churn = 1 - common / len(was) if was else None
         before = older.name if older else None
         rows.append(HistoryRow(release.name, release.date, *counts, before, churn))
-    return History(query, tuple(rows))
+    return History(text, tuple(rows))
 
 
 def shown_specs(

@@ -20,7 +20,7 @@ from spack_cache_db.query.commands.install import (
 )
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import Condition, Word, asked
-from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, Release, opened
@@ -227,7 +227,7 @@ def _plan_of_build(chosen: Chosen) -> InstallPlan:
     )
 
 
-def choose(lookups: Lookups, results: ResultSet) -> Chosen | None:
+def chosen_build(lookups: Lookups, results: ResultSet) -> Chosen | None:
     """Return the build to install or load, of those that an answer has; None without
     any.
 
@@ -253,7 +253,7 @@ def choose_example(lookups: Lookups, release: Release) -> Chosen | None:
     package, _ = rows[0]
     of_package = Condition("package", package, Word(package))
     of_release = Condition("release", release.name, release.id)
-    chosen = choose(lookups, matching(lookups, (of_package, of_release)))
+    chosen = chosen_build(lookups, matching(lookups, (of_package, of_release)))
     can_install = chosen is not None and chosen.commands.commands
     return chosen if can_install else None
 
@@ -348,6 +348,6 @@ def install_plan(
     )
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        question = question_of(lookups, parsed, scope.conditions(lookups))
-        chosen = choose(lookups, matching(lookups, question.conditions))
+        question = Question(lookups, parsed, scope.conditions(lookups))
+        chosen = chosen_build(lookups, question.results)
         return None if chosen is None else chosen.plan

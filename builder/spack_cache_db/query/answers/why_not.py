@@ -31,7 +31,7 @@ from spack_cache_db.query.conditions.conditions import (
 from spack_cache_db.query.conditions.pages import UnsupportedQuery, compiler_of_pages
 from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
-from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.requirements import breaking_dependencies
 from spack_cache_db.query.match.selection import (
     Candidate,
@@ -193,56 +193,56 @@ class WhyNot:
 
 
 def why_in_time(
-    explain: Callable[[Candidates, SpecQuery, Conditions], Explanation],
-    lookups: Lookups,
-    query: SpecQuery,
-    scope: Conditions,
+    explain: Callable[[Question], Explanation], question: Question
 ) -> Explanation | WhyNot:
     """Return the result of `why_not` or `why_corrected`, or `NO_TIME` if it is
     interrupted.
     """
     try:
-        return explain(Candidates(lookups), query, scope)
+        return explain(question)
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise
         return WhyNot(notes=(NO_TIME,))
 
 
-def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ()) -> WhyNot:
-    """Return why nothing satisfies a query, and queries that have answers.
+def why_not(question: Question) -> WhyNot:
+    """Return why nothing satisfies a question, and specs that have answers.
 
     Proposed specs contain all conditions that are not listed as left out. Raises
     `UnsupportedQuery` if the database cannot answer the query.
     """
-    corrected = why_corrected(candidates, query, scope)
+    candidates = Candidates(question.lookups)
+    corrected = _why_corrected(candidates, question)
     if corrected is not None and corrected.read_as is not None:
         return corrected
-    question = question_of(candidates.lookups, query, scope)
-    why = explained(candidates, question.query, question.conditions)
+    why = explained(candidates, question.canonical_spec, question.conditions)
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
-def why_corrected(
-    candidates: Candidates, query: SpecQuery, scope: Conditions
-) -> WhyNot | None:
+def why_corrected(question: Question) -> WhyNot | None:
     """Return `corrected`, or `read_as` with its reasons, for constraints behind a
     compiler.
 
     None if there are none, or the database cannot answer the corrected query.
     """
-    if (moved := legacy_reading(query)) is None:
+    return _why_corrected(Candidates(question.lookups), question)
+
+
+def _why_corrected(candidates: Candidates, question: Question) -> WhyNot | None:
+    moved_spec = legacy_reading(question.spec)
+    if moved_spec is None:
         return None
+    moved = replace(question, spec=moved_spec)
     try:
-        question = question_of(candidates.lookups, moved, scope)
+        conditions = moved.conditions
     except UnsupportedQuery:
         return None
-    text = spec_text(question.query)
-    if misses_of(candidates, question.conditions).fitting():
+    text = spec_text(moved.canonical_spec)
+    if misses_of(candidates, conditions).fitting():
         return WhyNot(corrected=text)
-    return replace(
-        explained(candidates, question.query, question.conditions), read_as=text
-    )
+    why = explained(candidates, moved.canonical_spec, conditions)
+    return replace(why, read_as=text)
 
 
 def explained(

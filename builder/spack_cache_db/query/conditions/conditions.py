@@ -8,7 +8,7 @@ Spack answers from recipes, or from the machine it runs on, raise `UnsupportedQu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any, Literal, overload
@@ -145,14 +145,11 @@ Conditions = tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """The conditions of a query, notes on how it was read, and the query with canonical
-    names.
-    """
+class ReadSpec:
+    """The conditions of a spec, and notes on how it was read."""
 
     conditions: Conditions
     notes: tuple[str, ...] = ()
-    query: SpecQuery = field(default_factory=SpecQuery)
 
 
 @overload

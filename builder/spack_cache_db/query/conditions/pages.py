@@ -8,7 +8,7 @@ from dataclasses import replace
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions.conditions import (
     Conditions,
-    Question,
+    ReadSpec,
     compiler_condition,
     configuration_conditions,
 )
@@ -42,9 +42,9 @@ class UnsupportedQuery(BuilderError, ValueError):
     """A well-formed query that a database cannot answer; the message says why."""
 
 
-def question_of_pages(
+def read_for_pages(
     query: SpecQuery, hint: Callable[[str | None], str], *, is_package: bool
-) -> Question:
+) -> ReadSpec:
     """Return the conditions of a query that pages can answer; see `check_answerable`.
 
     Args:
@@ -56,7 +56,7 @@ def question_of_pages(
         compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies
     )
     conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
-    return Question(conditions, notes_on_pages(query.dependencies))
+    return ReadSpec(conditions, notes_on_pages(query.dependencies))
 
 
 def conditions_beside_records(

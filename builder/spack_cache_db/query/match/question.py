@@ -1,33 +1,42 @@
-"""Reads a query as the question that a database can answer."""
+"""A question: a spec that is asked of a database, and how it is read."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any
 
+from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     OneOf,
-    Question,
+    ReadSpec,
+    Verdict,
     Word,
     asked,
     only,
+    without,
 )
 from spack_cache_db.query.conditions.pages import (
     UnsupportedQuery,
     beyond_configurations,
     conditions_beside_records,
-    question_of_pages,
+    read_for_pages,
 )
+from spack_cache_db.query.match.gone import gone_note
 from spack_cache_db.query.match.records import SpecRecords
+from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.stored.configurations import Counted
 from spack_cache_db.spack.queries import SpecQuery
+
+MOST_RECENT = 4
+"""Questions of a database that are kept with their results."""
 
 _NAMED_IN_SPECS = {"name": "dependency"} | {
     name: name for name in ("target", "os", "platform", "hash")
@@ -50,20 +59,117 @@ WHERE packages.name = :package AND variants.text = :on LIMIT 1
 """
 
 
-def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ()) -> Question:
-    """Return the conditions of a query in any spelling (`Spellings`) and its scope,
-    with notes.
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A spec that is asked of one database: which binaries satisfy it, in a scope?
 
-    Raises UnsupportedQuery if the database cannot answer the query.
+    Everything is read at first use. `check`, and whatever needs the conditions, raises
+    UnsupportedQuery if the database cannot answer the question. The other answers need
+    rooms that stand above this one, so they are functions of a question:
+    `find.found_part`, `history.history_of`, `why_not.why_not` in `query.answers`.
+
+    Args:
+        lookups: the database.
+        spec: the spec, with names in any spelling (`Spellings`).
+        scope: other conditions: those of a `Scope`, a package, or words to search for.
+        records: the records of all packages, if many questions share them; by default
+            those of the package are read.
     """
-    query, spelled = respelled(lookups, query)
-    package = asked(scope, "package")
-    name = query.name or (package.text if isinstance(package, Word) else None)
-    records = SpecRecords(lookups, name)
-    question = read_query(records, query)
-    notes = records.notes(query) if only(question.conditions, "specs") else ()
-    notes = (*spelled, *question.notes, *notes)
-    return Question((*question.conditions, *scope), notes, query)
+
+    lookups: Lookups
+    spec: SpecQuery
+    scope: Conditions = ()
+    records: SpecRecords | None = None
+
+    def check(self) -> None:
+        """Raise UnsupportedQuery if the database cannot answer the question."""
+        _ = self._read_spec
+
+    @property
+    def canonical_spec(self) -> SpecQuery:
+        """The spec with the names of the database."""
+        return self._respelled[0]
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The conditions of the spec, then those of the scope."""
+        return (*self._read_spec.conditions, *self.scope)
+
+    @cached_property
+    def results(self) -> ResultSet:
+        """The ids of the configurations that satisfy the conditions, in order."""
+        return matching(self.lookups, self.conditions)
+
+    def count(self) -> int:
+        """Return the number of configurations that satisfy the conditions."""
+        return len(self.results.ids)
+
+    def configurations(self, part: slice = slice(None)) -> list[Counted]:
+        """Return a part of the configurations, with how many of their binaries
+        satisfy.
+        """
+        return counted_part(self.lookups, self.results, part)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the spec was read, and what the database does not know about binaries."""
+        read_spec = self._read_spec
+        notes = [*self._respelled[1], *read_spec.notes]
+        if only(read_spec.conditions, "specs"):
+            notes += self._records.notes(self.canonical_spec)
+        notes += self._unknown_note()
+        return tuple(notes)
+
+    def lost_note(self) -> tuple[str, ...]:
+        """Return a note on the binaries that mirrors have lost, if there are any; it
+        belongs to an answer with others.
+        """
+        return gone_note(self.lookups, self.conditions)
+
+    @cached_property
+    def _respelled(self) -> tuple[SpecQuery, tuple[str, ...]]:
+        return respelled(self.lookups, self.spec)
+
+    @cached_property
+    def _read_spec(self) -> ReadSpec:
+        return read_query(self._records, self.canonical_spec)
+
+    @cached_property
+    def _records(self) -> SpecRecords:
+        if self.records is not None:
+            return self.records
+        package = self.canonical_spec.name
+        if package is None:
+            # `+mpi` in the scope of a package.
+            of_scope = asked(self.scope, "package")
+            package = of_scope.text if isinstance(of_scope, Word) else None
+        return SpecRecords(self.lookups, package)
+
+    def _unknown_note(self) -> tuple[str, ...]:
+        """Return a note on the binaries for which the database lacks the data."""
+        verdict = asked(self.conditions, "specs")
+        if verdict is None or not verdict.unknown:
+            return ()
+        unknown = Condition("specs", "", Verdict(verdict.unknown))
+        conditions = (*without(self.conditions, "specs"), unknown)
+        counts = matching(self.lookups, conditions).counts or {}
+        count = sum(counts.values())
+        if not count:
+            return ()
+        binaries = counted(count, "more binary", "more binaries")
+        return (f"{binaries} may satisfy this, but this database lacks the data",)
+
+
+def recent_question(
+    lookups: Lookups, spec: SpecQuery, scope: Conditions = ()
+) -> Question:
+    """Return a question; the last few are kept with their results, for more pages of an
+    answer.
+    """
+    recent = lookups.once(
+        Question, lambda: lru_cache(maxsize=MOST_RECENT)(partial(Question, lookups))
+    )
+    return recent(spec, scope)
 
 
 def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
@@ -86,7 +192,7 @@ def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str,
     return replace(query, dependencies=dependencies, **changes), tuple(notes)
 
 
-def read_query(records: SpecRecords, query: SpecQuery) -> Question:
+def read_query(records: SpecRecords, query: SpecQuery) -> ReadSpec:
     """Return the conditions of a query with canonical names, without notes on its
     records.
 
@@ -99,16 +205,18 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
         and not is_package
         and (provided := _provided(records, query, name))
     ):
-        question = read_query(replace(records, package=None), replace(query, name=None))
+        read_spec = read_query(
+            replace(records, package=None), replace(query, name=None)
+        )
         names = ", ".join(sorted(provided))
         note = f"the virtual package {name} is known to be provided by {names}"
         condition = Condition("package", name, OneOf(provided))
-        return Question((condition, *question.conditions), (note, *question.notes))
+        return ReadSpec((condition, *read_spec.conditions), (note, *read_spec.notes))
     if beyond_configurations(query) and has_records(records.lookups.conn):
         conditions = conditions_beside_records(query, records.is_virtual)
-        return Question((*conditions, *records.conditions(query)))
+        return ReadSpec((*conditions, *records.conditions(query)))
     hint = partial(_instead, records, query)
-    return question_of_pages(query, hint, is_package=is_package)
+    return read_for_pages(query, hint, is_package=is_package)
 
 
 def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:

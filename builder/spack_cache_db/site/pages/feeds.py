@@ -17,7 +17,7 @@ from spack_cache_db.errors import printable
 from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
 from spack_cache_db.query.conditions.conditions import without
-from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import named_conditions
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.configurations import (
@@ -95,7 +95,7 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     if topic.q is not None:
         query = parse(topic.q)
         conditions, package = (
-            question_of(lookups, query, conditions).conditions,
+            Question(lookups, query, conditions).conditions,
             query.name,
         )
     snapshots = [

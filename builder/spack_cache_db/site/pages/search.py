@@ -9,12 +9,11 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.answers.find import found_part, found_rows, notes_on
+from spack_cache_db.query.answers.find import found_part, found_rows
 from spack_cache_db.query.answers.why_not import (
     WhyNot,
     why_corrected,
@@ -23,11 +22,10 @@ from spack_cache_db.query.answers.why_not import (
 )
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.commands.model import Commands
-from spack_cache_db.query.conditions.conditions import Conditions, Question, Word, asked
+from spack_cache_db.query.conditions.conditions import Conditions, Word, asked
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.gone import gone_note
-from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
+from spack_cache_db.query.match.question import recent_question
+from spack_cache_db.query.match.selection import ResultSet
 from spack_cache_db.query.names.known import spec_in
 from spack_cache_db.query.names.spellings import package_counts, read_spellings
 from spack_cache_db.query.open.lookups import Lookups
@@ -138,17 +136,6 @@ class SearchPage:
     packages: Packages | None = None
 
 
-@lru_cache(maxsize=4)
-def answer_of(
-    lookups: Lookups, query: SpecQuery, scope: Conditions
-) -> tuple[Question, ResultSet]:
-    """Return the conditions and the result of a query; cached for more pages and parts
-    of rows.
-    """
-    question = question_of(lookups, query, scope)
-    return question, matching(lookups, question.conditions)
-
-
 @dataclass(frozen=True, slots=True)
 class Search:
     """A search in a database: `page` is the number of a page, `opened` the hash of an
@@ -196,7 +183,8 @@ class Search:
         words = plain_words(" ".join(_WORD.findall(text)))
         try:
             query = parse(text)
-            question, results = answer_of(lookups, query, scope)
+            question = recent_question(lookups, query, scope)
+            question.check()
         except QuerySyntaxError as error:
             result = self._read(text) or self._packages(words)
             return (
@@ -208,7 +196,7 @@ class Search:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None and (read := self._read(text)) is not None:
                 return read
-            why = why_in_time(why_corrected, lookups, query, scope)
+            why = why_in_time(why_corrected, question)
             return replace(self._packages(words), error=str(error), why=why)
         package = asked(question.conditions, "package")
         if isinstance(package, Word) and package.text not in packages:
@@ -218,10 +206,10 @@ class Search:
             if isinstance(read, Elsewhere) or (read and is_known and not read.answer):
                 return read
         prefix = asked(question.conditions, "hash") or ""
-        if len(results.ids) == 1 and (page := self._page_of_hash(prefix)) is not None:
+        if question.count() == 1 and (page := self._page_of_hash(prefix)) is not None:
             return page
-        compiler = self._compiled(question.query)
-        if compiler is not None and not results.ids:
+        compiler = self._compiled(question.canonical_spec)
+        if compiler is not None and not question.count():
             return self._page_of_text(compiler)
         return replace(self._found(query), compiler=compiler)
 
@@ -318,7 +306,9 @@ class Search:
         is_plain = all(
             part.kind == "bool" and not part.propagate for part in query.variants
         )
-        if not is_plain or not answer_of(self.lookups, query, self.scope)[1].ids:
+        if not is_plain:
+            return None
+        if not recent_question(self.lookups, query, self.scope).count():
             return None
         variants = (("variant", variant_text(variant)) for variant in query.variants)
         pairs = (*variants, ("os", query.os), ("platform", query.platform))
@@ -340,17 +330,17 @@ class Search:
         if query.name not in self.lookups.compilers or query != compiler:
             return None
         built = f"%{spec_text(query)}"
-        return (
-            built if answer_of(self.lookups, parse(built), self.scope)[1].ids else None
-        )
+        question = recent_question(self.lookups, parse(built), self.scope)
+        return built if question.count() else None
 
     def _found(self, query: SpecQuery, reading: Reading | None = None) -> SearchPage:
         """Return the configurations that satisfy a query and the words of a reading."""
         lookups, words = self.lookups, reading.words if reading else ()
         scope = (*(reading.conditions() if reading else ()), *self.scope)
-        question, results = answer_of(lookups, query, scope)
-        window = paginated(len(results.ids), self.page, CONFIGURATION_ROWS)
-        configurations = counted_part(lookups, results, window.rows)
+        question = recent_question(lookups, query, scope)
+        results = question.results
+        window = paginated(question.count(), self.page, CONFIGURATION_ROWS)
+        configurations = question.configurations(window.rows)
         variants: tuple[str, ...] = ()
         if window.page_count == 1:
             variants = shared_variants(
@@ -363,18 +353,18 @@ class Search:
         if window.page == 1:
             proposal = propose_among(lookups, results)
             proposed = proposed_build(lookups, proposal, self.narrowing.release)
-        facets = facets_of(lookups, results, question.query, words)
-        notes = notes_on(lookups, question)
+        facets = facets_of(lookups, results, question.canonical_spec, words)
+        notes = question.notes
         if results.ids:
-            notes += gone_note(lookups, results.conditions)
+            notes += question.lost_note()
         return SearchPage(
             self.narrowing,
             reading,
-            spec=spec_text(question.query),
+            spec=spec_text(question.canonical_spec),
             answer=FoundConfigurations(
                 len(results.ids), rows, variants, window, facets, proposed
             ),
-            why=None if results.ids else why_in_time(why_not, lookups, query, scope),
+            why=None if results.ids else why_in_time(why_not, question),
             notes=notes,
         )
 
@@ -444,17 +434,16 @@ def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
     """
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
-    scope = narrowing.scope(lookups)
-    _, results = answer_of(lookups, query, scope)
-    if not results.ids:
-        why = why_in_time(why_not, lookups, query, scope)
+    question = recent_question(lookups, query, narrowing.scope(lookups))
+    if not question.count():
+        why = why_in_time(why_not, question)
         return refused("; ".join(why.reasons()), form, 404)
     stop = request.first + FOUND_AT_ONCE
-    part = found_part(lookups, results, slice(request.first, stop), with_hashes=False)
+    part = found_part(question, slice(request.first, stop), with_hashes=False)
     rows = found_rows(part, hashes=False)
     body, (start, between, last) = form_of(rows.records, rows, form), AROUND[form]
     body = body if request.first == 0 else between + body.removeprefix(start)
-    if stop >= len(results.ids):
+    if stop >= question.count():
         return data(body, form)
     return data(body.removesuffix(last), form, following=stop)
 

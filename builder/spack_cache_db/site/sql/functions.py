@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from spack_cache_db.query.conditions.conditions import asked
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.open.sql import check_time
@@ -130,7 +130,7 @@ class SpecFunctions:
     def _read_answer(self, text: str) -> _MatchingIds:
         check_time(self._conn)
         try:
-            conditions = question_of(self._lookups, parse(text)).conditions
+            conditions = Question(self._lookups, parse(text)).conditions
         except (QuerySyntaxError, UnsupportedQuery) as error:
             return _MatchingIds(error=str(error))
         ids = {*configuration_ids(self._lookups, conditions, every=True)}
