@@ -27,6 +27,7 @@ from mkdocs.structure.files import File, Files
 import spack_cache_db
 from spack_cache_db import api
 from spack_cache_db.assembly.file import create, finish, index_text
+from spack_cache_db.assembly.options import BuildOptions, ReadOptions
 from spack_cache_db.cli.main import COMMANDS, cli
 from spack_cache_db.query.open.lookups import descriptions
 from spack_cache_db.schema.full_text import FULL_TEXT
@@ -346,12 +347,22 @@ def api_page() -> str:
     for kind, holds in kinds.items():
         parts.append(f"## {kind}")
         parts += [
-            f"::: {item.__module__}.{item.__qualname__}\n"
-            f"    options:\n      heading: {name}\n      toc_label: {name}"
-            for name, item in public.items()
-            if holds(item)
+            _reference(name, item) for name, item in public.items() if holds(item)
         ]
+        if kind == "Functions":
+            parts.append("## Options of build, check and verify")
+            parts.append("Give the attributes of these records as keywords.")
+            for record in (ReadOptions, BuildOptions):
+                parts.append(_reference(record.__name__, record))
     return "\n\n".join(parts) + "\n"
+
+
+def _reference(name: str, item: Any) -> str:
+    """Return the line for mkdocstrings that shows a function or a class."""
+    return (
+        f"::: {item.__module__}.{item.__qualname__}\n"
+        f"    options:\n      heading: {name}\n      toc_label: {name}"
+    )
 
 
 def modules_page() -> str:

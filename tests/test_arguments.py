@@ -14,7 +14,6 @@ import pytest
 import spack_cache_db
 from spack_cache_db import ArgumentError, FetchLimits, FetchOptions, api
 from spack_cache_db.arguments import CHECKERS
-from spack_cache_db.assembly.options import ReadOptions
 from tests.commands import run
 from tests.pagetexts import SAMPLES
 
@@ -29,11 +28,7 @@ ELSEWHERE = {"db", "file", "output", "paths", "baseline", "options", "limits"}
 
 def parameters_of(function: Callable[..., Any]) -> list[str]:
     """Return the names of the arguments of a function, with those of its options."""
-    parameters = inspect.signature(function).parameters
-    names = [name for name, one in parameters.items() if one.kind != one.VAR_KEYWORD]
-    return names + (
-        list(ReadOptions.__annotations__) if len(names) < len(parameters) else []
-    )
+    return list(inspect.signature(function).parameters)
 
 
 def needed(

@@ -8,10 +8,12 @@ name. Paths and databases are checked where they are opened (`bounded_files`,
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ForwardRef, ParamSpec, TypeVar
 
 from spack_cache_db.errors import ArgumentError
 
@@ -29,23 +31,71 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
     Raises (in the function that is returned):
         ArgumentError: an argument is unknown or missing, or has a wrong type or value.
     """
-    return _checked(function, ())
+    return _checked(function, inspect.signature(function))
 
 
-def checked_with(options: Iterable[str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return the decorator `checked` for a function whose `**options` have these
-    names.
+def checked_with(
+    options: type, keywords: type
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return the decorator `checked` for a function whose `**options` have a record.
+
+    `help` shows each option as an argument of the function: its type, its default and
+    its description.
+
+    Args:
+        options: the dataclass of the options. Its docstring has `Attributes:`.
+        keywords: the `TypedDict` of what a caller may give for them.
     """
-    return lambda function: _checked(function, tuple(options))
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        signature = _with_options(inspect.signature(function), options, keywords)
+        checked_function = _checked(function, signature)
+        checked_function.__doc__ = _with_descriptions(function.__doc__, options)
+        return checked_function
+
+    return decorate
 
 
-def _checked(function: Callable[P, T], options: tuple[str, ...]) -> Callable[P, T]:
-    signature = inspect.signature(function)
-    parameters = signature.parameters.values()
-    named = [
-        one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    known = (*named, *options)
+def _with_options(
+    signature: inspect.Signature, options: type, keywords: type
+) -> inspect.Signature:
+    """Return a signature with the fields of `options` in place of its `**options`."""
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            parameters.append(parameter)
+    for field in fields(options):
+        annotation = keywords.__annotations__[field.name]
+        # A TypedDict wraps annotations that are texts (`from __future__`).
+        if isinstance(annotation, ForwardRef):
+            annotation = annotation.__forward_arg__
+        default = field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(
+            inspect.Parameter(field.name, kind, default=default, annotation=annotation)
+        )
+    return signature.replace(parameters=parameters)
+
+
+def _with_descriptions(docstring: str | None, options: type) -> str | None:
+    """Return a docstring with the attributes of `options` in place of `options: …`."""
+    # `python -OO` has no docstrings.
+    if docstring is None:
+        return None
+    descriptions = ""
+    for part in reversed(options.__mro__):
+        if is_dataclass(part):
+            text = inspect.cleandoc(part.__doc__ or "")
+            descriptions += text.partition("Attributes:\n")[2] + "\n"
+    entry = re.compile(r"^    options: .*\n(?:      .*\n)*", re.MULTILINE)
+    # A function, because a text could have backslashes.
+    return entry.sub(lambda _: descriptions, inspect.cleandoc(docstring))
+
+
+def _checked(function: Callable[P, T], signature: inspect.Signature) -> Callable[P, T]:
+    known = list(signature.parameters)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,16 +106,13 @@ def _checked(function: Callable[P, T], options: tuple[str, ...]) -> Callable[P, 
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentError(f"{function.__name__}: {error}") from None
-        # The options are in a mapping of their own.
-        values = [bound.arguments]
-        values += [
-            value for name, value in bound.arguments.items() if name not in named
-        ]
-        for arguments in values:
-            for name in arguments.keys() & CHECKERS.keys():
-                arguments[name] = CHECKERS[name](name, arguments[name])
+        arguments = bound.arguments
+        for name in arguments.keys() & CHECKERS.keys():
+            arguments[name] = CHECKERS[name](name, arguments[name])
         return function(*bound.args, **bound.kwargs)
 
+    # `inspect.signature` shows it instead of that of `function`.
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from spack_cache_db import BuilderError, build
 from spack_cache_db.assembly import workers
-from spack_cache_db.assembly.options import Input
+from spack_cache_db.assembly.options import BuildOptions
 from spack_cache_db.assembly.workers import read_unit, read_units, uncollected
 from spack_cache_db.sources import readers
 from spack_cache_db.sources.files import File
@@ -100,7 +100,7 @@ def test_a_worker_that_dies_is_an_error(
             build(SAMPLES, tmp_path / "x.db", executor=processes)
     monkeypatch.setattr(workers, "read_unit", die)
     with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
-        list(read_units([(File("a", "a"),), (File("b", "b"),)], Input([], 2)))
+        list(read_units([(File("a", "a"),), (File("b", "b"),)], BuildOptions(jobs=2)))
 
 
 @pytest.mark.slow

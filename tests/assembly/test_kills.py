@@ -74,9 +74,11 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     """When the build is killed, no worker waits for ever."""
     program = (
         "import time\n"
-        "from spack_cache_db.build import Input, workers\n"
+        "from spack_cache_db.assembly import workers\n"
+        "from spack_cache_db.assembly.options import BuildOptions\n"
         "print('ready', flush=True)\n"
-        "list(workers.work_through([600, 600], time.sleep, Input([], jobs=2)))\n"
+        "options = BuildOptions(jobs=2)\n"
+        "list(workers.work_through([600, 600], time.sleep, options))\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from spack_cache_db.assembly.merge import Merged
 from spack_cache_db.assembly.options import Input
+from spack_cache_db.assembly.snapshots import is_mirror
 from spack_cache_db.database_file import is_database, looks_like_database, release_names
 from spack_cache_db.errors import (
     ArgumentError,
@@ -33,9 +34,10 @@ MOST_NAMED = 5
 
 def require_read(inputs: Input, faults: Collection[Fault]) -> None:
     """Raise HistoryError if the input names a database that cannot be read."""
-    paths = {fault.path for fault in faults}
-    if any(path in paths and looks_like_database(Path(path)) for path in inputs.paths):
-        raise HistoryError(faults)
+    faulty_paths = {fault.path for fault in faults}
+    for path in inputs.paths:
+        if path in faulty_paths and looks_like_database(Path(path)):
+            raise HistoryError(faults)
 
 
 def require_releases_kept(
@@ -77,20 +79,22 @@ def _named(releases: list[str]) -> str:
 
 def _keeping_command(inputs: Input, output: Path) -> str:
     """Return the command that builds the same input on top of the older database."""
+    options = inputs.options
     words = ["spack-cache-db", "build", str(output)]
     words += [path for path in inputs.paths if Path(path) != output]
-    for name, path in inputs.installations:
+    for name, path in options.installations:
         words += ["--installation", f"{name}={path}"]
-    for release, path in inputs.modules:
+    for release, path in options.modules:
         words += ["--modules", f"{release}={path}" if release else path]
-    if inputs.release:
-        words += ["--release", inputs.release]
-    if inputs.stack:
-        words += ["--stack", inputs.stack]
-    day = inputs.snapshots.day or datetime.now(UTC).date().isoformat()
+    if options.release:
+        words += ["--release", options.release]
+    if options.stack:
+        words += ["--stack", options.stack]
+    # Only builds with a day keep the releases of older databases.
+    day = options.snapshot or datetime.now(UTC).date().isoformat()
     words += ["-o", str(output), "--snapshot", day]
-    if inputs.snapshots.keep:
-        words += ["--keep-snapshots", str(inputs.snapshots.keep)]
+    if options.keep_snapshots:
+        words += ["--keep-snapshots", str(options.keep_snapshots)]
     return shlex.join(words)
 
 
@@ -102,15 +106,14 @@ def require_newest_day(merged: Merged, databases: Collection[str], day: str) -> 
         databases: the paths of the input's databases, whose documents are not of today.
         day: the day of the new snapshots, `YYYY-MM-DD`.
     """
-    prefixes = tuple(f"{database}/" for database in databases)
+    # The releases of today's mirrors.
+    in_databases = tuple(f"{database}/" for database in databases)
     mirrors = set()
     for document in merged.documents:
-        facts = document.index_facts
-        is_mirror = (
-            facts is not None and facts.whole is not None and not facts.is_installed
-        )
-        if is_mirror and not document.location.startswith(prefixes):
+        if is_mirror(document) and not document.location.startswith(in_databases):
             mirrors.add(document.release)
+
+    # The snapshots of a branch are sorted, the newest one first.
     for branch, snapshots in snapshot_branches(merged.releases).items():
         newest = release_date(snapshots[0]) or ""
         if branch in mirrors and newest > day:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly import kept_releases as history
@@ -22,7 +25,7 @@ from spack_cache_db.assembly.known_packages import (
 )
 from spack_cache_db.assembly.merge import Merge, Merged
 from spack_cache_db.assembly.modules import Modules, matched
-from spack_cache_db.assembly.options import Input
+from spack_cache_db.assembly.options import BuildOptions, Input
 from spack_cache_db.assembly.output_lock import alone_at, state_of
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.rows import table_rows
@@ -52,79 +55,73 @@ MOST_NAMED = 5
 """Number of releases that an error lists."""
 
 
-def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
+class Content(NamedTuple):
+    """What is written into a database, and what the report says about it."""
+
+    numbered: Numbered
+    packages: PackageCatalogue
+    modules: Modules
+    problems: Problems
+    notes: list[str]
+
+
+def build(inputs: Input, output: Path) -> Report:
     """Build `output` (see `spack_cache_db.assembly.builds.build`)."""
     require_sqlite()
-    sqlite_file.require_replaceable(output, inputs.every_path, force=force)
-    inspect_file = inspect_path(output)
-    sqlite_file.require_replaceable(inspect_file, inputs.every_path, force=force)
+    for path in (output, inspect_path(output)):
+        sqlite_file.require_replaceable(
+            path, inputs.every_path, force=inputs.options.force
+        )
     with uncollected(), alone_at(output):
-        return _build(inputs, output, keep_going=keep_going, force=force)
+        return _build(inputs, output)
 
 
-def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
+def _build(inputs: Input, output: Path) -> Report:
     """Build `output`, which no other build writes at the same time."""
     clock = Clock()
-    before = state_of(output)
+    state_before = state_of(output)
+
+    # The next build of a history finds nothing new if its input has this mark.
     mark = None
-    if inputs.snapshots.day:
+    if inputs.options.snapshot:
         inputs = inputs._replace(paths=begun(inputs, output))
         mark = fingerprint(inputs, output)
-        if mark and (report := unchanged(mark, inputs.snapshots, output, clock)):
-            return report
+        if mark:
+            report = unchanged(mark, inputs.options.snapshots, output, clock)
+            if report is not None:
+                return report
+
+    # Read the sources, and merge them.
     merged, inputs = read(inputs)
-    packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
-    history.require_read(inputs, faults)
-    if faults and not (keep_going and (merged.documents or merged.packages)):
-        raise InputError(faults)
-    if inputs.first and inputs.first not in merged.releases:
-        examples = ", ".join(merged.releases[:MOST_NAMED])
-        raise ArgumentError(
-            f"first is {inputs.first!r}, expected a release, such as {examples}"
-        )
-    if not force:
-        removed = {*merged.snapshots.removed, *merged.snapshots.drop}
-        history.require_releases_kept(inputs, output, merged.releases, removed)
-        if inputs.snapshots.day:
-            databases = [origin.location for origin in merged.origins]
-            history.require_newest_day(merged, databases, inputs.snapshots.day)
-    modules = merged.modules
-    if inputs.without_paths:
-        leave_out_paths(merged.texts)
-        modules = [*{module._replace(tree=None) for module in modules}]
+    _require_good(merged, inputs, faults)
+    if not inputs.options.force:
+        _require_history_kept(merged, inputs, output)
     clock.stage("read")
-    numbered, bytes_read, snapshots = (
-        number(merged),
-        merged.bytes_read,
-        merged.snapshots,
-    )
-    loading = matched(numbered, modules)
-    contradictions = problems(merged)
-    notes = {
-        *_notes(merged, contradictions),
-        *([loading.note] if inputs.modules else []),
-    }
-    every: list[tuple[int | str, Problem]] = [*contradictions]
-    every += [(facts.path, problem) for facts, problem in package_problems(packages)]
-    every += [*refused(merged, inputs.every_path), *loading.problems]
+
+    # Give everything its final number.
+    bytes_read = merged.bytes_read
+    snapshots = merged.snapshots
+    content = _content(merged, inputs)
+    notes = content.notes
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
+
+    # Write the database under a temporary name, check it, and give it its name.
     with sqlite_file.replacing(output) as temporary:
-        counts = _fill(temporary, inputs, numbered, packages, loading, every, clock)
-        del numbered  # The checks map the whole file into memory.
+        counts = _write(temporary, inputs, content, clock)
+        del content  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
-        counts |= {"package_entries": sum(map(len, packages.facts.values()))}
-        record = {"input": mark, "day": snapshots.day, "counts": counts}
-        sha256, is_same = sqlite_file.publish(
-            temporary, output, {} if faults else record, before
-        )
+        record: dict[str, Any] = {}
+        if not faults:
+            record = {"input": mark, "day": snapshots.day, "counts": counts}
+        sha256, is_same = sqlite_file.publish(temporary, output, record, state_before)
     clock.stage("publish")
     return Report(
         **counts,
         faults=faults,
-        notes=tuple(sorted(notes)),
+        notes=tuple(sorted(set(notes))),
         bytes_read=bytes_read,
         file_size=output.stat().st_size,
         sha256=sha256,
@@ -141,18 +138,13 @@ def check(inputs: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     `spack_cache_db.assembly.builds.check`).
     """
     merged, inputs = read(inputs)
-    located = [
-        (merged.documents[document - 1].location, problem)
-        for document, problem in problems(merged)
-    ]
-    located += [
-        (facts.location, problem)
-        for facts, problem in package_problems(package_catalogue(merged.packages))
-    ]
-    contradictions = sorted(
-        Fault(location, 0, problem.message) for location, problem in located
-    )
-    return faults_of(merged), tuple(contradictions)
+    contradictions = []
+    for document, problem in problems(merged):
+        location = merged.documents[document - 1].location
+        contradictions.append(Fault(location, 0, problem.message))
+    for facts, problem in package_problems(package_catalogue(merged.packages)):
+        contradictions.append(Fault(facts.location, 0, problem.message))
+    return faults_of(merged), tuple(sorted(contradictions))
 
 
 def read(inputs: Input) -> tuple[Merged, Input]:
@@ -162,150 +154,249 @@ def read(inputs: Input) -> tuple[Merged, Input]:
         InputError: there is no input, or its databases were built with options that
             differ.
     """
-    merge, units, done = (
-        Merge(),
-        plan(inputs.paths, inputs.installations, inputs.modules),
-        0,
-    )
+    options = inputs.options
+    units = plan(inputs.paths, options.installations, options.modules)
+    merge = Merge()
+    units_read = 0
 
-    def share(part: float) -> None:
-        if inputs.progress:
-            inputs.progress(done + part, len(units))
+    def report_progress(part: float) -> None:
+        """Report the part of an index that is being read."""
+        if options.progress:
+            options.progress(units_read + part, len(units))
 
-    for columns in read_units(units, inputs, share):
+    # Read all units.
+    for columns in read_units(units, options, report_progress):
         merge.add(columns)
-        done += 1
-        share(0)
-    inputs = _as_databases(inputs, merge.origins)
-    merged = merge.merged(inputs.first, inputs.snapshots)
+        units_read += 1
+        report_progress(0)
+
+    # Merge them.
+    options = _with_options_of_databases(options, merge.origins)
+    merged = merge.merged(options.first, options.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
             Fault(path, 0, "contains no file, expected pages or indexes")
             for path in inputs.every_path
         )
+
+    # Installations and modules that were named, but do not exist, are faults. Other
+    # faults may be the reason why they do not exist.
     installed = installed_releases(merged.documents)
     if not merged.faults:
         message = "is not an installation, expected a folder with .spack-db/index.json"
-        missing = (path for name, path in inputs.installations if name not in installed)
-        merged.faults.extend(Fault(path, 0, message) for path in missing)
-        merged.faults.extend(unplaced(inputs.modules, installed))
+        for name, path in options.installations:
+            if name not in installed:
+                merged.faults.append(Fault(path, 0, message))
+        merged.faults.extend(unplaced(options.modules, installed))
     merged.modules[:] = placed(merged.modules, installed)
-    return merged, inputs
+    return merged, inputs._replace(options=options)
 
 
-def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
+def _with_options_of_databases(
+    options: BuildOptions, origins: Iterable[Origin]
+) -> BuildOptions:
     """Return the options; options that are not set come from the input's databases."""
-    origins = sorted(origins, key=lambda origin: origin.location)
-    names = {*inputs.recipes, *(name for origin in origins for name in origin.recipes)}
-    recipes = {
-        name: inputs.recipes.get(name)
-        or _agreed(
-            f"--recipes {name}=",
-            [
-                (url, origin.location)
-                for origin in origins
-                if (url := origin.recipes.get(name))
-            ],
-        )
-        for name in names
-    }
+    origins = sorted(origins, key=attrgetter("location"))
+
+    # The recipes of each namespace.
+    recipes = dict(options.recipes)
+    namespaces = {name for origin in origins for name in origin.recipes}
+    for namespace in sorted(namespaces - recipes.keys()):
+        urls = []
+        for origin in origins:
+            if namespace in origin.recipes:
+                urls.append((origin.recipes[namespace], origin.location))
+        recipes[namespace] = _agreed(f"--recipes {namespace}=", urls)
+
+    # The first release.
+    first = options.first
     firsts = [(origin.first, origin.location) for origin in origins if origin.first]
-    return inputs._replace(
-        first=inputs.first or (_agreed("--first ", firsts) if firsts else None),
-        recipes=recipes,
-        without_paths=inputs.without_paths
-        or any(origin.without_paths for origin in origins),
-    )
+    if not first and firsts:
+        first = _agreed("--first ", firsts)
+
+    # Paths that one database lacks are left out of the others too.
+    without_paths = options.without_paths
+    for origin in origins:
+        without_paths = without_paths or origin.without_paths
+    return replace(options, first=first, recipes=recipes, without_paths=without_paths)
 
 
 def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
-    """Return the value of an option, of values and their databases; `InputError` if
-    they differ.
+    """Return the value of an option in the input's databases.
+
+    Args:
+        option: the option as it is typed, for the message.
+        values: the value and the location of each database.
+
+    Raises:
+        InputError: the values differ.
     """
     value, location = values[0]
-    if other := next((path for different, path in values if different != value), None):
-        message = f"was built with another {option}… than {location}; give that option"
-        raise InputError([Fault(other, 0, message)])
+    for other_value, other_location in values:
+        if other_value != value:
+            message = (
+                f"was built with another {option}… than {location}; give that option"
+            )
+            raise InputError([Fault(other_location, 0, message)])
     return value
 
 
 def faults_of(merged: Merged) -> tuple[Fault, ...]:
     """Return the faults of the input, sorted, without duplicates."""
-    return tuple(
-        sorted({*merged.faults, *(refusal.fault for refusal in merged.refusals)})
-    )
+    faults = {*merged.faults}
+    faults |= {refusal.fault for refusal in merged.refusals}
+    return tuple(sorted(faults))
 
 
-def _notes(
+def _require_good(merged: Merged, inputs: Input, faults: Collection[Fault]) -> None:
+    """Raise an error if the input cannot be built.
+
+    Raises:
+        ArgumentError: the first release is not a release.
+        HistoryError: a database of the input cannot be read.
+        InputError: the input has faults, and `keep_going` is off or nothing is left.
+    """
+    history.require_read(inputs, faults)
+    is_empty = not (merged.documents or merged.packages)
+    if faults and (is_empty or not inputs.options.keep_going):
+        raise InputError(faults)
+    first = inputs.options.first
+    if first and first not in merged.releases:
+        examples = ", ".join(merged.releases[:MOST_NAMED])
+        raise ArgumentError(
+            f"first is {first!r}, expected a release, such as {examples}"
+        )
+
+
+def _require_history_kept(merged: Merged, inputs: Input, output: Path) -> None:
+    """Raise an error if a release would be lost, or a snapshot be out of order."""
+    removed = {*merged.snapshots.removed, *merged.snapshots.drop}
+    history.require_releases_kept(inputs, output, merged.releases, removed)
+    if inputs.options.snapshot:
+        databases = [origin.location for origin in merged.origins]
+        history.require_newest_day(merged, databases, inputs.options.snapshot)
+
+
+def _content(merged: Merged, inputs: Input) -> Content:
+    """Return the merged input with final numbers, and its problems."""
+    packages = package_catalogue(merged.packages)
+    modules = merged.modules
+    if inputs.options.without_paths:
+        leave_out_paths(merged.texts)
+        # Modules that differed in the path of their installation only are the same.
+        modules = list({module._replace(tree=None) for module in modules})
+    numbered = number(merged)
+    loading = matched(numbered, modules)
+
+    # The problems of documents, of package data, of refused files and of modules.
+    contradictions = problems(merged)
+    every_problem: list[tuple[int | str, Problem]] = list(contradictions)
+    for facts, problem in package_problems(packages):
+        every_problem.append((facts.path, problem))
+    every_problem += refused(merged, inputs.every_path)
+    every_problem += loading.problems
+
+    notes = list(_filter_notes(merged, contradictions))
+    if inputs.options.modules:
+        notes.append(loading.note)
+    return Content(numbered, packages, loading, every_problem, notes)
+
+
+def _filter_notes(
     merged: Merged, contradictions: Iterable[tuple[int, Problem]]
 ) -> Iterator[str]:
     """Yield the number of binaries that the filters of each mirror leave out, in
     words.
     """
-    databases = tuple(f"{origin.location}/" for origin in merged.origins)
+    # The filters of mirrors in databases were reported by the build of the database.
+    in_databases = tuple(f"{origin.location}/" for origin in merged.origins)
     for document, problem in contradictions:
         location = merged.documents[document - 1].location
-        if problem.code == FILTERED and not location.startswith(databases):
+        if problem.code == FILTERED and not location.startswith(in_databases):
             yield f"{location}: {problem.message}"
 
 
 def refused(merged: Merged, paths: Iterable[str]) -> Problems:
     """Return a problem for each document that is left out, with its path within the
     input.
+
+    Args:
+        merged: the input with its refusals and faults.
+        paths: the paths of the input as they were typed.
     """
-    rows = {refusal.recorded for refusal in merged.refusals} | {*merged.left_out}
+    path_messages = {refusal.recorded for refusal in merged.refusals}
+    path_messages |= set(merged.left_out)
     tops = [path.rstrip(os.sep) for path in paths]
     for fault in merged.faults:
+        # Of `in/pages/zlib.md`, typed as `in`, the path `pages/zlib.md` is recorded.
         above = [top for top in tops if f"{fault.path}/".startswith(top + os.sep)]
         top = max(above, key=len, default="")
-        path = fault.path[len(top) :].lstrip(os.sep) or os.path.basename(top)  # noqa: PTH119
-        line = f"line {fault.line}: " if fault.line else ""
-        rows.add((path, line + fault.message))
-    return [(path, Problem("refused", message)) for path, message in sorted(rows)]
+        path = fault.path[len(top) :].lstrip(os.sep)
+        if not path:
+            path = os.path.basename(top)  # noqa: PTH119
+        message = fault.message
+        if fault.line:
+            message = f"line {fault.line}: {message}"
+        path_messages.add((path, message))
+    return [
+        (path, Problem("refused", message)) for path, message in sorted(path_messages)
+    ]
 
 
-def _fill(
-    path: Path,
-    inputs: Input,
-    numbered: Numbered,
-    packages: PackageCatalogue,
-    modules: Modules,
-    problem_rows: Problems,
-    clock: Clock,
-) -> dict[str, int]:
-    """Write the database and return its counts."""
+def _write(path: Path, inputs: Input, content: Content, clock: Clock) -> dict[str, int]:
+    """Write the database and return the counts of its report."""
+    numbered, packages, modules, every_problem, _ = content
     with closing(sqlite_file.create(path)) as db:
-        sqlite_file.insert(db, "origin", origin_rows(inputs, numbered))
-        sqlite_file.insert(db, "recipes", sorted(inputs.recipes.items()))
+        # Tables. The ids of dependency types come from the table of dependencies.
+        sqlite_file.insert(db, "origin", origin_rows(inputs.options, numbered))
+        recipes = sorted(inputs.options.recipes.items())
+        sqlite_file.insert(db, "recipes", recipes)
         for table, rows in table_rows(
-            numbered, count(numbered), packages, modules, problem_rows
+            numbered, count(numbered), packages, modules, every_problem
         ):
             sqlite_file.insert(db, table, rows)
         types = dict(db.execute("SELECT types, id FROM dependency_types"))
         for table, rows in package_rows(packages, types):
             sqlite_file.insert(db, table, rows)
         clock.stage("count and insert")
+
+        # Full-text search, indexes and views.
         sqlite_file.index_text(db, full_text(numbered, packages))
         clock.stage("full text")
         sqlite_file.finish(db)
         clock.stage("index")
-        counts = {}
-        for name in (field.name for field in fields(Report) if field.name in COUNTED):
-            sql = f"SELECT count(*) FROM {COUNTED[name]}"
-            (counts[name],) = db.execute(sql).fetchone()
-        return counts
+        return _report_counts(db, packages)
 
 
-def origin_rows(inputs: Input, numbered: Numbered) -> Iterator[tuple[str, str]]:
+def _report_counts(
+    db: sqlite3.Connection, packages: PackageCatalogue
+) -> dict[str, int]:
+    """Return the fields of `Report` that are counts, by their names."""
+    counts = {}
+    for field in fields(Report):
+        if field.name in COUNTED:
+            sql = f"SELECT count(*) FROM {COUNTED[field.name]}"
+            (counts[field.name],) = db.execute(sql).fetchone()
+    counts["package_entries"] = sum(len(facts) for facts in packages.facts.values())
+    return counts
+
+
+def origin_rows(options: BuildOptions, numbered: Numbered) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table `origin`; `as_of` is the newest date of a source."""
+    # Days of installed specs, and of snapshots.
     installs = numbered.texts.installs.things
     used = set(numbered.records["install"].tolist()) - {0}
-    days = {(installs[number - 1].installed_at or "")[:10] for number in used}
-    days |= {release_date(name) or "" for name in numbered.ids["releases"]}
-    if newest := max(days, default=""):
-        yield AS_OF, newest
-    if inputs.first:
-        yield "first", inputs.first
-    if inputs.without_paths:
+    days = set()
+    for install in used:
+        days.add((installs[install - 1].installed_at or "")[:10])
+    for name in numbered.ids["releases"]:
+        days.add(release_date(name) or "")
+    as_of = max(days, default="")
+
+    if as_of:
+        yield AS_OF, as_of
+    if options.first:
+        yield "first", options.first
+    if options.without_paths:
         yield PATHS, LEFT_OUT
     yield from program_versions().items()

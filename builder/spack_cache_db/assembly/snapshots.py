@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,9 +27,45 @@ from spack_cache_db.releases import (
 from spack_cache_db.sources.facts import Document
 
 Tables = Mapping[str, Frame]
+"""The columns of the input, by the names of `TABLES`."""
 
 MOST_NAMED = 5
 """Number of releases that an error lists."""
+
+
+class Dated(NamedTuple):
+    """The documents and tables of a history on a day, numbered anew.
+
+    Attributes:
+        documents: the documents that remain, then the copies in snapshots.
+        tables: the rows of these documents.
+        snapshots: the options, with the snapshots that were added and removed.
+        replaced: the former numbers of documents that today's documents replace.
+    """
+
+    documents: list[Document]
+    tables: Tables
+    snapshots: Snapshots
+    replaced: set[int]
+
+
+class _History(NamedTuple):
+    """The numbers of the documents of each release, of former days and of today.
+
+    Documents count from 1.
+    """
+
+    past: dict[str, list[int]]
+    present: dict[str, list[int]]
+
+
+def is_mirror(document: Document) -> bool:
+    """Return whether a document has all binaries of a mirror, and is no installation.
+
+    A single spec file and a page are not mirrors.
+    """
+    facts = document.index_facts
+    return facts is not None and facts.whole is not None and not facts.is_installed
 
 
 def copied_releases(documents: Iterable[Document]) -> set[str]:
@@ -48,7 +85,7 @@ def dated(
     tables: Tables,
     old: Collection[int],
     snapshots: Snapshots,
-) -> tuple[list[Document], Tables, Snapshots, set[int]]:
+) -> Dated:
     """Return documents with today's snapshots and without those that are thinned or
     dropped.
 
@@ -57,68 +94,130 @@ def dated(
     are listed in a snapshot as well, unless the newest snapshot before has the same
     binaries. A snapshot that is the mirror of its own is never replaced by a copy.
 
-    Documents count from 1; `old` has the numbers of those from databases. Returned are
-    also the snapshots that were added and removed, and the former numbers of replaced
-    documents.
+    Args:
+        documents: all documents of the input; their numbers count from 1.
+        tables: the rows of these documents.
+        old: the numbers of documents from databases.
+        snapshots: the options; without a day, nothing is copied or replaced.
     """
     require_droppable(documents, old, snapshots.drop)
-    past: dict[str, list[int]] = {}
-    present: dict[str, list[int]] = {}
+    history = _divided(documents, old, snapshots)
+    known_releases = history.past.keys() | history.present.keys()
+
+    # Releases of today replace those of former days.
+    replaced: set[int] = set()
+    for release in history.present:
+        replaced.update(history.past.pop(release, ()))
+
+    # Mirrors of today are copied into snapshots, under the numbers of the mirrors.
+    copies: dict[int, Document] = {}
+    for release in history.present:
+        snapshot = f"{release}-{snapshots.day}"
+        mirrors = _mirrors_to_copy(release, snapshot, history, documents, tables)
+        if mirrors:
+            replaced.update(history.past.pop(snapshot, ()))
+        for number in mirrors:
+            mirror = documents[number - 1]
+            copies[number] = mirror._replace(release=snapshot, is_copy=True)
+
+    # Older snapshots are thinned; even one of today, if its day is not a newer one.
+    removed: set[str] = set()
+    if snapshots.keep:
+        releases = {*history.past, *history.present}
+        releases |= {copy.release for copy in copies.values()}
+        removed = thinned_out(releases, snapshots.keep)
+    for number, copy in list(copies.items()):
+        if copy.release in removed:
+            del copies[number]
+
+    # The documents that remain.
+    left_out = {*removed, *snapshots.drop}
+    remaining = []
+    for number, document in enumerate(documents, start=1):
+        if number not in replaced and document.release not in left_out:
+            remaining.append(number)
+    added = {copy.release for copy in copies.values()}
+    return Dated(
+        documents=[documents[number - 1] for number in remaining] + [*copies.values()],
+        tables=_with_copies(tables, len(documents), remaining, list(copies)),
+        snapshots=snapshots._replace(
+            added=tuple(sorted(added)),
+            removed=tuple(sorted(removed & known_releases)),
+        ),
+        replaced=replaced,
+    )
+
+
+def _divided(
+    documents: Sequence[Document], old: Collection[int], snapshots: Snapshots
+) -> _History:
+    """Return the documents of former days and of today; those that are dropped are in
+    neither.
+
+    Without a day there is no today: all documents are of the past.
+    """
+    history = _History({}, {})
     for number, document in enumerate(documents, start=1):
         if document.release in snapshots.drop:
             continue
-        side = past if number in old or not snapshots.day else present
+        is_past = number in old or not snapshots.day
+        side = history.past if is_past else history.present
         side.setdefault(document.release, []).append(number)
-    known = past.keys() | present.keys()
-    replaced = {number for name in present for number in past.pop(name, ())}
-    copies: dict[int, Document] = {}
-    for name, found in present.items():
-        snapshot, releases = f"{name}-{snapshots.day}", past | present
-        mirrors = [
-            number
-            for number in found
-            if (facts := documents[number - 1].index_facts) and facts.whole
-            if not facts.is_installed
-        ]
-        if not mirrors or release_kind(name) == "snapshot" or snapshot in present:
-            continue
-        earlier = past.get(snapshot, [])
-        if not all(documents[number - 1].is_copy for number in earlier):
-            continue
-        dates = snapshot_branches(releases).get(name, ())
-        before = next((date for date in dates if date < snapshot), "")
-        then = [] if snapshot in past else releases.get(before, [])
-        if then and np.array_equal(_binaries(tables, mirrors), _binaries(tables, then)):
-            continue
-        replaced.update(past.pop(snapshot, ()))
-        for number in mirrors:
-            copy = documents[number - 1]._replace(release=snapshot, is_copy=True)
-            copies[number] = copy
-    names = {*past, *present, *(copy.release for copy in copies.values())}
-    removed = thinned_out(names, snapshots.keep) if snapshots.keep else set[str]()
-    copies = {
-        number: copy for number, copy in copies.items() if copy.release not in removed
-    }
-    left_out = {*removed, *snapshots.drop}
-    chosen = [
-        number
-        for number, document in enumerate(documents, start=1)
-        if number not in replaced and document.release not in left_out
+    return history
+
+
+def _mirrors_to_copy(
+    release: str,
+    snapshot: str,
+    history: _History,
+    documents: Sequence[Document],
+    tables: Tables,
+) -> list[int]:
+    """Return the numbers of the mirrors of a release that a snapshot of today lists;
+    none if it has no news.
+    """
+    past, present = history
+    if release_kind(release) == "snapshot" or snapshot in present:
+        return []
+    mirrors = [
+        number for number in present[release] if is_mirror(documents[number - 1])
     ]
-    first, second = (places(numbers(rows), len(documents)) for rows in (chosen, copies))
-    second[second > 0] += np.uint32(len(chosen))
-    added = {copy.release for copy in copies.values()}
-    return (
-        [*(documents[number - 1] for number in chosen), *copies.values()],
-        {
-            name: joined([of_documents(frame, first), of_documents(frame, second)])
-            for name, frame in tables.items()
-        },
-        snapshots._replace(
-            added=tuple(sorted(added)), removed=tuple(sorted(removed & known))
-        ),
-        replaced,
-    )
+    if not mirrors:
+        return []
+    # A second build on one day replaces the copies of the first one, but no mirror.
+    if snapshot in past:
+        is_replaceable = all(documents[number - 1].is_copy for number in past[snapshot])
+        return mirrors if is_replaceable else []
+    # Snapshots are sorted, the newest one first.
+    releases = past | present
+    for earlier in snapshot_branches(releases).get(release, ()):
+        if earlier < snapshot:
+            today = _binaries(tables, mirrors)
+            before = _binaries(tables, releases[earlier])
+            return [] if np.array_equal(today, before) else mirrors
+    return mirrors
+
+
+def _with_copies(
+    tables: Tables, count: int, remaining: Sequence[int], copied: Sequence[int]
+) -> Tables:
+    """Return the rows of the remaining documents, then those of copies, numbered anew.
+
+    Args:
+        tables: the rows of all documents.
+        count: the number of all documents.
+        remaining: the numbers of those that remain; they count from 1 again.
+        copied: the numbers of those that are copied; copies count from there on.
+    """
+    number = places(numbers(remaining), count)
+    number_of_copy = places(numbers(copied), count)
+    number_of_copy[number_of_copy > 0] += np.uint32(len(remaining))
+    joined_tables = {}
+    for name, frame in tables.items():
+        of_remaining = of_documents(frame, number)
+        of_copies = of_documents(frame, number_of_copy)
+        joined_tables[name] = joined([of_remaining, of_copies])
+    return joined_tables
 
 
 def require_droppable(

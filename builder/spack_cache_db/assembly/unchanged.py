@@ -1,4 +1,4 @@
-"""Whether a build would write the file that is there."""
+"""Detects that a build would write the database that already exists."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import hashlib
 import json
 import os
 import time
-from itertools import chain
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly.options import Input, Snapshots
@@ -18,6 +17,7 @@ from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.database_file import NAME, RECORD
 from spack_cache_db.errors import BuilderError, Fault, InputError
 from spack_cache_db.schema.identity import STATEMENTS_SHA256
+from spack_cache_db.sources.files import File
 from spack_cache_db.sources.readers import input_files, plan
 from spack_cache_db.sources.texts import as_json
 from spack_cache_db.sources.writer import Texts
@@ -27,7 +27,8 @@ class Clock:
     """Wall time by stage, in seconds."""
 
     def __init__(self) -> None:
-        self.start = self.last = time.perf_counter()
+        self.start = time.perf_counter()
+        self.last = self.start
         self.stages: dict[str, float] = {}
 
     def stage(self, name: str) -> None:
@@ -40,11 +41,18 @@ class Clock:
 def begun(inputs: Input, output: Path) -> list[str]:
     """Return the input paths, without the output if this is the first build of a
     history.
+
+    So one command can be used every day: `build x.db mirror/ -o x.db --snapshot DATE`.
     """
-    output_path = os.path.abspath(output)  # noqa: PTH100 - the same for paths as they were typed
+    # `abspath` also accepts a path with a NUL, which the build reports later.
+    output_path = os.path.abspath(output)  # noqa: PTH100
+    if os.path.exists(output):  # noqa: PTH110
+        return inputs.paths
     paths = [path for path in inputs.paths if os.path.abspath(path) != output_path]  # noqa: PTH100
-    is_new = not os.path.exists(output) and (paths or inputs.installations)  # noqa: PTH110
-    return paths if is_new else inputs.paths
+    if paths or inputs.options.installations:
+        return paths
+    # Without another input, reading reports that the output is missing.
+    return inputs.paths
 
 
 def fingerprint(inputs: Input, output: Path) -> str | None:
@@ -53,37 +61,48 @@ def fingerprint(inputs: Input, output: Path) -> str | None:
     The output itself (if it is an input) and the day of the snapshots are left out:
     they change nothing unless another source changes.
     """
-    options = inputs._replace(paths=[], jobs=0, progress=None, executor=None)
-    snapshots, recipes = inputs.snapshots._replace(day=None), {**inputs.recipes}
-    options = options._replace(snapshots=snapshots, recipes=recipes)
-    parts: list[object] = [options, STATEMENTS_SHA256, program_versions()]
+    options = inputs.options
+    relevant = replace(options, snapshot=None)
+    # These do not change the content of the database.
+    relevant = replace(relevant, jobs=0, progress=None, executor=None)
+    relevant = replace(relevant, keep_going=False, force=False)
+    parts: list[object] = [asdict(relevant), STATEMENTS_SHA256, program_versions()]
     try:
-        for file in chain.from_iterable(
-            plan(inputs.paths, inputs.installations, inputs.modules)
-        ):
-            if isinstance(file, Fault):
-                return None
-            location = Path(file.location)
-            if (
-                file.kind == "database"
-                and output.exists()
-                and location.samefile(output)
-            ):
-                parts.append("output")
-                continue
-            for path in input_files(file):
-                parts.append(
-                    [file.path, os.path.relpath(path, location), sha256_of(path)]
-                )
+        units = plan(inputs.paths, options.installations, options.modules)
+        for unit in units:
+            for file in unit:
+                if isinstance(file, Fault):
+                    return None
+                if _is_output(file, output):
+                    parts.append("output")
+                    continue
+                for path in input_files(file):
+                    name = os.path.relpath(path, file.location)
+                    parts.append([file.path, name, sha256_of(path)])
         return hashlib.sha256(as_json(parts).encode()).hexdigest()
     except (OSError, ValueError, InputError):
+        # The build itself reports the file that cannot be read.
         return None
+
+
+def _is_output(file: File, output: Path) -> bool:
+    """Return whether a file of the input is the database that is built on."""
+    if file.kind != "database" or not output.exists():
+        return False
+    return Path(file.location).samefile(output)
 
 
 def unchanged(
     mark: str, snapshots: Snapshots, output: Path, clock: Clock
 ) -> Report | None:
-    """Return the report of a build whose input did not change; None if it did."""
+    """Return the report of a build whose input did not change; None if it did.
+
+    Args:
+        mark: the fingerprint of the input, which the build of `output` recorded too.
+        snapshots: the options about snapshots, with a day.
+        output: the database, which stays.
+        clock: the time since the beginning of the build.
+    """
     try:
         inspection = sqlite_file.current_inspection(output)
         inspected = inspection[NAME]
@@ -94,22 +113,27 @@ def unchanged(
         return None  # There is no database, or its inspect file has no record.
     sqlite_file.note_look(output, inspection)
     clock.stage("compare")
-    values: dict[str, Any] = {**record["counts"], "file_size": inspected["size"]}
-    values |= {
-        "sha256": inspected["hash"],
-        "seconds": clock.last - clock.start,
-        "bytes_read": 0,
-    }
-    return Report(**values, faults=(), notes=(), snapshots=snapshots, is_unchanged=True)
+    return Report(
+        **record["counts"],
+        faults=(),
+        notes=(),
+        bytes_read=0,
+        file_size=inspected["size"],
+        sha256=inspected["hash"],
+        seconds=clock.last - clock.start,
+        snapshots=snapshots,
+        is_unchanged=True,
+    )
 
 
 def leave_out_paths(texts: Texts) -> None:
     """Remove the paths of installed specs and externals from the texts."""
-    texts.installs.things[:] = [
-        install._replace(prefix=None) for install in texts.installs.things
-    ]
-    for at, node in enumerate(texts.nodes.things):
+    installs = texts.installs.things
+    for at, install in enumerate(installs):
+        installs[at] = install._replace(prefix=None)
+    nodes = texts.nodes.things
+    for at, node in enumerate(nodes):
         if node.external is not None:
             external = json.loads(node.external)
             external.pop("path", None)
-            texts.nodes.things[at] = node._replace(external=as_json(external))
+            nodes[at] = node._replace(external=as_json(external))

@@ -11,15 +11,22 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
 
 from spack_cache_db.arguments import checked_with
-from spack_cache_db.assembly.options import Input, ReadOptions
+from spack_cache_db.assembly.options import (
+    BuildOptions,
+    Input,
+    ReadKeywords,
+    ReadOptions,
+    checked_input,
+)
+from spack_cache_db.assembly.report import Report
 from spack_cache_db.bounded_files import AnyPath, checked_file, sha256_of
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, counted, first_of, printable
@@ -39,13 +46,14 @@ MOST_NAMED = 5
 MOST_CHARACTERS = 60
 """Longest value in a report, in characters."""
 
-TABLES = """
+TABLES_SQL = """
 SELECT name FROM main.sqlite_master
 WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %' AND name NOT LIKE 'sqlite_stat%'
 ORDER BY name
 """
-COPIES = "SELECT name FROM releases WHERE is_copy ORDER BY position"
-STORED = "SELECT name FROM releases"
+COPIES_SQL = "SELECT name FROM releases WHERE is_copy ORDER BY position"
+RELEASES_SQL = "SELECT name FROM releases"
+
 NAMED_BY = {
     "configurations": tuple(tables.CONFIGURATION),
     "mirrors": ("release", "stack", "path"),
@@ -57,6 +65,7 @@ key.
 """
 
 Row = Mapping[str, Any]
+"""A row of a table: values by the names of the columns."""
 
 
 class Difference(NamedTuple):
@@ -74,17 +83,16 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         """Return `table: row, column: is this, expected that`, on one line."""
-        stored, expected, where = (
-            self.stored,
-            self.expected,
-            f"{self.table}: {self.row}",
-        )
-        if self.column is None and stored is None:
+        where = f"{self.table}: {self.row}"
+        # A number of further differences has no values.
+        if self.column is None and self.stored is None:
             return printable(where)
-        if self.column is not None:
-            stored, expected = _value_text(stored), _value_text(expected)
-            where = f"{where}, {self.column}"
-        return printable(f"{where}: is {stored}, expected {expected}")
+        # The values of a whole row are words: `is missing, expected a row`.
+        if self.column is None:
+            return printable(f"{where}: is {self.stored}, expected {self.expected}")
+        stored = _value_text(self.stored)
+        expected = _value_text(self.expected)
+        return printable(f"{where}, {self.column}: is {stored}, expected {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +114,15 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values, with faults and differences as texts."""
-        texts = {
-            key: [*map(str, getattr(self, key))] for key in ("faults", "differences")
-        }
-        return asdict(self) | texts
+        values = asdict(self)
+        values["faults"] = [str(fault) for fault in self.faults]
+        values["differences"] = [str(difference) for difference in self.differences]
+        return values
 
 
-@checked_with(ReadOptions.__annotations__)
+@checked_with(ReadOptions, ReadKeywords)
 def verify(
-    file: AnyPath, paths: AnyPath | Iterable[AnyPath], **options: Unpack[ReadOptions]
+    file: AnyPath, paths: AnyPath | Iterable[AnyPath], **options: Unpack[ReadKeywords]
 ) -> Verification:
     """Build the sources of a database again, and return where the database differs.
 
@@ -124,7 +132,7 @@ def verify(
     Args:
         file: a database made by `build`.
         paths: all its sources; one path or many, as text or `Path`.
-        options: those of `build` for reading the input.
+        options: the attributes of `ReadOptions`, as keywords.
 
     Raises:
         ArgumentError: a path has a wrong type, a name is invalid, or the database has
@@ -132,34 +140,18 @@ def verify(
         DatabaseError: the file is not a database of this program, or is damaged.
         InputError: a path does not exist, or none of the sources can be read.
     """
-    source = Input.checked(paths, **options)
+    inputs = checked_input(paths, **options)
     database = checked_file("file", file)
-    with closing(open_database(database)) as conn, damage_as_error(database):
-        origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
-        recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
-    source = source._replace(
-        first=origin.get("first"),
-        recipes=recipes,
-        without_paths=identity.PATHS in origin,
-    )
-    from spack_cache_db.assembly import (
-        pipeline,
-    )  # Its imports take longer than all others.
-
+    inputs = inputs._replace(options=_recorded_options(database, inputs.options))
     with TemporaryDirectory() as folder:
-        again = Path(folder, database.name)
-        try:
-            report = pipeline.build(source, again, keep_going=True, force=True)
-        except ArgumentError:
-            # The sources lack the first release of `origin`, which becomes a
-            # difference.
-            without_first = source._replace(first=None)
-            report = pipeline.build(without_first, again, keep_going=True, force=True)
+        rebuilt = Path(folder, database.name)
+        report = _rebuild(inputs, rebuilt)
         result = Shortened()
+        # Builds are deterministic, so most databases are compared by their checksums.
         if report.sha256 != sha256_of(database):
             with damage_as_error(database):
-                _require_snapshots(again, database)
-                result = shortened(differences(again, database))
+                _require_snapshots(rebuilt, database)
+                result = shortened(differences(rebuilt, database))
     return Verification(
         pages=report.pages,
         indexes=report.indexes,
@@ -172,16 +164,46 @@ def verify(
     )
 
 
-def _require_snapshots(again: Path, database: Path) -> None:
+def _recorded_options(database: Path, options: BuildOptions) -> BuildOptions:
+    """Return the options of a build that repeats the one of the database."""
+    with closing(open_database(database)) as conn, damage_as_error(database):
+        origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
+        recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
+    return replace(
+        options,
+        first=origin.get("first"),
+        recipes=recipes,
+        without_paths=identity.PATHS in origin,
+        # Faults are reported beside the differences.
+        keep_going=True,
+        # The order of snapshots was checked when the database was built.
+        force=True,
+    )
+
+
+def _rebuild(inputs: Input, output: Path) -> Report:
+    """Build the sources, and return the report of the build."""
+    # The imports of the pipeline take longer than all others.
+    from spack_cache_db.assembly import pipeline
+
+    try:
+        return pipeline.build(inputs, output)
+    except ArgumentError:
+        # The sources lack the first release of `origin`, which becomes a difference.
+        without_first = replace(inputs.options, first=None)
+        return pipeline.build(inputs._replace(options=without_first), output)
+
+
+def _require_snapshots(rebuilt: Path, database: Path) -> None:
     """Raise ArgumentError if the sources lack snapshots that builds of other days made.
 
     They are not faults of the database: the sources of those days are missing.
     """
     with closing(open_database(database)) as conn:
-        copies = [name for (name,) in conn.execute(COPIES)]
-    with closing(open_database(again)) as conn:
-        built = {name for (name,) in conn.execute(STORED)}
-    missing = [name for name in copies if name not in built]
+        copies = [name for (name,) in conn.execute(COPIES_SQL)]
+    with closing(open_database(rebuilt)) as conn:
+        releases = {name for (name,) in conn.execute(RELEASES_SQL)}
+    missing = [name for name in copies if name not in releases]
     if missing:
         names = first_of(missing, MOST_NAMED)
         raise ArgumentError(
@@ -222,101 +244,179 @@ def differences(expected: Path, stored: Path) -> Iterator[Difference]:
     with closing(open_database(expected)) as conn:
         conn.text_factory = lambda text: text.decode(errors="backslashreplace")
         conn.execute("ATTACH ? AS stored", [f"{stored.resolve().as_uri()}?immutable=1"])
-        yield from _differences(
-            conn, "sqlite_master", ["type", "name", "tbl_name", "sql"], ["name"]
-        )
-        for (table,) in conn.execute(TABLES).fetchall():
-            columns = conn.execute(f"PRAGMA main.table_info([{table}])").fetchall()
-            names = [name for _, name, *_ in columns]
-            keys = [name for _, name, *_, is_key in columns if is_key]
-            yield from _differences(conn, table, names, keys or names)
+
+        # The statements of tables, indexes and views.
+        columns = ["type", "name", "tbl_name", "sql"]
+        yield from _Table(conn, "sqlite_master", columns, ["name"]).differences()
+
+        # The rows of each table.
+        for (table,) in conn.execute(TABLES_SQL).fetchall():
+            columns = []
+            keys = []
+            for column in conn.execute(f"PRAGMA main.table_info([{table}])").fetchall():
+                _, name, *_, key_position = column
+                columns.append(name)
+                if key_position:
+                    keys.append(name)
+            yield from _Table(conn, table, columns, keys or columns).differences()
 
 
-def _differences(
-    conn: sqlite3.Connection, table: str, names: Sequence[str], keys: Sequence[str]
-) -> Iterator[Difference]:
-    """Yield the differences of a table of the databases `main` and `stored`."""
-    expected, more = _only_in(conn, table, names, "main", "stored")
-    stored, more_stored = _only_in(conn, table, names, "stored", "main")
-    if more or more_stored:
-        numbers = (
-            f"{len(stored) + more_stored:,} rows",
-            f"{len(expected) + more:,} others",
-        )
-        yield Difference(table, f"more than {MOST_ROWS:,} rows", None, *numbers)
-        return
-    for columns in (keys, *([*{*names} - {name}] for name in names)):
-        expected_by_key: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        for row in expected:
-            expected_by_key[tuple(row[name] for name in columns)].append(row)
-        unmatched = []
-        for row in stored:
-            if not (same := expected_by_key.get(tuple(row[name] for name in columns))):
-                unmatched.append(row)
-                continue
-            match = same.pop(0)
-            label = _label(conn, table, keys, match)
-            for name in names:
-                if row[name] != match[name]:
-                    yield Difference(table, label, name, row[name], match[name])
-        stored, expected = (
-            unmatched,
-            [row for rows in expected_by_key.values() for row in rows],
-        )
-    for rows, words in ((expected, ("missing", "a row")), (stored, ("a row", "none"))):
-        for row in rows:
-            yield Difference(table, _label(conn, table, keys, row), None, *words)
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of two databases: `main` has the expected rows, and `stored` the others.
 
-
-def _only_in(
-    conn: sqlite3.Connection,
-    table: str,
-    names: Sequence[str],
-    database: str,
-    other: str,
-) -> tuple[list[Row], int]:
-    """Return the first rows that only one of the databases has, and the number of
-    others.
+    Attributes:
+        conn: the connection to both databases.
+        name: the name of the table.
+        columns: the names of its columns.
+        keys: the columns that identify a row.
     """
-    columns = ", ".join(f"[{name}]" for name in names)
-    rows = conn.execute(
-        f"SELECT {columns} FROM {database}.[{table}] EXCEPT SELECT {columns} FROM {other}.[{table}]"
-    )
-    first = rows.fetchmany(MOST_ROWS)
-    return [dict(zip(names, row, strict=True)) for row in first], sum(1 for _ in rows)
+
+    conn: sqlite3.Connection
+    name: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield the differing cells and rows of the table."""
+        expected, more_expected = self._only_in("main", "stored")
+        stored, more_stored = self._only_in("stored", "main")
+        if more_expected or more_stored:
+            yield Difference(
+                self.name,
+                f"more than {MOST_ROWS:,} rows",
+                None,
+                f"{len(stored) + more_stored:,} rows",
+                f"{len(expected) + more_expected:,} others",
+            )
+            return
+
+        # Rows with the same key belong together, then rows that differ in one column.
+        alike: list[Sequence[str]] = [self.keys]
+        for column in self.columns:
+            alike.append([name for name in self.columns if name != column])
+        for columns in alike:
+            matches, stored, expected = _matched(stored, expected, columns)
+            for stored_row, expected_row in matches:
+                yield from self._differing_cells(stored_row, expected_row)
+
+        # All other rows.
+        for row in expected:
+            yield Difference(self.name, self._label(row), None, "missing", "a row")
+        for row in stored:
+            yield Difference(self.name, self._label(row), None, "a row", "none")
+
+    def _only_in(self, database: str, other: str) -> tuple[list[Row], int]:
+        """Return the first rows that only one of the databases has, and the number of
+        others.
+        """
+        columns = ", ".join(f"[{name}]" for name in self.columns)
+        table = f"[{self.name}]"
+        cursor = self.conn.execute(
+            f"SELECT {columns} FROM {database}.{table} EXCEPT SELECT {columns} FROM {other}.{table}"
+        )
+        rows: list[Row] = []
+        for values in cursor.fetchmany(MOST_ROWS):
+            rows.append(dict(zip(self.columns, values, strict=True)))
+        more = sum(1 for _ in cursor)
+        return rows, more
+
+    def _differing_cells(self, stored: Row, expected: Row) -> Iterator[Difference]:
+        label = self._label(expected)
+        for column in self.columns:
+            if stored[column] != expected[column]:
+                yield Difference(
+                    self.name, label, column, stored[column], expected[column]
+                )
+
+    def _label(self, row: Row) -> str:
+        """Return the key of a row, with names if the key is an id.
+
+        Examples: `name hdf5`, `develop zlib (id 7)`.
+        """
+        cells = []
+        for key in self.keys:
+            cells.append(f"{key} {_cell(self.conn, self.name, key, row)}")
+        key_text = ", ".join(cells)
+        if list(self.keys) == ["id"]:
+            names = _names_of(self.conn, self.name, row)
+            if names:
+                return f"{names} ({key_text})"
+        return key_text
 
 
-def _label(conn: sqlite3.Connection, table: str, keys: Sequence[str], row: Row) -> str:
-    """Return the key of a row, with names if the key is an id."""
-    words = ", ".join(f"{name} {_cell(conn, table, name, row)}" for name in keys)
-    names = _names_of(conn, table, row) if keys == ["id"] else ""
-    return f"{names} ({words})" if names else words
+class _Matched(NamedTuple):
+    """Pairs of a stored and an expected row, and the rows without a match."""
+
+    pairs: list[tuple[Row, Row]]
+    stored: list[Row]
+    expected: list[Row]
+
+
+def _matched(
+    stored: Iterable[Row], expected: Iterable[Row], columns: Sequence[str]
+) -> _Matched:
+    """Pair stored and expected rows that have the same values in these columns."""
+    expected_by_values: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in expected:
+        expected_by_values[_values(row, columns)].append(row)
+    pairs = []
+    unmatched = []
+    for row in stored:
+        same = expected_by_values.get(_values(row, columns))
+        if same:
+            pairs.append((row, same.pop(0)))
+        else:
+            unmatched.append(row)
+    rest = list(chain.from_iterable(expected_by_values.values()))
+    return _Matched(pairs, unmatched, rest)
+
+
+def _values(row: Row, columns: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in columns)
 
 
 def _names_of(conn: sqlite3.Connection, table: str, row: Row) -> str:
-    unique = tables.table(table).unique if table in full_text.NAMES else ()
-    columns = NAMED_BY.get(table, *unique[:1]) if unique or table in NAMED_BY else ()
+    """Return the text that identifies a row for people, such as its name; or ""."""
+    columns: Sequence[str] = NAMED_BY.get(table, ())
+    if not columns and table in full_text.NAMES:
+        unique = tables.table(table).unique
+        columns = unique[0] if unique else ()
     return " ".join(_cell(conn, table, name, row) for name in columns)
 
 
 def _cell(conn: sqlite3.Connection, table: str, column: str, row: Row) -> str:
     """Return a value as text; that of a foreign key is the names of its row."""
     value = row[column]
-    columns = tables.table(table).columns if table in full_text.NAMES else ()
-    to = next(
-        (reference.references for reference in columns if reference.name == column),
-        None,
-    )
-    if to is None or value is None:
-        return value if isinstance(value, str) else _value_text(value)
+    referenced = _referenced_table(table, column)
+    if referenced is not None and value is not None:
+        names = _names_of_id(conn, referenced, value)
+        return names or _value_text(value)
+    return value if isinstance(value, str) else _value_text(value)
+
+
+def _referenced_table(table: str, column: str) -> str | None:
+    """Return the table of a foreign key; None for other columns."""
+    # Tables of SQLite and of full-text search are not in the schema.
+    if table not in full_text.NAMES:
+        return None
+    for schema_column in tables.table(table).columns:
+        if schema_column.name == column:
+            return schema_column.references
+    return None
+
+
+def _names_of_id(conn: sqlite3.Connection, table: str, number: int) -> str:
+    """Return the names of the row with an id; "" without any."""
+    # One of the databases may lack the row.
     for database in ("main", "stored"):
-        cursor = conn.execute(f"SELECT * FROM {database}.[{to}] WHERE id = ?", [value])
-        names = [name for name, *_ in cursor.description]
-        if values := cursor.fetchone():
-            return _names_of(
-                conn, to, dict(zip(names, values, strict=True))
-            ) or _value_text(value)
-    return _value_text(value)
+        sql = f"SELECT * FROM {database}.[{table}] WHERE id = ?"
+        cursor = conn.execute(sql, [number])
+        columns = [name for name, *_ in cursor.description]
+        values = cursor.fetchone()
+        if values:
+            return _names_of(conn, table, dict(zip(columns, values, strict=True)))
+    return ""
 
 
 def _value_text(value: Any) -> str:

@@ -19,7 +19,7 @@ from multiprocessing import connection, parent_process
 from types import ModuleType
 from typing import TypeVar
 
-from spack_cache_db.assembly.options import Input
+from spack_cache_db.assembly.options import BuildOptions
 from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.sources.files import ANYWHERE, Place, Share, Unit
 from spack_cache_db.sources.readers import read, read_files
@@ -34,18 +34,18 @@ _STARTING = threading.Lock()
 
 
 def read_units(
-    units: Sequence[Unit], inputs: Input, share: Share | None = None
+    units: Sequence[Unit], options: BuildOptions, share: Share | None = None
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`).
 
     `share` is called with the part of an index that has been read, if this process
     reads it.
     """
-    place = Place(inputs.release, inputs.stack)
-    work = partial(read_unit, max_page_size=inputs.max_page_size, place=place)
-    if inputs.executor is None and min(inputs.jobs, len(units)) < 2:
+    place = Place(options.release, options.stack)
+    work = partial(read_unit, max_page_size=options.max_page_size, place=place)
+    if options.executor is None and min(options.jobs, len(units)) < 2:
         work = partial(work, share=share)
-    return work_through(units, work, inputs)
+    return work_through(units, work, options)
 
 
 def read_unit(
@@ -58,7 +58,7 @@ def read_unit(
 
 
 def work_through(
-    units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input
+    units: Sequence[Unit], work: Callable[[Unit], T], options: BuildOptions
 ) -> Iterator[T]:
     """Yield the result of `work` for each unit, in the order of the units.
 
@@ -66,9 +66,9 @@ def work_through(
         BuilderError: a worker died, or has another version of this package or of
             archspec.
     """
-    jobs = min(inputs.jobs, len(units))
-    if inputs.executor is not None:
-        yield from _on_executor(inputs.executor, units, work, inputs.jobs)
+    jobs = min(options.jobs, len(units))
+    if options.executor is not None:
+        yield from _on_executor(options.executor, units, work, options.jobs)
     elif jobs < 2:
         yield from map(work, units)
     else:
