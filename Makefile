@@ -134,6 +134,7 @@ lock: $(VENV)/test.done
 	$(COMPILE) -o requirements/dask.lock pyproject.toml --extra dask -c requirements/test.lock
 	$(COMPILE) -o requirements/plugins.lock --group pyproject.toml:plugins -c requirements/test.lock $(TESTED)
 	$(COMPILE) -o requirements/spack.lock --group pyproject.toml:spack
+	$(COMPILE) --excludes requirements/validators.excludes -o requirements/validators.lock --group pyproject.toml:validators -c requirements/test.lock
 	for lock in $(filter-out requirements/oldest.lock requirements/plugins.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \

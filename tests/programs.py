@@ -44,7 +44,12 @@ def install_plugins(folder: Path, *packages: str) -> None:
     """Install packages of plugins.lock into a folder, without dependencies; all unless
     named.
     """
-    lock = str(ROOT / "requirements" / "plugins.lock")
+    install_locked("plugins", folder, *packages)
+
+
+def install_locked(name: str, folder: Path, *packages: str) -> None:
+    """Install packages of a lock of `requirements/` into a folder; all unless named."""
+    lock = str(ROOT / "requirements" / f"{name}.lock")
     pip = [
         sys.executable,
         "-m",

@@ -16,6 +16,8 @@ from spack_cache_db.errors import (
     InputError,
     OutputError,
 )
+from spack_cache_db.exports.exporting import export
+from spack_cache_db.exports.report import ExportReport
 from spack_cache_db.query.answers.behind import behind
 from spack_cache_db.query.answers.binaries import Binary, binaries
 from spack_cache_db.query.answers.cover import cover
@@ -46,6 +48,7 @@ __all__ = [
     "CoveredSpec",
     "DatabaseError",
     "Diff",
+    "ExportReport",
     "Fault",
     "FetchLimits",
     "FetchOptions",
@@ -74,6 +77,7 @@ __all__ = [
     "check",
     "cover",
     "diff",
+    "export",
     "fetch",
     "find",
     "history",

@@ -270,7 +270,7 @@ def _executor(name: str, value: object) -> Any:
 _OPTIONAL_TEXTS = "first host os package platform release spack stack target"
 
 CHECKERS: Mapping[str, Checker] = {
-    **dict.fromkeys(("name", "new", "old", "query", "spec"), text),
+    **dict.fromkeys(("format", "license", "name", "new", "old", "query", "spec"), text),
     **dict.fromkeys(_OPTIONAL_TEXTS.split(), optional_text),
     **dict.fromkeys(("drop", "keep_stacks", "urls"), texts),
     **dict.fromkeys(

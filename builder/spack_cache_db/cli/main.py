@@ -57,6 +57,9 @@ COMMANDS: Mapping[str, Command] = {
     "diff": Command(
         "diff", "Show what changed between two releases, or two databases."
     ),
+    "export": Command(
+        "export", "Write tables as Parquet or CSV, with descriptions.", "export"
+    ),
     "export-static": Command("site", "Write a site that any web server can serve."),
     "fetch": Command(
         "fetch", "Download indexes and package data for `build`.", "fetch"
@@ -84,6 +87,7 @@ OPTIONAL_PACKAGES = frozenset(
         "httpx_auth",
         "msgspec",
         "numpy",
+        "pyarrow",
         "sqlite_utils",
         "uvicorn",
         "zstandard",

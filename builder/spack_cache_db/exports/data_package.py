@@ -1,0 +1,82 @@
+"""`datapackage.json`: the description of an export for Frictionless and its readers.
+
+Source: the Data Package and Table Schema specifications, version 1
+(https://specs.frictionlessdata.io/).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spack_cache_db.exports.contents import ExportedColumn, ExportedTable
+from spack_cache_db.exports.origin import DataOrigin, ExportedFile
+
+NAME = "datapackage.json"
+
+_TYPES = {int: "integer", str: "string", bytes: "string"}
+
+
+def data_package(origin: DataOrigin, files: tuple[ExportedFile, ...]) -> dict[str, Any]:
+    """Return the content of `datapackage.json`."""
+    package: dict[str, Any] = {
+        "name": origin.name,
+        "title": origin.title,
+        "description": origin.description,
+        "version": origin.version,
+    }
+    license = {"name": origin.license_name, "path": origin.license_url}
+    known = {key: value for key, value in license.items() if value}
+    if known:
+        package["licenses"] = [known]
+    if origin.source_url:
+        package["sources"] = [{"title": origin.title, "path": origin.source_url}]
+    package["resources"] = [_resource(file) for file in files]
+    return package
+
+
+def _resource(file: ExportedFile) -> dict[str, Any]:
+    resource: dict[str, Any] = {
+        "name": file.table.name,
+        "description": file.table.description,
+        "path": file.name,
+        "format": file.name.split(".")[1],
+        "mediatype": file.media_type,
+        "encoding": "utf-8",
+        "bytes": file.size,
+        "hash": f"sha256:{file.sha256}",
+        "schema": _schema(file.table),
+    }
+    if file.name.endswith(".gz"):
+        resource["compression"] = "gz"
+    return resource
+
+
+def _schema(table: ExportedTable) -> dict[str, Any]:
+    # NULL is nothing between two commas of a CSV file; an empty text has quotes.
+    schema: dict[str, Any] = {
+        "fields": [_field(column) for column in table.columns],
+        "missingValues": [""],
+    }
+    if table.primary_key:
+        schema["primaryKey"] = list(table.primary_key)
+    keys = [
+        _foreign_key(table, column) for column in table.columns if column.references
+    ]
+    if keys:
+        schema["foreignKeys"] = keys
+    return schema
+
+
+def _field(column: ExportedColumn) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": _TYPES[column.type],
+        "description": column.description,
+    }
+
+
+def _foreign_key(table: ExportedTable, column: ExportedColumn) -> dict[str, Any]:
+    # An empty name means the table itself (Table Schema, "foreign keys").
+    resource = "" if column.references == table.name else column.references
+    reference = {"resource": resource, "fields": ["id"]}
+    return {"fields": [column.name], "reference": reference}

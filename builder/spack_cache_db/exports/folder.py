@@ -1,0 +1,153 @@
+"""Writes the folder of an export: a file for each table, and two that describe them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
+from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.exports import croissant, data_package
+from spack_cache_db.exports.contents import (
+    WIDE_VIEWS,
+    ExportedTable,
+    exported_tables,
+)
+from spack_cache_db.exports.origin import DataOrigin, ExportedFile
+from spack_cache_db.exports.report import ExportReport
+from spack_cache_db.exports.table_files import FORMATS, FileFormat, write_table
+from spack_cache_db.query.open.lookups import descriptions
+from spack_cache_db.query.open.sql import connected, select
+from spack_cache_db.query.stored.origin import read_origin
+from spack_cache_db.schema.identity import AS_OF
+
+PART = ".export.tmp"
+"""A folder for unfinished files, inside the other one: on the same file system."""
+
+DESCRIPTIONS = (data_package.NAME, croissant.NAME)
+"""The files that describe the others. A folder with the first of them is an export."""
+
+
+def write_folder(file: Path, folder: Path, format: str, license: str) -> ExportReport:
+    """Write the export of a database; see `export`."""
+    # A file that is not a database is refused before anything is written.
+    with connected(file) as conn, alone_in(folder, "export"):
+        _require_own(folder)
+        try:
+            origin = _origin(conn, file, license)
+            files = _write_files(conn, folder, FORMATS[format], origin)
+        except OSError as error:
+            name = Path(error.filename2 or error.filename or folder).name
+            advice = "free space or choose another folder with -o"
+            message = f"{name} cannot be written: {reason(error)}; {advice}"
+            raise OutputError(f"{folder}: {message}") from None
+    rows = {each.table.name: each.row_count for each in files}
+    return ExportReport(folder, format, rows, sum(each.size for each in files))
+
+
+def _require_own(folder: Path) -> None:
+    """Raise OutputError if a folder has files, and none of an earlier export."""
+    names = {path.name for path in folder.iterdir()} - {PART}
+    if names and data_package.NAME not in names:
+        message = "has other files, expected a new or an empty folder"
+        raise OutputError(f"{folder}: {message}")
+
+
+def _origin(conn: sqlite3.Connection, file: Path, license: str) -> DataOrigin:
+    origin = read_origin(conn)
+    days = dict(select(conn, "SELECT name, value FROM origin"))
+    is_address = license.startswith(("http://", "https://"))
+    name = "" if is_address else license
+    url = license if is_address else ""
+    if not license and origin.is_public:
+        name = "Apache-2.0"
+        url = "https://www.apache.org/licenses/LICENSE-2.0"
+    return DataOrigin(
+        title=origin.title,
+        day=days.get(AS_OF),
+        checksum=sha256_of(file),
+        license_name=name,
+        license_url=url,
+        source_url=origin.url or "",
+    )
+
+
+def _write_files(
+    conn: sqlite3.Connection, folder: Path, file_format: FileFormat, origin: DataOrigin
+) -> tuple[ExportedFile, ...]:
+    part = folder / PART
+    _remove(part)
+    part.mkdir()
+    try:
+        # Write everything beside the files of an earlier export.
+        files = []
+        for table in _tables(conn, file_format):
+            files.append(_write_file(conn, table, part, file_format))
+        written = tuple(files)
+        package = data_package.data_package(origin, written)
+        _write_json(part / data_package.NAME, package)
+        _write_json(part / croissant.NAME, croissant.croissant(origin, written))
+        # Put it in place; the descriptions come last, when all that they name is there.
+        for file in written:
+            put_in_place(part / file.name, folder / file.name)
+        for name in DESCRIPTIONS:
+            put_in_place(part / name, folder / name)
+    finally:
+        _remove(part)
+    _remove_other_formats(folder, {file.name for file in written})
+    return written
+
+
+def _tables(
+    conn: sqlite3.Connection, file_format: FileFormat
+) -> tuple[ExportedTable, ...]:
+    """Return the tables that a format can hold."""
+    columns = {}
+    for view in WIDE_VIEWS:
+        rows = select(conn, f"SELECT name FROM pragma_table_info('{view}')")
+        columns[view] = tuple(name for (name,) in rows)
+    tables = exported_tables(descriptions(conn), columns)
+    if file_format.has_bytes:
+        return tables
+    return tuple(
+        table
+        for table in tables
+        if not any(column.type is bytes for column in table.columns)
+    )
+
+
+def _write_file(
+    conn: sqlite3.Connection, table: ExportedTable, part: Path, file_format: FileFormat
+) -> ExportedFile:
+    path = part / f"{table.name}{file_format.suffix}"
+    row_count = write_table(conn, table, path, file_format)
+    return ExportedFile(
+        table=table,
+        name=path.name,
+        media_type=file_format.media_type,
+        size=path.stat().st_size,
+        sha256=sha256_of(path),
+        row_count=row_count,
+    )
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _remove(part: Path) -> None:
+    """Remove the folder of unfinished files, or a link or file of that name."""
+    shutil.rmtree(part, ignore_errors=True)
+    part.unlink(missing_ok=True)
+
+
+def _remove_other_formats(folder: Path, written: set[str]) -> None:
+    """Remove files of tables that an earlier export wrote in another format."""
+    suffixes = tuple(each.suffix for each in FORMATS.values())
+    for path in folder.iterdir():
+        if path.name.endswith(suffixes) and path.name not in written:
+            path.unlink()
