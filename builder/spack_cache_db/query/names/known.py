@@ -71,14 +71,12 @@ class KnownName:
         if self.gone is not None:
             return self.gone.of_package
         if self.kind == "virtual":
-            return (
-                f"a virtual package, known to be provided by {', '.join(self.others)}"
-            )
+            providers = ", ".join(self.others)
+            return f"a virtual package, known to be provided by {providers}"
         if self.kind == "unknown":
             return unknown_text(self.others)
-        return (
-            f"{_TEXTS[self.kind]}, {NOT_INSTALLED if self.is_installed else NO_BINARY}"
-        )
+        lacks = NOT_INSTALLED if self.is_installed else NO_BINARY
+        return f"{_TEXTS[self.kind]}, {lacks}"
 
     @property
     def sentence(self) -> str:
@@ -88,28 +86,46 @@ class KnownName:
 
 def unknown_text(near: Sequence[str]) -> str:
     """Return the text for an unknown name, with the names near it."""
-    return "no package has this name" + (f" (near: {', '.join(near)})" if near else "")
+    text = "no package has this name"
+    if near:
+        text += f" (near: {', '.join(near)})"
+    return text
 
 
 def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownName:
-    """Return the meaning of a name in exactly this spelling."""
+    """Return the meaning of a name in exactly this spelling.
+
+    The names near an unknown one take some time; they are left out without `with_near`.
+    """
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)
-    gone = gone_of_package(lookups.conn, name) if releases else None
-    if gone is not None:
-        return KnownName(name, "gone", gone=gone)
-    if releases is not None or is_recipe:
-        kind: Kind = (
-            "recipe" if releases is None else "page" if releases else "dependency"
-        )
-        kind = "external" if is_external else kind
+
+    # A release has listed it, but has no binary of it now.
+    if releases:
+        gone = gone_of_package(lookups.conn, name)
+        if gone is not None:
+            return KnownName(name, "gone", gone=gone)
+
+    # Packages without a binary; `releases` is None for those that only Spack has.
+    kind: Kind | None = None
+    if is_external:
+        kind = "external"
+    elif releases:
+        kind = "page"
+    elif releases is not None:
+        kind = "dependency"
+    elif is_recipe:
+        kind = "recipe"
+    if kind is not None:
         return KnownName(name, kind, is_installed=lookups.is_installed)
-    if providers := lookups.providers.get(name, ()):
+
+    # No package has this name.
+    providers = lookups.providers.get(name, ())
+    if providers:
         return KnownName(name, "virtual", others=providers)
-    return KnownName(
-        name, "unknown", others=near_names(lookups, name) if with_near else ()
-    )
+    near = near_names(lookups, name) if with_near else ()
+    return KnownName(name, "unknown", others=near)
 
 
 def spec_of_hash(lookups: Lookups, text: str) -> int:
@@ -118,33 +134,42 @@ def spec_of_hash(lookups: Lookups, text: str) -> int:
 
     Raises UnknownHashError if none begins so, or several do.
     """
+    # One more than the error names tells whether there are more.
     prefix = text.lower().removeprefix("/")
-    specs = specs_beginning(lookups.conn, prefix, MOST_HASHES + 1) if prefix else {}
-    if not specs:
+    hashes: dict[int, str] = {}
+    if prefix:
+        hashes = specs_beginning(lookups.conn, prefix, MOST_HASHES + 1)
+    if len(hashes) == 1:
+        (spec,) = hashes
+        return spec
+
+    if not hashes:
+        reason = f"no hash in this database begins with {text!r};"
+        # It may be the name of a package.
         meaning = known_name(lookups, text)
-        advice = "`find SPEC --hashes` lists hashes"
-        sentence = f" {meaning.sentence};" if meaning.kind != "unknown" else ""
-        raise UnknownHashError(
-            f"no hash in this database begins with {text!r};{sentence} {advice}"
-        )
-    if len(specs) > 1:
-        hashes = ", ".join([*specs.values()][:MOST_HASHES])
-        more = ", and more" if len(specs) > MOST_HASHES else ""
-        raise UnknownHashError(
-            f"several hashes begin with {text!r}: {hashes}{more}; give one"
-        )
-    return next(iter(specs))
+        if meaning.kind != "unknown":
+            reason += f" {meaning.sentence};"
+        raise UnknownHashError(f"{reason} `find SPEC --hashes` lists hashes")
+
+    shown = ", ".join(list(hashes.values())[:MOST_HASHES])
+    if len(hashes) > MOST_HASHES:
+        shown += ", and more"
+    raise UnknownHashError(f"several hashes begin with {text!r}: {shown}; give one")
 
 
 def known_names(lookups: Lookups) -> KnownNames:
     """Return tests for the packages, virtual packages and hashes of a database, in any
     spelling.
     """
-    knows = read_spellings(lookups).knows
-    return KnownNames(
-        lambda name: knows("package", name) or knows("virtual", name),
-        lambda prefix: bool(specs_beginning(lookups.conn, prefix, 1)),
-    )
+    spellings = read_spellings(lookups)
+
+    def is_package(name: str) -> bool:
+        return spellings.knows("package", name) or spellings.knows("virtual", name)
+
+    def is_hash(prefix: str) -> bool:
+        return bool(specs_beginning(lookups.conn, prefix, 1))
+
+    return KnownNames(is_package, is_hash)
 
 
 def spec_in(lookups: Lookups, text: str, version: str | None = None) -> PastedSpec:

@@ -1,4 +1,8 @@
-"""The spellings of the names in a database."""
+"""The spellings of the names in a database: `E4S` is the stack `e4s`.
+
+Two texts spell the same name if they differ only in capitals, in `_` for `-`, and in
+blanks around them: if they have the same folded form.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ from dataclasses import dataclass
 
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.rows import grouped
 from spack_cache_db.spack.facts import VIRTUALS
 from spack_cache_db.spack.targets import known_targets
 
-_DEPENDENCY = ("package", "virtual", "compiler")
+_KINDS_OF_DEPENDENCY = ("package", "virtual", "compiler")
 _TARGET = re.compile(r"[^:,]+")
 """A target in a range or a list."""
 MOST_NEAR = 5
@@ -22,6 +27,9 @@ SELECT name, spec_count FROM packages
 UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
 ORDER BY name
 """
+_VIRTUALS = "SELECT DISTINCT virtual FROM providers"
+NamesBySpelling = Mapping[str, tuple[str, ...]]
+"""The names of one kind by their folded form, such as `{"a-b": ("a_b", "a-b")}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Spellings:
     virtual package, and `side` for a release, or a release and a stack (`develop:e4s`).
     """
 
-    names: Mapping[str, Mapping[str, tuple[str, ...]]]
+    names: Mapping[str, NamesBySpelling]
 
     def canonical(self, kind: str, text: str) -> str:
         """Return the name of a kind that a text spells; the text if it spells none or
@@ -44,22 +52,31 @@ class Spellings:
         if kind == "hash":
             return text.lower()
         if kind == "side":
-            release, colon, stack = text.rpartition(":")
-            if not colon or self._name("release", text) != text:
-                return self._name("release", text)
-            return f"{self._name('release', release)}:{self._name('stack', stack)}"
+            return self._side(text)
         if kind == "target":
-            return _TARGET.sub(lambda part: self._name(kind, part[0]), text)
+            return _TARGET.sub(lambda target: self._name(kind, target[0]), text)
         return self._name(kind, text)
 
+    def _side(self, text: str) -> str:
+        """Return a release, or a release and a stack, such as `develop:e4s`."""
+        release, colon, stack = text.rpartition(":")
+        name = self._name("release", text)
+        # A release may have a colon in its name.
+        if not colon or name != text:
+            return name
+        return f"{self._name('release', release)}:{self._name('stack', stack)}"
+
     def _name(self, kind: str, text: str) -> str:
-        kinds = _DEPENDENCY if kind == "dependency" else (kind,)
-        names = {
-            name
-            for field in kinds
-            for name in self.names.get(field, {}).get(_folded(text), ())
-        }
-        return text if text in names or len(names) != 1 else names.pop()
+        kinds = _KINDS_OF_DEPENDENCY if kind == "dependency" else (kind,)
+        folded = _folded(text)
+        names: set[str] = set()
+        for name_kind in kinds:
+            names_of_kind = self.names.get(name_kind, {})
+            names.update(names_of_kind.get(folded, ()))
+        # The text itself may be one of several names of this spelling.
+        if text in names or len(names) != 1:
+            return text
+        return names.pop()
 
     def knows(self, kind: str, text: str) -> bool:
         """Return whether a text spells a name of this kind."""
@@ -67,38 +84,43 @@ class Spellings:
 
     def notes(self, names: Iterable[tuple[str, str | None]]) -> list[str]:
         """Return a note on each pair of a kind and a text that is another spelling of a
-        name.
+        name, such as `E4S is read as e4s`.
         """
-        pairs = ((text, self.canonical(kind, text)) for kind, text in names if text)
-        return [f"{text} is read as {name}" for text, name in pairs if text != name]
+        notes = []
+        for kind, text in names:
+            if text:
+                name = self.canonical(kind, text)
+                if name != text:
+                    notes.append(f"{text} is read as {name}")
+        return notes
 
 
 def read_spellings(lookups: Lookups) -> Spellings:
     """Return the spellings of all names in a database; cached."""
-    return lookups.once(Spellings, lambda: _read(lookups))
+    return lookups.once(Spellings, lambda: _read_spellings(lookups))
 
 
-def _read(lookups: Lookups) -> Spellings:
-    virtuals = "SELECT DISTINCT virtual FROM providers"
+def _read_spellings(lookups: Lookups) -> Spellings:
+    # Collect the names of each kind.
+    words = lookups.words
+    listed_virtuals = {virtual for (virtual,) in select(lookups.conn, _VIRTUALS)}
     targets = {*lookups.families, *lookups.families.values(), *known_targets()}
-    names: dict[str, Iterable[str]] = {
+    names_of_kinds: dict[str, Iterable[str]] = {
         "package": package_counts(lookups),
-        "virtual": VIRTUALS.union(row[0] for row in select(lookups.conn, virtuals)),
-        "release": (record.name for record in lookups.releases.values()),
-        "stack": (record.name for record in lookups.stacks.values()),
+        "virtual": VIRTUALS | listed_virtuals,
+        "release": [release.name for release in lookups.releases.values()],
+        "stack": [stack.name for stack in lookups.stacks.values()],
         "host": targets,
         "target": targets,
-        "compiler": {*lookups.words["compiler"].values(), *lookups.compilers},
-        "os": lookups.words["os"].values(),
-        "platform": lookups.words["platform"].values(),
+        "compiler": {*words["compiler"].values(), *lookups.compilers},
+        "os": words["os"].values(),
+        "platform": words["platform"].values(),
     }
-    spellings: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in names}
-    for kind, names_of_kind in names.items():
-        for name in names_of_kind:
-            spellings[kind][_folded(name)] = (
-                *spellings[kind].get(_folded(name), ()),
-                name,
-            )
+    # Group them by their folded form.
+    spellings: dict[str, NamesBySpelling] = {}
+    for kind, names in names_of_kinds.items():
+        pairs = [(_folded(name), name) for name in names]
+        spellings[kind] = grouped(pairs)
     return Spellings(spellings)
 
 
@@ -118,7 +140,8 @@ def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
     possible.
     """
     counts = package_counts(lookups)
-    return close_names(name, filter(counts.get, counts)) or close_names(name, counts)
+    with_binaries = [package for package, count in counts.items() if count]
+    return close_names(name, with_binaries) or close_names(name, counts)
 
 
 def close_names(
@@ -127,14 +150,27 @@ def close_names(
     """Return the known names that are similar to a name, then those that contain it or
     are in it.
 
-    Case is ignored, and very short names are in too many others. `similarity` is the
-    least ratio of `difflib`.
+    Case is ignored. `similarity` is the least ratio of `difflib`.
+
+    >>> close_names("torch", ["zlib", "py-torchvision", "py-torch", "tor"])
+    ('py-torch', 'tor', 'py-torchvision')
     """
-    text, names = name.strip().lower(), {other.lower(): other for other in known}
+    text = name.strip().lower()
+    names = {known_name.lower(): known_name for known_name in known}
     similar = difflib.get_close_matches(text, names, MOST_NEAR, similarity)
-    longer = [other for other in names if text in other] if len(text) > 2 else []
+
+    # Longer names that contain the text: the shortest first. One or two letters are in
+    # too many names.
+    longer: list[str] = []
+    if len(text) > 2:
+        longer = [other for other in names if text in other]
+        longer.sort(key=len)
+
+    # Shorter names that are in the text: the longest first. Names of up to three
+    # letters are in too many texts.
     shorter = [other for other in names if len(other) > 3 and other in text]
-    close = dict.fromkeys(
-        (*similar, *sorted(longer, key=len), *sorted(shorter, key=len)[::-1])
-    )
+    shorter.sort(key=len)
+    shorter.reverse()
+
+    close = dict.fromkeys([*similar, *longer, *shorter])
     return tuple(names[other] for other in close)[:MOST_NEAR]
