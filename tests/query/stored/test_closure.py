@@ -20,8 +20,9 @@ from spack_cache_db.query.stored.closure import (
     closures,
     mirror_sets,
 )
-from spack_cache_db.query.stored.graph import Edge, Needs, Reach
+from spack_cache_db.query.stored.graph import Edge, Needs
 from spack_cache_db.query.stored.mirrors import Mirror
+from spack_cache_db.query.stored.reach import Reach
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash
 

@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.query.stored.dependency_trees import TreeRow, trees_of
 from spack_cache_db.query.stored.graph import (
     Edge,
     Needs,
     Node,
-    Reach,
-    TreeRow,
     read_needs,
     read_nodes,
-    trees_of,
 )
+from spack_cache_db.query.stored.reach import Reach
 from tests.conftest import Build
 from tests.graphs import dependencies, edges, installs, run_time, used
 from tests.indexes import edge, hash_of, index, node, record

@@ -24,6 +24,7 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import json_pieces, select
 from spack_cache_db.query.stored import graph
 from spack_cache_db.query.stored.binary import HASHES_AT_ONCE, Spec, specs_in_scope
+from spack_cache_db.query.stored.reach import Reach
 
 OF_HASHES = """
 SELECT DISTINCT configuration FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))
@@ -151,14 +152,14 @@ class _Comparison:
         bits_of_specs = {}
         for spec, dependency in graph.read_nodes(lookups.conn, needs.edges).items():
             bits_of_specs[spec] = self._bit((dependency.package, dependency.version))
-        self._of_specs = graph.Reach(needs, bits_of_specs)
+        self._of_specs = Reach(needs, bits_of_specs)
         # What the nodes need. A node also has the bits of its externals.
         self._numbers = _node_numbers(locked)
         bits_of_nodes = {}
         for number, node in enumerate(locked):
             own = (node.configuration.package, node.configuration.version)
             bits_of_nodes[number] = reduce(or_, map(self._bit, (own, *node.externals)))
-        self._of_nodes = graph.Reach(_needs(locked, self._numbers), bits_of_nodes)
+        self._of_nodes = Reach(_needs(locked, self._numbers), bits_of_nodes)
 
     def _bit(self, name_and_version: tuple[str, str]) -> int:
         """Return the bit of a name with its version, a new one if it is new."""
@@ -245,7 +246,7 @@ def _with_missing(
     bits = dict.fromkeys(range(len(locked)), 0)
     for position, number in enumerate(lacking):
         bits[number] = 1 << position
-    reach = graph.Reach(_needs(locked, _node_numbers(locked)), bits)
+    reach = Reach(_needs(locked, _node_numbers(locked)), bits)
     for number, answer in enumerate(answers):
         missing = reach.run_time(number) if answer.status == "binary" else 0
         if not missing:

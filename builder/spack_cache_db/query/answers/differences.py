@@ -19,7 +19,8 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.stored.configurations import configurations_by_id
-from spack_cache_db.query.stored.graph import Needs, Reach, read_needs, recorded_specs
+from spack_cache_db.query.stored.graph import Needs, read_needs, recorded_specs
+from spack_cache_db.query.stored.reach import Reach
 from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.facts import FLAG_NAMES
 

@@ -17,12 +17,13 @@ from typing import NamedTuple
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
-from spack_cache_db.query.stored.graph import Reach, read_run_time
+from spack_cache_db.query.stored.graph import read_run_time
 from spack_cache_db.query.stored.mirrors import (
     Mirror,
     listing_mirrors,
     mirrored_release,
 )
+from spack_cache_db.query.stored.reach import Reach
 from spack_cache_db.query.stored.smallest_cover import smallest_cover
 from spack_cache_db.spack.facts import LIBC
 

@@ -27,15 +27,14 @@ from spack_cache_db.query.stored.binary import (
     stored_spec,
 )
 from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.dependency_trees import Trees, trees_of
 from spack_cache_db.query.stored.gone import Gone
 from spack_cache_db.query.stored.graph import (
     Node,
-    Trees,
     direct_dependents,
     read_needs,
     read_nodes,
     recorded_specs,
-    trees_of,
 )
 from spack_cache_db.site.filters import (
     Narrowing,
