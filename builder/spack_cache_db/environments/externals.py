@@ -40,18 +40,18 @@ def read_externals(
         for item in items_of(node, "externals"):
             items.append((package, item))
     # First all ids, because an external may depend on a later one.
-    by_id = {}
+    query_of_id = {}
     for package, item in items:
         entries = _entries(item)
         if "id" in entries:
-            name = text_of(entries["id"], "an id")
-            by_id[name] = _exact(_written(entries, package, parse))
+            external_id = text_of(entries["id"], "an id")
+            query_of_id[external_id] = _exact(_written(entries, package, parse))
     # Then the externals with their dependencies.
-    externals: dict[str, tuple[DeclaredExternal, ...]] = dict.fromkeys(nodes, ())
+    externals: dict[str, list[DeclaredExternal]] = {package: [] for package in nodes}
     for package, item in items:
-        external = _external(_entries(item), package, parse, by_id)
-        externals[package] += (external,)
-    return externals
+        external = _external(_entries(item), package, parse, query_of_id)
+        externals[package].append(external)
+    return {package: tuple(declared) for package, declared in externals.items()}
 
 
 def _entries(item: yaml.Node) -> dict[str, yaml.Node]:
@@ -66,17 +66,21 @@ def _external(
     entries: Mapping[str, yaml.Node],
     package: str,
     parse: Parser,
-    by_id: Mapping[str, SpecQuery],
+    query_of_id: Mapping[str, SpecQuery],
 ) -> DeclaredExternal:
     written = _written(entries, package, parse)
     query = _exact(written)
     if "dependencies" in entries:
-        edges = tuple(_dependencies(entries["dependencies"], parse, by_id))
-        query = replace(query, dependencies=query.dependencies + edges)
-    prefix = text_of(entries["prefix"], "a path") if "prefix" in entries else None
-    modules = items_of(entries["modules"], "modules") if "modules" in entries else []
-    names = tuple(text_of(module, "a module") for module in modules)
-    return DeclaredExternal(query, written, prefix, names)
+        edges = _dependencies(entries["dependencies"], parse, query_of_id)
+        query = replace(query, dependencies=(*query.dependencies, *edges))
+    prefix = None
+    if "prefix" in entries:
+        prefix = text_of(entries["prefix"], "a path")
+    modules: list[str] = []
+    if "modules" in entries:
+        for item in items_of(entries["modules"], "modules"):
+            modules.append(text_of(item, "a module"))
+    return DeclaredExternal(query, written, prefix, tuple(modules))
 
 
 def _written(
@@ -92,30 +96,36 @@ def _exact(query: SpecQuery) -> SpecQuery:
     (`parse_with_version_concrete`).
     """
     ranges = query.versions
-    if ranges is None or set(ranges.text) & set(":,="):
+    if ranges is None:
+        return query
+    # `@1.2:1.4`, `@1.2,1.4` and `@=1.2` stay as they are.
+    is_one_version = set(ranges.text).isdisjoint(":,=")
+    if not is_one_version:
         return query
     return replace(query, versions=VersionRanges.parse(f"={ranges.text}"))
 
 
 def _dependencies(
-    node: yaml.Node, parse: Parser, by_id: Mapping[str, SpecQuery]
+    node: yaml.Node, parse: Parser, query_of_id: Mapping[str, SpecQuery]
 ) -> Iterator[Dependency]:
     """Yield the edges of the key `dependencies`; those to unknown ids are left out."""
     for item in items_of(node, "dependencies"):
         entries = entries_of(item, "a dependency")
         if "id" in entries:
-            target = by_id.get(text_of(entries["id"], "an id"))
+            target = query_of_id.get(text_of(entries["id"], "an id"))
         elif "spec" in entries:
             target = spec_at(entries["spec"], parse)
         else:
             raise fault_at(item, "expected a dependency with the key id or spec")
         if target is None:
             continue
-        virtuals = (
-            text_of(entries["virtuals"], "a name") if "virtuals" in entries else ""
-        )
-        names = tuple(name.strip() for name in virtuals.split(",") if name.strip())
-        yield Dependency(replace(target, text=""), direct=True, virtuals=names)
+        virtuals: list[str] = []
+        if "virtuals" in entries:
+            names = text_of(entries["virtuals"], "a name").split(",")
+            virtuals = [name.strip() for name in names if name.strip()]
+        # The text of a query is that of a whole spec.
+        target = replace(target, text="")
+        yield Dependency(target, direct=True, virtuals=tuple(virtuals))
 
 
 def spec_at(node: yaml.Node, parse: Parser) -> SpecQuery:
@@ -132,47 +142,57 @@ def external_meets(external: SpecQuery, query: SpecQuery) -> bool:
     `hdf5@1.10 %gcc@9` meets `hdf5+mpi` and `hdf5%gcc`, but neither `hdf5%nvhpc` nor
     `hdf5^mpi`.
     """
-    try:
-        constrained(replace(external, dependencies=()), replace(query, dependencies=()))
-    except UnsatisfiableSpec:
+    external_alone = replace(external, dependencies=())
+    query_alone = replace(query, dependencies=())
+    if not _fit(external_alone, query_alone):
         return False
     return all(_has_edge(external, edge) for edge in query.dependencies)
 
 
-def _has_edge(external: SpecQuery, asked: Dependency) -> bool:
-    """Return whether an external may have a dependency that a spec asks for."""
-    # A condition of a toolchain, such as `when: %c`: recipes know whether it holds.
-    if asked.when is not None:
+def _fit(first: SpecQuery, second: SpecQuery) -> bool:
+    """Return whether a spec may satisfy both queries."""
+    try:
+        constrained(first, second)
+    except UnsatisfiableSpec:
+        return False
+    return True
+
+
+def _has_edge(external: SpecQuery, wanted: Dependency) -> bool:
+    """Return whether an external may have a dependency that a spec constrains."""
+    # A condition of a toolchain, such as `when: %c`: recipes know whether it is true.
+    if wanted.when is not None:
         return True
     # An external that names no compiler leaves it open.
-    if asked.direct and not any(edge.direct for edge in external.dependencies):
+    if wanted.direct and not any(edge.direct for edge in external.dependencies):
         return True
-    return any(_meets_edge(edge, asked) for edge in external.dependencies)
+    return any(_meets_edge(edge, wanted) for edge in external.dependencies)
 
 
-def _meets_edge(edge: Dependency, asked: Dependency) -> bool:
+def _meets_edge(edge: Dependency, wanted: Dependency) -> bool:
     """Return whether an edge of an external satisfies an edge of a spec."""
-    name = _current_name(asked.node.name)
-    provided = {*edge.virtuals}
+    provided = set(edge.virtuals)
     if edge.direct and not provided:
         # `%gcc` without virtuals is the compiler of every language.
         provided = set(LANGUAGES)
-    if not provided.issuperset(asked.virtuals):
+    if not provided.issuperset(wanted.virtuals):
         return False
     # Only the name of a virtual package is compared, as in Spack.
+    name = _current_name(wanted.node.name)
     if name in provided:
         return True
-    if name not in (None, _current_name(edge.node.name)):
+    if name is not None and name != _current_name(edge.node.name):
         return False
-    try:
-        constrained(_anonymous(edge.node), _anonymous(asked.node))
-    except UnsatisfiableSpec:
+    if not _fit(_anonymous(edge.node), _anonymous(wanted.node)):
         return False
-    return all(_has_edge(edge.node, below) for below in asked.node.dependencies)
+    return all(_has_edge(edge.node, below) for below in wanted.node.dependencies)
 
 
 def _current_name(name: str | None) -> str | None:
-    return LEGACY_COMPILERS.get(name or "", name)
+    """Return the package of a compiler that had another name before Spack 1.0."""
+    if name is None:
+        return None
+    return LEGACY_COMPILERS.get(name, name)
 
 
 def _anonymous(node: SpecQuery) -> SpecQuery:

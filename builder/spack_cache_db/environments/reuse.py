@@ -98,7 +98,7 @@ class ReuseReader:
                 reuse = self._reuse(entries["reuse"])
                 notes += _notes_on(reuse.sources)
             if "compiler_mixing" in entries:
-                allowed_to_mix = _allowed_to_mix(entries["compiler_mixing"])
+                allowed_to_mix = _packages_that_mix(entries["compiler_mixing"])
         # Then what the mirrors give out.
         mirrors: tuple[MirrorFilter, ...] = ()
         if "mirrors" in sections:
@@ -129,46 +129,45 @@ class ReuseReader:
         """Return the sources of a mapping `reuse:`."""
         entries = entries_of(node, _REUSE_FORMS)
         common = self._filter(entries, "include", "exclude", EVERY_SPEC)
-        roots = (
-            text_of(entries["roots"], "true or false") if "roots" in entries else "true"
-        )
-        reuses_roots = roots.lower() in TRUE
+        reuses_roots = True
+        if "roots" in entries:
+            word = text_of(entries["roots"], "true or false")
+            reuses_roots = word.lower() in TRUE
         # Without `from`, the common filter selects from installed specs and build
         # caches.
+        sources = [ReuseSource("local", common), ReuseSource("buildcache", common)]
         if "from" in entries:
             items = items_of(entries["from"], "sources")
-            sources = tuple(self._source(item, common) for item in items)
-        else:
-            sources = (ReuseSource("local", common), ReuseSource("buildcache", common))
+            sources = [self._source(item, common) for item in items]
+        kinds = dict.fromkeys(source.kind for source in sources)
         setting = "reuse: roots: false"
         if reuses_roots:
-            kinds = dict.fromkeys(source.kind for source in sources)
             setting = f"reuse: from: {', '.join(kinds)}"
         # Without a source of externals, all of them count.
-        if not any(source.kind == "external" for source in sources):
-            sources += (ReuseSource("external"),)
-        return ReuseRules(sources, reuses_roots, setting=setting)
+        if "external" not in kinds:
+            sources.append(ReuseSource("external"))
+        return ReuseRules(tuple(sources), reuses_roots, setting=setting)
 
     def _source(self, node: yaml.Node, common: SpecFilter) -> ReuseSource:
+        """Return an item of `from:`; its filter replaces the common one."""
         entries = entries_of(node, "a source")
         if "type" not in entries:
             raise fault_at(node, "expected the key type:")
         name = text_of(entries["type"], "a type")
         kind = next((source for source in SOURCES if source == name), None)
         if kind is None:
-            raise fault_at(
-                entries["type"], f"{name[:40]!r}: expected one of {', '.join(SOURCES)}"
-            )
+            expected = f"expected one of {', '.join(SOURCES)}"
+            raise fault_at(entries["type"], f"{name[:40]!r}: {expected}")
         selected = self._filter(entries, "include", "exclude", common)
-        hashes = None
-        if kind == "environment" and "path" in entries:
-            hashes = self._locked(text_of(entries["path"], "a path"))
-        elif kind == "environment":
-            # Spack skips an environment without a path.
-            hashes = frozenset()
+        if kind != "environment":
+            return ReuseSource(kind, selected)
+        # Spack skips an environment without a path.
+        hashes: frozenset[str] | None = frozenset()
+        if "path" in entries:
+            hashes = self._locked_hashes(text_of(entries["path"], "a path"))
         return ReuseSource(kind, selected, hashes)
 
-    def _locked(self, written: str) -> frozenset[str] | None:
+    def _locked_hashes(self, written: str) -> frozenset[str] | None:
         """Return the hashes in the lockfile of an environment; None if it cannot be
         opened.
         """
@@ -188,12 +187,12 @@ class ReuseReader:
         common: SpecFilter,
     ) -> SpecFilter:
         """Return the filter of two keys; a missing key has the value of `common`."""
-        included = (
-            self._specs(entries[include]) if include in entries else common.include
-        )
-        excluded = (
-            self._specs(entries[exclude]) if exclude in entries else common.exclude
-        )
+        included = common.include
+        if include in entries:
+            included = self._specs(entries[include])
+        excluded = common.exclude
+        if exclude in entries:
+            excluded = self._specs(entries[exclude])
         return SpecFilter(included, excluded)
 
     def _specs(self, node: yaml.Node) -> tuple[SpecQuery, ...]:
@@ -201,10 +200,11 @@ class ReuseReader:
 
     def _mirrors(self, node: yaml.Node) -> Iterator[MirrorFilter]:
         """Yield the mirrors that give out only some of their binaries."""
-        for name, entry in entries_of(node, "mirrors").items():
-            if not isinstance(entry, yaml.MappingNode):
+        for name, mirror_node in entries_of(node, "mirrors").items():
+            # A text is a URL, without filters.
+            if not isinstance(mirror_node, yaml.MappingNode):
                 continue
-            entries = entries_of(entry, "a mirror")
+            entries = entries_of(mirror_node, "a mirror")
             # The values below `fetch` replace those of the mirror.
             fetch = entries.get("fetch")
             if isinstance(fetch, yaml.MappingNode):
@@ -219,22 +219,20 @@ class ReuseReader:
                 yield MirrorFilter(name, url, selected)
 
 
-def _allowed_to_mix(node: yaml.Node) -> frozenset[str] | None:
-    """Return the packages that may use another compiler; None for all packages."""
-    if isinstance(node, yaml.SequenceNode):
-        return frozenset(
-            text_of(item, "a package") for item in items_of(node, "packages")
-        )
-    word = text_of(node, "true, false or a list of packages").lower()
-    return None if word in TRUE or is_nothing(node) else frozenset()
-
-
 def _notes_on(sources: Iterable[ReuseSource]) -> tuple[str, ...]:
     """Return a note if the lockfile of an environment cannot be read."""
-    if all(
-        source.kind != "environment" or source.hashes is not None for source in sources
-    ):
-        return ()
-    return (
-        "concretizer: reuse: from: the spack.lock of an environment cannot be opened",
-    )
+    for source in sources:
+        if source.kind == "environment" and source.hashes is None:
+            note = "the spack.lock of an environment cannot be opened"
+            return (f"concretizer: reuse: from: {note}",)
+    return ()
+
+
+def _packages_that_mix(node: yaml.Node) -> frozenset[str] | None:
+    """Return the packages that may use another compiler; None for all packages."""
+    if isinstance(node, yaml.SequenceNode):
+        items = items_of(node, "packages")
+        return frozenset(text_of(item, "a package") for item in items)
+    word = text_of(node, "true, false or a list of packages").lower()
+    is_any_allowed = word in TRUE or is_nothing(node)
+    return None if is_any_allowed else frozenset()

@@ -1,7 +1,7 @@
 """The settings of a `spack.yaml` for the reuse of binaries, as records.
 
 The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`,
-`mirrors/mirror.py`). `environments.concretizer` reads them; `query.reuse` applies them
+`mirrors/mirror.py`). `environments.reuse` reads them; `query.choice.reuse` applies them
 to a database.
 """
 
@@ -35,8 +35,7 @@ EVERY_SPEC = SpecFilter()
 
 @dataclass(frozen=True, slots=True)
 class ReuseSource:
-    """A place from which Spack's solver takes specs, and those that it takes from
-    there.
+    """A source from which Spack's solver takes specs, and those that it takes.
 
     Attributes:
         kind: installed specs, build caches, the lockfile of an environment, or
