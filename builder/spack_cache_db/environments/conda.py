@@ -40,11 +40,11 @@ def read_conda(content: Any, limits: Limits, surroundings: Surroundings) -> Envi
 def _dependencies(items: Any) -> Iterator[str]:
     """Yield the entries of `dependencies:`, and of the list for pip in it."""
     if not isinstance(items, list):
-        raise LineFault(
-            0, "dependencies: is not a list, expected one of conda's packages"
-        )
+        message = "dependencies: is not a list, expected one of conda's packages"
+        raise LineFault(0, message)
     for item in items:
         if isinstance(item, str):
+            # `conda-forge::hdf5` names the channel of a package.
             yield item.rpartition("::")[2].strip()
         elif isinstance(item, dict) and isinstance(item.get("pip"), list):
             for name in item["pip"]:
@@ -55,10 +55,10 @@ def _dependencies(items: Any) -> Iterator[str]:
 
 def _user_spec(text: str, limits: Limits, surroundings: Surroundings) -> UserSpec:
     """Return the spec of an entry such as `hdf5=1.14.6=nompi_h1`."""
-    # The known package, such as `py-numpy` for `numpy`, or else the name as it is.
-    is_known = surroundings.known.is_package
-    versions = with_spack_versions(text, is_known) or with_spack_versions(
-        text, lambda name: True
-    )
-    spec = versions.spec if versions is not None else text
+    # The name of a known package, such as `py-numpy` for `numpy`.
+    versions = with_spack_versions(text, surroundings.known.is_package)
+    if versions is None:
+        # Else the name as it is.
+        versions = with_spack_versions(text, lambda name: True)
+    spec = text if versions is None else versions.spec
     return read_user_spec(spec, 0, limits, surroundings.parse)

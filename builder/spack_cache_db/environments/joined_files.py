@@ -28,17 +28,19 @@ def joined_files(text: str, name: str) -> dict[str, str]:
     headings = list(_HEADING.finditer(text))
     if not headings:
         return {}
-    # Each file ends where the next heading begins.
+    # Text before the first heading is a file of its own.
     files = {}
     before = text[: headings[0].start()]
     if before.strip():
         files[name] = before
+    # Each file ends where the next heading begins.
+    folder = posixpath.dirname(name)
     ends = [heading.start() for heading in headings[1:]]
     ends.append(len(text))
-    folder = posixpath.dirname(name)
     for heading, end in zip(headings, ends, strict=True):
-        path = posixpath.join(folder, heading["yaml"] or heading["tail"])
-        files[posixpath.normpath(path)] = text[heading.end() : end]
+        file_name = heading["yaml"] or heading["tail"]
+        path = posixpath.normpath(posixpath.join(folder, file_name))
+        files[path] = text[heading.end() : end]
     # The first file with a key such as `spack:` is the environment, or else the first
     # file.
     for path, content in files.items():
@@ -47,7 +49,9 @@ def joined_files(text: str, name: str) -> dict[str, str]:
     return files
 
 
-def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | None:
+def file_or_folder(
+    files: Mapping[str, str], path: str
+) -> bytes | dict[str, bytes] | None:
     """Return the file of a path, the files of a folder, or else the only file of that
     name.
 
@@ -68,12 +72,11 @@ def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | No
 
     # Of files with the same name, those beside the environment come first.
     name = posixpath.basename(path)
-    environment = next(iter(files))
     same_name = [other for other in files if posixpath.basename(other) == name]
-    beside = [
-        other
-        for other in same_name
-        if posixpath.dirname(other) == posixpath.dirname(environment)
-    ]
+    environment, *_ = files
+    folder = posixpath.dirname(environment)
+    beside = [other for other in same_name if posixpath.dirname(other) == folder]
     candidates = beside or same_name
-    return files[candidates[0]].encode() if len(candidates) == 1 else None
+    if len(candidates) != 1:
+        return None
+    return files[candidates[0]].encode()

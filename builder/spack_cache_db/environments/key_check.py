@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import NamedTuple
 
 import yaml
 
 from spack_cache_db.bounded_yaml import fault_at, key_of, line_of, quoting_advice
-from spack_cache_db.environments.known_keys import ROOT, Place
+from spack_cache_db.environments.known_keys import ROOT, KnownValue
 from spack_cache_db.errors import LineFault
 
 SIMILAR = 0.75
@@ -45,23 +46,23 @@ def unknown_keys(node: yaml.Node) -> UnknownKeys:
     The fault is at the line of the key, and names the nearest key, or else all that are
     known.
     """
-    faults = []
-    notes = []
-    for unknown in _unknown(node, ROOT):
+    faults: list[LineFault] = []
+    notes: list[str] = []
+    for unknown in islice(_unknown(node, ROOT), MOST_FAULTS):
         message = unknown_key_message(unknown.key, unknown.known)
         if unknown.is_ignored:
             notes.append(f"line {line_of(unknown.node)}: {message}; Spack ignores it")
         else:
             faults.append(fault_at(unknown.node, unknown.advice or message))
-        if len(faults) + len(notes) == MOST_FAULTS:
-            break
     return UnknownKeys(tuple(faults), tuple(notes))
 
 
 class _UnknownKey(NamedTuple):
-    """An unknown key, the known keys of its place, and the node where the fault is.
+    """An unknown key.
 
     Attributes:
+        known: the keys that its mapping may have.
+        node: the node at which a fault is reported.
         advice: what to do if a spec was meant, as in `- hdf5@1.14: +mpi`; else empty.
         is_ignored: whether Spack reads over it.
     """
@@ -73,27 +74,38 @@ class _UnknownKey(NamedTuple):
     is_ignored: bool = False
 
 
-def _unknown(node: yaml.Node, place: Place) -> Iterator[_UnknownKey]:
-    """Yield the unknown keys of a node that is at a place, and of all nodes below
-    it.
-    """
+def _unknown(node: yaml.Node, known: KnownValue) -> Iterator[_UnknownKey]:
+    """Yield the unknown keys of a node, and of all nodes below it."""
     if isinstance(node, yaml.SequenceNode):
-        item_place = place.below.get("[]")
-        if item_place is not None:
+        known_item = known.below.get("[]")
+        if known_item is not None:
             for item in node.value:
-                yield from _unknown(item, item_place)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    for key_node, value in node.value:
-        key, _ = key_of(key_node)
-        if place.keys is not None and key not in place.keys:
-            advice = "" if _WORD.fullmatch(key) else quoting_advice(node)
-            fault_node = node if advice else key_node
-            yield _UnknownKey(key, place.keys, fault_node, advice, place.is_open)
-            continue
-        below = place.below.get(key) or place.below.get("*")
-        if below is not None:
-            yield from _unknown(value, below)
+                yield from _unknown(item, known_item)
+    elif isinstance(node, yaml.MappingNode):
+        for key_node, value in node.value:
+            key, _ = key_of(key_node)
+            if known.keys is not None and key not in known.keys:
+                yield _unknown_key(key, key_node, node, known)
+                continue
+            known_value = known.below.get(key) or known.below.get("*")
+            if known_value is not None:
+                yield from _unknown(value, known_value)
+
+
+def _unknown_key(
+    key: str, key_node: yaml.Node, mapping: yaml.Node, known: KnownValue
+) -> _UnknownKey:
+    # A key with other characters is probably a spec that needs quotes.
+    advice = ""
+    if not _WORD.fullmatch(key):
+        advice = quoting_advice(mapping)
+    return _UnknownKey(
+        key,
+        known=known.keys or frozenset(),
+        node=mapping if advice else key_node,
+        advice=advice,
+        is_ignored=known.ignores_unknown,
+    )
 
 
 def unknown_key_message(key: str, known: Set[str]) -> str:
@@ -110,9 +122,9 @@ def nearest_key(key: str, known: Set[str]) -> str:
     """Return the known key that is the most similar to a key; "" if none is similar
     enough.
     """
-    similar = get_close_matches(
-        key[:MOST_CHARACTERS], sorted(known), n=1, cutoff=SIMILAR
-    )
+    # Similarity takes quadratic time.
+    start = key[:MOST_CHARACTERS]
+    similar = get_close_matches(start, sorted(known), n=1, cutoff=SIMILAR)
     return similar[0] if similar else ""
 
 
@@ -120,8 +132,9 @@ def refuse_unknown_keys(node: yaml.Node, known: Set[str]) -> None:
     """Raise `LineFault` at the first unknown key of a mapping; other nodes have no
     keys.
     """
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    for key_node, _ in pairs:
+    if not isinstance(node, yaml.MappingNode):
+        return
+    for key_node, _ in node.value:
         key, _ = key_of(key_node)
         if key not in known:
             raise fault_at(key_node, unknown_key_message(key, known))

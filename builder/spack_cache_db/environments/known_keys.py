@@ -90,7 +90,7 @@ _ANY_KEYS = (
     "modules/*/*/filter_hierarchy_specs",
     "modules/*/*/projections",
 )
-"""Mappings of other keys at paths where `*` stands in the table."""
+"""Mappings of any keys, at paths where the table would find other keys by its `*`."""
 
 KEYS_OF_A_GROUP = frozenset(
     ("exclude", "explicit", "group", "matrix", "needs", "override", "specs")
@@ -107,44 +107,52 @@ KEYS_OF_AN_INCLUDE = frozenset(_OF_AN_INCLUDE.split())
 
 
 @dataclass(slots=True)
-class Place:
-    """A place in a configuration: its keys, None for any keys, and the places below
-    it.
+class KnownValue:
+    """A value in a configuration, as Spack's schema describes it.
+
+    Attributes:
+        keys: the keys that it has as a mapping; None for any keys.
+        ignores_unknown: whether Spack reads over unknown keys.
+        below: the values of its keys, with `*` for any key and `[]` for the items of a
+            list.
     """
 
     keys: frozenset[str] | None = None
-    is_open: bool = False
-    below: dict[str, Place] = field(default_factory=dict)
+    ignores_unknown: bool = False
+    below: dict[str, KnownValue] = field(default_factory=dict)
 
-    def at(self, path: str) -> Place:
-        """Return the place of a path below this one, made if there is none."""
-        place = self
+    def at(self, path: str) -> KnownValue:
+        """Return the value at a path below this one, made if there is none.
+
+        The path of the root itself is `/`.
+        """
+        value = self
         for part in path.strip("/").split("/"):
             if part:
-                place = place.below.setdefault(part, Place())
-        return place
+                value = value.below.setdefault(part, KnownValue())
+        return value
 
 
-def _places() -> Place:
-    """Return the places of the table."""
-    root = Place()
+def _read_table() -> KnownValue:
+    """Return the value of `spack:`, with all that the table describes below it."""
+    root = KnownValue()
     # A line that is indented continues the one before it.
     for line in _TABLE.replace("\n  ", " ").splitlines():
         if not line:
             continue
         path, *keys = line.split()
-        place = root.at(path.rstrip("?"))
-        place.keys = frozenset(keys)
-        place.is_open = path.endswith("?")
+        value = root.at(path.rstrip("?"))
+        value.keys = frozenset(keys)
+        value.ignores_unknown = path.endswith("?")
     for path in _ANY_KEYS:
         root.at(path)
-    # What is below a package is below `all` too.
+    # `all` has other keys than a package, but the same values below them.
     packages = root.at("packages")
     packages.below["all"].below = packages.below["*"].below
     return root
 
 
-ROOT = _places()
-"""The place of the value of `spack:`."""
+ROOT = _read_table()
+"""The value of `spack:`."""
 SECTIONS_OF_SPACK = ROOT.keys or frozenset()
 """The keys below `spack:`."""

@@ -23,7 +23,7 @@ from spack_cache_db.environments.documents import (
     unwrapped,
     yaml_mapping,
 )
-from spack_cache_db.environments.joined_files import joined_files, opened
+from spack_cache_db.environments.joined_files import file_or_folder, joined_files
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
 from spack_cache_db.environments.model import (
     NOWHERE,
@@ -79,7 +79,7 @@ def read_environment(
             open_beside = surroundings.open
 
             def open_either(path: str) -> bytes | Mapping[str, bytes] | None:
-                content = opened(files, path)
+                content = file_or_folder(files, path)
                 return open_beside(path) if content is None else content
 
             surroundings = replace(surroundings, open=open_either)
