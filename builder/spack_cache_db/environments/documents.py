@@ -84,17 +84,21 @@ def refusal_of(kind: Kind, keys: Collection[str], value: Any = None) -> str:
         return f"is Spack's configuration {shown} and not an environment"
     if kind is Kind.SPEC_FILE:
         return "has the key spec:, but no nodes with hashes"
-    if value is not None:
-        if _has_old_nodes(value):
-            return "lists specs without their hashes, as 'spack find --json' did before Spack 0.18"
-        return "is JSON, but neither a spack.lock nor output of 'spack find --json'"
-    return f"is YAML with the keys {', '.join(sorted(keys)[:MOST_KEYS])}"
+    if value is None:
+        return f"is YAML with the keys {', '.join(sorted(keys)[:MOST_KEYS])}"
+    if _has_old_nodes(value):
+        return "lists specs without their hashes, as 'spack find --json' did before Spack 0.18"
+    return "is JSON, but neither a spack.lock nor output of 'spack find --json'"
 
 
 def _has_old_nodes(value: Any) -> bool:
     """Return whether a list has nodes of Spack before 0.18, which have no hashes."""
-    first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, dict) and ("arch" in first or "arch" in _flat_node(first))
+    if not isinstance(value, list) or not value:
+        return False
+    first = value[0]
+    if not isinstance(first, dict):
+        return False
+    return "arch" in first or "arch" in _flat_node(first)
 
 
 def nodes_of(value: Any) -> list[Any]:
@@ -113,20 +117,27 @@ def nodes_of(value: Any) -> list[Any]:
         return []
     nodes = [_flat_node(node) for node in nodes]
     first = nodes[0]
-    return nodes if isinstance(first, dict) and "hash" in first else []
+    has_hashes = isinstance(first, dict) and "hash" in first
+    return nodes if has_hashes else []
 
 
 def _flat_node(node: Any) -> Any:
-    """Return a node with its name in it, if it was keyed by its name."""
+    """Return `{"name": "zlib", "hash": …}` for a node `{"zlib": {"hash": …}}`."""
     if not isinstance(node, dict) or len(node) != 1:
         return node
     ((name, inner),) = node.items()
-    return {**inner, "name": name} if isinstance(inner, dict) else node
+    if not isinstance(inner, dict):
+        return node
+    return {**inner, "name": name}
 
 
 class JsonDocument(NamedTuple):
-    """A JSON document in a text: its value, its place, and its first line, counted from
-    1.
+    """A JSON document in a text.
+
+    Attributes:
+        start: the index of its first character.
+        stop: the index behind its last character.
+        line: its first line, counted from 1.
     """
 
     value: Any
@@ -137,7 +148,7 @@ class JsonDocument(NamedTuple):
 
 _JSON_START = re.compile(r"^[ \t]*(?=\{\s*[\"}]|\[\s*[\[{\"])", re.MULTILINE)
 _MOST_FAILURES = 20
-"""Maximum of places that begin like JSON and are not."""
+"""Maximum of lines that begin like JSON and are not."""
 
 
 def json_documents(text: str) -> list[JsonDocument]:
@@ -148,9 +159,9 @@ def json_documents(text: str) -> list[JsonDocument]:
     documents = []
     decoder = json.JSONDecoder()
     position = 0
-    failures = 0
+    failure_count = 0
     line = 1
-    while failures < _MOST_FAILURES:
+    while failure_count < _MOST_FAILURES:
         match = _JSON_START.search(text, position)
         if match is None:
             break
@@ -159,9 +170,9 @@ def json_documents(text: str) -> list[JsonDocument]:
         try:
             value, stop = decoder.raw_decode(text, start)
         except RecursionError:
-            raise LineFault(0, "is nested too deeply, expected a spack.lock") from None
+            raise _nested_too_deeply() from None
         except ValueError:
-            failures += 1
+            failure_count += 1
             stop = start + 1
         else:
             documents.append(JsonDocument(value, start, stop, line))
@@ -170,22 +181,29 @@ def json_documents(text: str) -> list[JsonDocument]:
     return documents
 
 
+def _nested_too_deeply() -> LineFault:
+    return LineFault(0, "is nested too deeply, expected a spack.lock")
+
+
 def json_fault(text: str) -> LineFault | None:
-    """Return the fault of a text that is meant to be one JSON document and is
-    broken.
+    """Return the fault of a text that is meant to be one JSON document and is broken.
+
+    It is meant so if it begins with `[{`, or with a brace and has a key of lockfiles.
     """
     start = text.lstrip()
-    is_lock = '"concrete_specs"' in text
-    if not start.startswith(("{", "[{")) or not (is_lock or start.startswith("[{")):
+    has_lock = '"concrete_specs"' in text
+    is_lock = has_lock and start.startswith("{")
+    if not is_lock and not start.startswith("[{"):
         return None
-    expected = "expected a whole spack.lock" if is_lock else EXPECTED
+    expected = "expected a whole spack.lock" if has_lock else EXPECTED
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         # The end of a text may be a line behind its last one.
-        line = min(error.lineno, text.removesuffix("\n").count("\n") + 1)
-        problem = f" at column {error.colno}: {error.msg}"
-        return LineFault(line, f"broken JSON{problem}, {expected}")
+        last_line = text.removesuffix("\n").count("\n") + 1
+        line = min(error.lineno, last_line)
+        problem = f"at column {error.colno}: {error.msg}"
+        return LineFault(line, f"broken JSON {problem}, {expected}")
     except ValueError as error:
         # A number of thousands of digits.
         return LineFault(0, f"broken JSON: {error}, {expected}")
@@ -216,9 +234,10 @@ _KEY = re.compile(
 _FLOW = re.compile(r"""\{\s*(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:""")
 _ANY_KEY = "|".join(sorted(MANIFEST_KEYS))
 _MANIFEST = re.compile(
-    rf"""^ *['"]?(?:{_ANY_KEY})(?:[+-]?:)?['"]?\s*:(?:\s|$)""", re.MULTILINE
+    rf"""^ *['"]?(?P<key>(?:{_ANY_KEY})[+-]?):?['"]?\s*:(?:\s|$)""", re.MULTILINE
 )
 """A key of an environment at the beginning of a line."""
+_QUOTES = "'\""
 
 
 def yaml_mapping(text: str) -> YamlMapping | None:
@@ -235,37 +254,45 @@ def yaml_mapping(text: str) -> YamlMapping | None:
     if stripped.startswith("{"):
         return _flow_mapping(text)
     keys = tuple(_block_keys(text))
-    # The first line that is not blank.
-    first = next((n for n, line in enumerate(text.split("\n"), 1) if line.strip()), 1)
-    if keys:
-        return YamlMapping(text, keys, first)
-    manifest = _MANIFEST.search(text)
-    if manifest is None:
-        return None
-    key = manifest[0].strip().rstrip(":").strip("'\" ")
-    return YamlMapping(text, (key,), first)
+    if not keys:
+        manifest = _MANIFEST.search(text)
+        if manifest is None:
+            return None
+        keys = (manifest["key"],)
+    return YamlMapping(text, keys, _first_line(text))
+
+
+def _first_line(text: str) -> int:
+    """Return the number of the first line that is not blank."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            return number
+    return 1
 
 
 def _flow_mapping(text: str) -> YamlMapping | None:
-    """Return the mapping of a text in braces that is not JSON."""
+    """Return the mapping of a text in braces that is not JSON, or is an environment."""
     try:
         value = json.loads(text)
     except RecursionError:
-        raise LineFault(0, "is nested too deeply, expected a spack.lock") from None
+        raise _nested_too_deeply() from None
     except ValueError:
         if json_fault(text) is not None or json_documents(text):
             return None
         match = _FLOW.match(text.lstrip())
-        keys = (match["key"].strip("'\""),) if match else ()
-        return YamlMapping(text, keys, 1) if keys else None
-    is_manifest = isinstance(value, dict) and kind_of(value.keys()) is Kind.MANIFEST
-    return YamlMapping(text, tuple(value), 1) if is_manifest else None
+        if match is None:
+            return None
+        return YamlMapping(text, (match["key"].strip(_QUOTES),), 1)
+    if isinstance(value, dict) and kind_of(value.keys()) is Kind.MANIFEST:
+        return YamlMapping(text, tuple(value), 1)
+    return None
 
 
 def _block_keys(text: str) -> Iterator[str]:
     """Yield the keys at the margin of a mapping; nothing for other texts."""
     keys: list[str] = []
     margin: int | None = None
+    # Whether the value of the last key may be in the lines below it.
     is_key_open = False
     has_value_below = False
     for line in text.split("\n"):
@@ -276,9 +303,9 @@ def _block_keys(text: str) -> Iterator[str]:
         if margin is None:
             margin = indent
         # A value is indented, or it is an item or the end of a list at the margin.
-        is_item = content == "-" or (
-            bool(keys) and content.startswith(("- ", "]", "}"))
-        )
+        is_item = content == "-"
+        if keys and content.startswith(("- ", "]", "}")):
+            is_item = True
         if indent > margin or is_item:
             # A value without a key above it is not of a mapping.
             if not keys:
@@ -288,7 +315,8 @@ def _block_keys(text: str) -> Iterator[str]:
         match = _KEY.fullmatch(content)
         if match is None or indent < margin:
             return
-        keys.append(match["key"].strip("'\""))
+        keys.append(match["key"].strip(_QUOTES))
+        # An anchor (`&`) or the sign of a long text (`|`, `>`) comes before a value.
         value = match["value"].partition(" #")[0].strip()
         is_key_open = value in ("", "{", "[") or value.startswith(("&", "|", ">"))
     if has_value_below:
@@ -305,17 +333,20 @@ def unwrapped(text: str) -> str:
     A document may be between fences of Markdown, or below the prompt of a shell. Other
     texts are unchanged.
     """
+    # Between each opening fence and the closing one behind it.
     fences = [match.start() for match in _FENCE.finditer(text)]
-    for start, stop in zip(fences[::2], fences[1::2], strict=False):
+    opening = fences[::2]
+    closing = fences[1::2]
+    for start, stop in zip(opening, closing, strict=False):
         begin = text.index("\n", start) + 1
         inner = text[begin:stop]
         if _is_yaml(inner):
-            return _blank(text[:begin]) + inner + _blank(text[stop:])
+            return _blank_lines(text[:begin]) + inner + _blank_lines(text[stop:])
+
+    # Below the blank lines and prompts at the beginning.
     lines = text.split("\n")
     count = 0
-    while count < len(lines) and (
-        not lines[count].strip() or has_prompt(lines[count].strip())
-    ):
+    while count < len(lines) and _is_blank_or_prompt(lines[count]):
         count += 1
     inner = "\n".join(lines[count:])
     if count and _is_yaml(inner):
@@ -324,9 +355,15 @@ def unwrapped(text: str) -> str:
 
 
 def _is_yaml(text: str) -> bool:
-    return any(True for _ in _block_keys(text))
+    keys = list(_block_keys(text))
+    return bool(keys)
 
 
-def _blank(text: str) -> str:
+def _is_blank_or_prompt(line: str) -> bool:
+    content = line.strip()
+    return not content or has_prompt(content)
+
+
+def _blank_lines(text: str) -> str:
     """Return as many empty lines as a text has."""
     return "\n" * text.count("\n")

@@ -6,13 +6,14 @@ other text is a list of specs, or the output of a terminal (`pasted.text`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from spack_cache_db.environments.decoding import decoded
 from spack_cache_db.environments.documents import (
     EXPECTED,
+    JsonDocument,
     Kind,
     YamlMapping,
     json_documents,
@@ -74,18 +75,24 @@ def read_environment(
         # others.
         files = joined_files(text, path)
         if files:
-            path = next(iter(files))
+            path, *_ = files
             text = files[path]
-            open_beside = surroundings.open
-
-            def open_either(path: str) -> bytes | Mapping[str, bytes] | None:
-                content = file_or_folder(files, path)
-                return open_beside(path) if content is None else content
-
-            surroundings = replace(surroundings, open=open_either)
+            surroundings = _with_files(surroundings, files)
         environment = _read(text, path, limits, surroundings)
     faults.raise_any()
     return environment
+
+
+def _with_files(surroundings: Surroundings, files: Mapping[str, str]) -> Surroundings:
+    """Return surroundings in which the files of a text are opened before others."""
+
+    def open_either(path: str) -> bytes | Mapping[str, bytes] | None:
+        content = file_or_folder(files, path)
+        if content is not None:
+            return content
+        return surroundings.open(path)
+
+    return replace(surroundings, open=open_either)
 
 
 def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> Environment:
@@ -99,9 +106,8 @@ def _read(
 ) -> Environment:
     """Return the content of one document or text."""
     if text.startswith(_SIGNED):
-        raise LineFault(
-            1, f"is a signed file of a build cache (spec.json.sig), {EXPECTED}"
-        )
+        message = f"is a signed file of a build cache (spec.json.sig), {EXPECTED}"
+        raise LineFault(1, message)
     text = unwrapped(text)
     mapping = yaml_mapping(text)
     if mapping is not None:
@@ -129,7 +135,7 @@ def _read_yaml(
     if kind is Kind.SPEC_FILE:
         nodes = nodes_of(mapping.content())
         if nodes:
-            return _read_nodes(nodes, limits)
+            return read_nodes(nodes, limits.nodes)
     if kind is Kind.CONDA:
         from spack_cache_db.environments.conda import read_conda
 
@@ -153,6 +159,8 @@ def _read_json(
     documents = json_documents(text)
     if not documents:
         return None
+
+    # Each document is a lockfile, or has nodes.
     locks: list[Any] = []
     nodes: list[Any] = []
     for document in documents:
@@ -165,17 +173,15 @@ def _read_json(
         elif kind is Kind.LOCKFILE:
             locks.append(value)
         else:
-            raise LineFault(
-                document.line, f"{refusal_of(kind, keys, value)}, {EXPECTED}"
-            )
+            refusal = refusal_of(kind, keys, value)
+            raise LineFault(document.line, f"{refusal}, {EXPECTED}")
     if len(locks) > 1 or (locks and nodes):
         raise LineFault(documents[1].line, "has several lockfiles, expected one")
-    locked = read_lock(locks[0], limits.nodes) if locks else _read_nodes(nodes, limits)
-    rest = text
-    for document in reversed(documents):
-        # The lines keep their numbers.
-        lines = "\n" * text.count("\n", document.start, document.stop)
-        rest = rest[: document.start] + lines + rest[document.stop :]
+    most = limits.nodes
+    locked = read_lock(locks[0], most) if locks else read_nodes(nodes, most)
+
+    # Then the lines around the documents.
+    rest = _without_documents(text, documents)
     beside = read_text(rest, limits, surroundings, is_beside_output=True)
     return Environment(
         specs=beside.specs,
@@ -186,5 +192,14 @@ def _read_json(
     )
 
 
-def _read_nodes(nodes: list[Any], limits: Limits) -> Environment:
-    return read_nodes(nodes, limits.nodes)
+def _without_documents(text: str, documents: Sequence[JsonDocument]) -> str:
+    """Return a text without its JSON documents; the other lines keep their numbers."""
+    parts = []
+    position = 0
+    for document in documents:
+        parts.append(text[position : document.start])
+        line_count = text.count("\n", document.start, document.stop)
+        parts.append("\n" * line_count)
+        position = document.stop
+    parts.append(text[position:])
+    return "".join(parts)
