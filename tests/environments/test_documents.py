@@ -115,6 +115,13 @@ def test_environments_are_found(text: str, specs: list[str]) -> None:
     assert [spec.text for spec in read(text).specs] == specs
 
 
+@pytest.mark.parametrize("key", ["packages", "packages:", "packages+:", "packages-:"])
+def test_a_mistake_below_a_key_of_an_environment_is_named(key: str) -> None:
+    """A line such as `packages+::` makes a text an environment, even a broken one."""
+    with pytest.raises(UnreadableEnvironment, match="x:2: broken YAML"):
+        read_environment(f"{key}:\nhdf5\n".encode(), "x")
+
+
 def test_conda() -> None:
     """Of an `environment.yml`, names and versions are read; builds and channels are
     not.

@@ -234,7 +234,7 @@ _KEY = re.compile(
 _FLOW = re.compile(r"""\{\s*(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:""")
 _ANY_KEY = "|".join(sorted(MANIFEST_KEYS))
 _MANIFEST = re.compile(
-    rf"""^ *['"]?(?P<key>(?:{_ANY_KEY})[+-]?):?['"]?\s*:(?:\s|$)""", re.MULTILINE
+    rf"""^ *['"]?(?P<key>{_ANY_KEY})(?:[+-]?:)?['"]?\s*:(?:\s|$)""", re.MULTILINE
 )
 """A key of an environment at the beginning of a line."""
 _QUOTES = "'\""
