@@ -18,7 +18,8 @@ import click
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.choice.proposal import propose
 from spack_cache_db.query.conditions.conditions import Condition, Conditions, Word
-from spack_cache_db.query.match.selection import candidates_by_id, matching
+from spack_cache_db.query.match.candidates import candidates_by_id
+from spack_cache_db.query.match.selection import matching
 from spack_cache_db.query.open.lookups import read_lookups
 from tests.pagetexts import page, spec, write
 

@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.cli.find import find_table
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.find import find, found_rows
-from spack_cache_db.query.match.selection import Candidates
+from spack_cache_db.query.match.candidates import Candidates
 from spack_cache_db.query.open.lookups import descriptions, read_lookups
 from spack_cache_db.query.rows import csv_text
 from spack_cache_db.schema import full_text, identity

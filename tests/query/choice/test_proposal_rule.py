@@ -20,7 +20,7 @@ from spack_cache_db.query.choice.rule import (
     options_in_order,
     proposal_of,
 )
-from spack_cache_db.query.match.selection import Candidate
+from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.stored.binary import Spec
 from spack_cache_db.schema.tables import CONFIGURATION
 

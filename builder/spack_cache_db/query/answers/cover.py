@@ -34,8 +34,8 @@ from spack_cache_db.query.conditions.conditions import (
     asked,
     without,
 )
+from spack_cache_db.query.match.candidates import Candidates
 from spack_cache_db.query.match.question import respelled
-from spack_cache_db.query.match.selection import Candidates
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.names.scope import Scope, UnknownNameError
 from spack_cache_db.query.open.lookups import (

@@ -19,7 +19,7 @@ from spack_cache_db.query.answers.covered import CoveredSpec
 from spack_cache_db.query.answers.differences import Change
 from spack_cache_db.query.choice.reuse import short_series
 from spack_cache_db.query.conditions.conditions import Conditions, asked, within_release
-from spack_cache_db.query.match.selection import Candidates
+from spack_cache_db.query.match.candidates import Candidates
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import json_pieces, select
 from spack_cache_db.query.stored import graph

@@ -47,16 +47,12 @@ from spack_cache_db.query.conditions.conditions import (
     without,
 )
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
+from spack_cache_db.query.match.candidates import Candidate, Candidates, satisfies
 from spack_cache_db.query.match.misses import misses_of
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.match.requirements import CheckedRules
-from spack_cache_db.query.match.selection import (
-    Candidate,
-    Candidates,
-    configuration_ids,
-    is_as_asked,
-)
+from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.known import known_name
 from spack_cache_db.query.open.lookups import has_records
 from spack_cache_db.query.open.sql import check_time, select, select_ids
@@ -462,7 +458,7 @@ class SpecAnswers:
         rows = select(self._lookups.conn, GONE_OF_CONFIGURATIONS, ids=json.dumps(ids))
         for *values, configuration_id in rows:
             spec = Spec._make(values)
-            if not all(is_as_asked(spec, condition) for condition in on_specs):
+            if not all(satisfies(spec, condition) for condition in on_specs):
                 continue
             of_package = self._candidates.rows(match.query.name)
             row = next(row for row in of_package if row.id == configuration_id)

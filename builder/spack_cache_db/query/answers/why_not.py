@@ -29,15 +29,12 @@ from spack_cache_db.query.conditions.conditions import (
     without,
 )
 from spack_cache_db.query.conditions.pages import UnsupportedQuery, compiler_of_pages
+from spack_cache_db.query.match.candidates import Candidate, Candidates
 from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.requirements import breaking_dependencies
-from spack_cache_db.query.match.selection import (
-    Candidate,
-    Candidates,
-    configuration_ids,
-)
+from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.known import (
     NO_BINARY,
     KnownName,

@@ -26,12 +26,9 @@ from spack_cache_db.query.choice.rule import (
     proposal_of,
 )
 from spack_cache_db.query.conditions.conditions import Conditions, Word, asked, only
-from spack_cache_db.query.match.selection import (
-    Candidate,
-    ResultSet,
-    candidates_by_id,
-    chosen_machine,
-)
+from spack_cache_db.query.match.candidates import Candidate, candidates_by_id
+from spack_cache_db.query.match.order import chosen_machine
+from spack_cache_db.query.match.selection import ResultSet
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select, select_ids

@@ -35,7 +35,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from spack_cache_db.model import NO_COMPILER, Configuration
-from spack_cache_db.query.match.selection import Candidate
+from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.stored.binary import Spec
 from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.facts import CRAY_COMPILERS

@@ -25,7 +25,7 @@ from spack_cache_db.query.choice.reuse import (
     obstacle_of_closure,
     obstacle_of_spec,
 )
-from spack_cache_db.query.match.selection import Candidate
+from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import check_time
 from spack_cache_db.query.stored.binary import Spec

@@ -16,12 +16,12 @@ from spack_cache_db.query.conditions.conditions import (
     only,
     without,
 )
-from spack_cache_db.query.match.selection import (
+from spack_cache_db.query.match.candidates import (
     PLACE,
     Candidate,
     Candidates,
     Rows,
-    is_as_asked,
+    satisfies,
 )
 from spack_cache_db.query.stored.binary import Spec, counts_in_scope
 
@@ -131,7 +131,7 @@ class Misses:
             return _bits(
                 position
                 for position in of_specs
-                if not is_as_asked(spec, self.conditions[position])
+                if not satisfies(spec, self.conditions[position])
             )
 
         with_specs = []

@@ -17,11 +17,8 @@ from spack_cache_db.query.conditions.conditions import (
     OneOf,
     asked,
 )
-from spack_cache_db.query.match.selection import (
-    candidates_by_id,
-    counted_part,
-    matching,
-)
+from spack_cache_db.query.match.candidates import candidates_by_id
+from spack_cache_db.query.match.selection import counted_part, matching
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups

@@ -17,14 +17,10 @@ from spack_cache_db.query.conditions.conditions import (
     Conditions,
     Word,
 )
+from spack_cache_db.query.match.candidates import Candidate, Candidates
 from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
-from spack_cache_db.query.match.selection import (
-    Candidate,
-    Candidates,
-    ResultSet,
-    counted_part,
-)
+from spack_cache_db.query.match.selection import ResultSet, counted_part
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.scope import explicitly
 from spack_cache_db.query.open.lookups import Lookups

@@ -8,7 +8,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from spack_cache_db.query.conditions.conditions import Condition
-from spack_cache_db.query.match.selection import Candidate
+from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.presence import runs_of

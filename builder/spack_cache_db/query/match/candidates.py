@@ -1,0 +1,175 @@
+"""The configurations of packages as rows in memory, for questions that compare many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from spack_cache_db.model import Configuration
+from spack_cache_db.query.conditions.conditions import (
+    OF_SPECS,
+    Condition,
+    Conditions,
+    Verdict,
+    only,
+)
+from spack_cache_db.query.match.order import order_for
+from spack_cache_db.query.match.selection import satisfying_words
+from spack_cache_db.query.open.lookups import Lookups, Memory
+from spack_cache_db.query.open.sql import select, select_in
+from spack_cache_db.query.stored.binary import Spec, specs_in_scope
+from spack_cache_db.query.stored.configurations import configuration_of, learn
+from spack_cache_db.schema.tables import CONFIGURATION
+
+_COLUMNS = ", ".join(CONFIGURATION)
+ROWS = (
+    f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
+)
+BY_IDS = f"""
+SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+# SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT",
+# 2.5).
+GROUPS = f"""
+SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
+FROM configurations GROUP BY {{}} ORDER BY 1
+"""
+PLACE = {column: position for position, column in enumerate(CONFIGURATION)}
+"""The position of each column in `Candidate.keys`."""
+
+
+class Candidate(NamedTuple):
+    """A row of the table `configurations`; `keys` are the ids in the columns of
+    `CONFIGURATION`.
+
+    `configurations` is the number of rows that it represents (`Candidates.groups`).
+    """
+
+    id: int
+    keys: tuple[int, ...]
+    spec_count: int
+    configurations: int = 1
+
+    def key(self, column: str) -> int:
+        """Return the id in a column."""
+        return self.keys[PLACE[column]]
+
+
+Rows = tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Memory):
+    """The configurations of packages, read at first use and cached, in the order of
+    answers.
+    """
+
+    lookups: Lookups
+    scope: Conditions = ()
+
+    def rows(self, name: str | None) -> Rows:
+        """Return the configurations of a package, or of all packages, in order."""
+        if name is None:
+            return self._ordered(None)
+        package = self.lookups.packages.get(name)
+        return () if package is None else self._ordered(package)
+
+    def groups(self, columns: Iterable[str]) -> Rows:
+        """Return one configuration for each group of configurations with equal
+        columns.
+        """
+        # Configurations without a binary are groups of their own.
+        sql = GROUPS.format(", ".join(["spec_count > 0", *columns]))
+        return _rows(self.lookups, select(self.lookups.conn, sql))
+
+    def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
+        """Return the ids of words that satisfy a condition; versions are of the
+        package.
+        """
+        package_id = None
+        if package is not None and condition.kind == "version":
+            package_id = self.lookups.packages.get(package)
+        key = (condition.kind, condition.asked, package_id)
+        return self.once(
+            key, lambda: satisfying_words(self.lookups, condition, package_id)
+        )
+
+    def specs_of(
+        self, places: Conditions, rows: Sequence[Candidate]
+    ) -> Mapping[int, list[Spec]]:
+        """Return the specs that satisfy `places`, by the ids of configurations.
+
+        All specs of a package are read once, because environments repeat the same
+        packages.
+        """
+        packages = {row.key("package") for row in rows}
+        if len(packages) != 1:
+            ids = [row.id for row in rows]
+            return specs_in_scope(self.lookups.conn, ids, places)
+
+        # The specs of the package in the release and the stack.
+        name = self.lookups.words["package"][packages.pop()]
+        scope = only(places, "release", "stack")
+        every = self.once((scope, name), lambda: self._specs_of_package(name, scope))
+        specs_of_row = {row.id: every[row.id] for row in rows if row.id in every}
+
+        # Those of them that satisfy the conditions on specs.
+        conditions = only(places, *OF_SPECS)
+        if not conditions:
+            return specs_of_row
+        satisfying_specs = {}
+        for row_id, specs in specs_of_row.items():
+            satisfying = [spec for spec in specs if _satisfies_all(spec, conditions)]
+            if satisfying:
+                satisfying_specs[row_id] = satisfying
+        return satisfying_specs
+
+    def configuration(self, row: Candidate) -> Configuration:
+        """Return the configuration of a row in words."""
+        return configuration_of(self.lookups, row.keys)
+
+    def _ordered(self, package: int | None) -> Rows:
+        """Return the rows of a package, given by id, or all rows; cached."""
+
+        def read() -> Rows:
+            order = order_for(self.lookups, self.scope)
+            where = "1" if package is None else "package = :package"
+            sql = ROWS.format(where, order.sql)
+            parameters = {"package": package} | order.parameters
+            return _rows(self.lookups, select(self.lookups.conn, sql, **parameters))
+
+        return self.once(("rows", package), read)
+
+    def _specs_of_package(
+        self, name: str, scope: Conditions
+    ) -> Mapping[int, list[Spec]]:
+        ids = [row.id for row in self.rows(name)]
+        return specs_in_scope(self.lookups.conn, ids, scope)
+
+
+def candidates_by_id(lookups: Lookups, ids: Iterable[int]) -> Rows:
+    """Return configurations by their ids, in no order."""
+    return _rows(lookups, select_in(lookups.conn, BY_IDS, ids))
+
+
+def _rows(lookups: Lookups, selected: Iterable[tuple[Any, ...]]) -> Rows:
+    """Return selected rows, with their words in `lookups`."""
+    selected = list(selected)
+    learn(lookups, selected)
+    rows = []
+    for row_id, *keys, spec_count, configurations in selected:
+        rows.append(Candidate(row_id, tuple(keys), spec_count, configurations))
+    return tuple(rows)
+
+
+def _satisfies_all(spec: Spec, conditions: Conditions) -> bool:
+    return all(satisfies(spec, condition) for condition in conditions)
+
+
+def satisfies(spec: Spec, condition: Condition) -> bool:
+    """Return whether a spec satisfies a condition on its hash or on its records."""
+    if isinstance(condition.asked, Verdict):
+        return spec.id in condition.asked.holds
+    return spec.hash.startswith(str(condition.asked))
