@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked
@@ -140,55 +139,65 @@ class Diff(NotebookTable):
         kept, added, removed = self.specs
         if self.is_empty:
             return f"{self.new} has the same {kept:,} binaries as {self.old}."
+        removed_count = counted(removed, "binary", "binaries")
+        grown = len(self.grown)
+        shrunk = len(self.shrunk)
+        rebuilt = len(self.rebuilt)
         if self.place:
+            both = f"{self.place} both"
             words = self.words
             return (
-                f"{counted(removed, 'binary', 'binaries')} {words['removed']}, {added:,}"
-                f" {words['added']}, {kept:,} {self.place} both; of the configurations"
-                f" {self.place} both, {len(self.grown):,} {words['grown']},"
-                f" {len(self.shrunk):,} {words['shrunk']} and {len(self.rebuilt):,}"
-                f" {words['rebuilt']}."
+                f"{removed_count} {words['removed']}, {added:,} {words['added']}, "
+                f"{kept:,} {both}; of the configurations {both}, "
+                f"{grown:,} {words['grown']}, {shrunk:,} {words['shrunk']} and "
+                f"{rebuilt:,} {words['rebuilt']}."
             )
+        was = "was" if removed == 1 else "were"
         return (
-            f"From {self.old} to {self.new}, {counted(removed, 'binary', 'binaries')} "
-            f"{'was' if removed == 1 else 'were'} removed, {added:,} added and {kept:,} kept; "
-            f"of the configurations in both, {len(self.grown):,} grown, {len(self.shrunk):,} shrunk"
-            f" and {len(self.rebuilt):,} rebuilt."
+            f"From {self.old} to {self.new}, {removed_count} {was} removed, "
+            f"{added:,} added and {kept:,} kept; of the configurations in both, "
+            f"{grown:,} grown, {shrunk:,} shrunk and {rebuilt:,} rebuilt."
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `diff --json` prints."""
+        configurations = {}
+        for change, members in self.by_change.items():
+            configurations[change] = [_words(change, member) for member in members]
+        causes = None
+        if self.causes is not None:
+            causes = [cause._asdict() for cause in self.causes]
         return {
             "old": self.old,
             "new": self.new,
             "packages": self.packages._asdict(),
             "versions": self.versions._asdict(),
-            "configurations": {
-                change: [
-                    _words(change, configuration) for configuration in configurations
-                ]
-                for change, configurations in self.by_change.items()
-            },
+            "configurations": configurations,
             "stacks": self.stacks._asdict(),
             "specs": self.specs._asdict(),
-            "causes": None
-            if self.causes is None
-            else [cause._asdict() for cause in self.causes],
+            "causes": causes,
         }
 
     @property
     def rows(self) -> Rows:
         """A row for each changed configuration, as `diff --csv` prints it."""
-        records = (
-            {
-                "change": change,
-                **changed.configuration._asdict(),
-                **changed.specs._asdict(),
-            }
-            for change, configurations in self.by_change.items()
-            for changed in configurations
-        )
+        records = []
+        for change, configurations in self.by_change.items():
+            for changed in configurations:
+                record = {"change": change}
+                record |= changed.configuration._asdict()
+                record |= changed.specs._asdict()
+                records.append(record)
         return Rows(("change", *Configuration._fields, *Amount._fields), records)
+
+
+def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
+    """Return a configuration for JSON, with one count if only one side has it."""
+    specs = changed.specs
+    counts = specs._asdict()
+    if change in Delta._fields:
+        counts = {"specs": specs.added + specs.removed}
+    return changed.configuration._asdict() | counts
 
 
 @checked
@@ -282,20 +291,22 @@ class Changes:
         """The changed configurations, by the word for their change
         (`schema.CHANGE_WORDS`).
         """
-        keys_of_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
-        for key, (kept, added, removed) in self.amounts.items():
-            keys_of_change[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
-        return keys_of_change
+        configurations: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
+        for configuration, (kept, added, removed) in self.amounts.items():
+            change = CHANGES[kept > 0, added > 0, removed > 0]
+            configurations[change].append(configuration)
+        return configurations
 
     def in_words(self, most_explained: int | None = None) -> Diff:
         """Return the changes in words."""
-        (old, new), rows = self.sides, self.configurations()
+        old, new = self.sides
+        rows = self.configurations()
         return Diff(
             old,
             new,
-            self.packages,
-            self.versions,
-            Delta(rows["added"], rows["removed"]),
+            packages=self.packages,
+            versions=self.versions,
+            configurations=Delta(rows["added"], rows["removed"]),
             grown=rows["grown"],
             shrunk=rows["shrunk"],
             rebuilt=rows["rebuilt"],
@@ -309,31 +320,34 @@ class Changes:
         """Return the configurations of each change: by package, the newest version
         first.
         """
-        rows = [
-            (sign * row.id, row.configuration)
-            for lookups, sign, ids in self.numbering.parts(self.amounts)
-            for row in configurations_by_id(lookups, ids)
-        ]
+        rows = []
+        for lookups, sign, ids in self.numbering.parts(self.amounts):
+            for row in configurations_by_id(lookups, ids):
+                rows.append((sign * row.id, row.configuration))
+        # Three stable sorts: version keys cannot be part of a descending key.
         rows.sort(key=lambda row: row[1])
         rows.sort(key=lambda row: version_key(row[1].version), reverse=True)
         rows.sort(key=lambda row: row[1].package)
-        changed = {
-            key: ChangedConfiguration(row, self.amounts[key]) for key, row in rows
+
+        changes_of_number = {}
+        for change, numbers in self.by_change.items():
+            for number in numbers:
+                changes_of_number[number] = change
+        members: dict[str, list[ChangedConfiguration]] = {
+            change: [] for change in CHANGE_WORDS
         }
-        members = {change: {*keys} for change, keys in self.by_change.items()}
-        return {
-            change: tuple(row for key, row in changed.items() if key in keys)
-            for change, keys in members.items()
-        }
+        for number, configuration in rows:
+            changed = ChangedConfiguration(configuration, self.amounts[number])
+            members[changes_of_number[number]].append(changed)
+        return {change: tuple(changed) for change, changed in members.items()}
 
     def causes(self, limit: int | None = None) -> tuple[Cause, ...] | None:
         """Return why configurations were rebuilt; None if they have more than `limit`
         hashes.
         """
         rebuilt = self.by_change["rebuilt"]
-        old, new = (
-            {key: side[key] for key in rebuilt} for side in (self.removed, self.added)
-        )
+        old = {configuration: self.removed[configuration] for configuration in rebuilt}
+        new = {configuration: self.added[configuration] for configuration in rebuilt}
         return causes_of_rebuilds(self.numbering, old, new, limit)
 
 
@@ -349,12 +363,19 @@ def compare(
     Raises:
         UnknownNameError: a name does not exist, or a side and `stack` name two stacks.
     """
-    sides = [_side(lookups, text, stack) for text in (old, new)]
-    scope = named_conditions(lookups, **narrowing)
-    texts = [":".join(condition.text for condition in side) for side in sides]
-    before, after = (listed_in(lookups, side, scope) for side in sides)
-    changes = changes_of(Numbering(lookups), texts, before, after)
-    return replace(changes, place=_place(lookups, texts))
+    old_side = _side(lookups, old, stack)
+    new_side = _side(lookups, new, stack)
+    conditions = named_conditions(lookups, **narrowing)
+    before = listed_in(lookups, old_side, conditions)
+    after = listed_in(lookups, new_side, conditions)
+    names = [_name_of_side(side) for side in (old_side, new_side)]
+    changes = changes_of(Numbering(lookups), names, before, after)
+    return replace(changes, place=_place(lookups, names))
+
+
+def _name_of_side(side: Conditions) -> str:
+    """Return a side as the database writes it: `develop` or `develop:e4s`."""
+    return ":".join(condition.text for condition in side)
 
 
 def _place(lookups: Lookups, sides: Sequence[str]) -> str:
@@ -364,87 +385,116 @@ def _place(lookups: Lookups, sides: Sequence[str]) -> str:
     Nothing is removed between two machines, or between two stacks of one release.
     """
     kinds = {release.name: release.kind for release in lookups.releases.values()}
-    releases = [side if side in kinds else side.rpartition(":")[0] for side in sides]
-    if releases[0] == releases[1]:
-        return "" if sides[0] == sides[1] else "in"
-    is_installed = any(kinds.get(release) == "installed" for release in releases)
+    old, new = sides
+    old_release = old if old in kinds else old.rpartition(":")[0]
+    new_release = new if new in kinds else new.rpartition(":")[0]
+    if old_release == new_release:
+        return "" if old == new else "in"
+    is_installed = "installed" in (kinds.get(old_release), kinds.get(new_release))
     return "on" if is_installed else ""
 
 
 def changes_of(
-    numbering: Numbering, texts: Sequence[str], before: _Listed, after: _Listed
+    numbering: Numbering, sides: Sequence[str], before: _Listed, after: _Listed
 ) -> Changes:
-    """Return the changes from the specs of one side to those of the other."""
-    removed, added = _by_configuration(before, after), _by_configuration(after, before)
-    sides = before, after
-    counts = [
-        Counter(configuration for configuration, _ in side.values()) for side in sides
-    ]
-    names = _versions(numbering, counts[0].keys() | counts[1].keys())
-    versions = [{names[key] for key in side} for side in counts]
-    packages = [{package for package, _ in side} for side in versions]
-    stacks = [
-        {*chain.from_iterable({stacks for _, stacks in side.values()})}
-        for side in sides
-    ]
-    amounts = {
-        key: Amount(counts[0][key] - lost, len(added.get(key, ())), lost)
-        for key in sorted(removed.keys() | added.keys())
-        for lost in (len(removed.get(key, ())),)
-    }
-    only_old, only_new = (sum(map(len, side.values())) for side in (removed, added))
+    """Return the changes from the specs of one side to those of the other.
+
+    `sides` are their names.
+    """
+    # Count the specs of each changed configuration.
+    removed = _only_listed(before, after)
+    added = _only_listed(after, before)
+    old_counts = Counter(listed.configuration for listed in before.values())
+    new_counts = Counter(listed.configuration for listed in after.values())
+    amounts = {}
+    for configuration in sorted(removed.keys() | added.keys()):
+        lost = len(removed.get(configuration, ()))
+        gained = len(added.get(configuration, ()))
+        kept = old_counts[configuration] - lost
+        amounts[configuration] = Amount(kept=kept, added=gained, removed=lost)
+    removed_count = sum(map(len, removed.values()))
+    added_count = sum(map(len, added.values()))
+
+    # Compare packages, versions and stacks.
+    versions = _versions(numbering, old_counts.keys() | new_counts.keys())
+    old_versions = {versions[configuration] for configuration in old_counts}
+    new_versions = {versions[configuration] for configuration in new_counts}
+    old_packages = {version.package for version in old_versions}
+    new_packages = {version.package for version in new_versions}
     return Changes(
         numbering,
-        texts,
-        removed,
-        added,
-        amounts,
-        packages=delta_of(*packages),
-        # By package, the oldest first.
-        versions=delta_of(
-            *versions, order=lambda version: (version[0], version_key(version[1]))
-        ),
-        stacks=delta_of(*stacks),
-        specs=Amount(len(before) - only_old, only_new, only_old),
+        sides,
+        removed=removed,
+        added=added,
+        amounts=amounts,
+        packages=delta_of(old_packages, new_packages),
+        versions=delta_of(old_versions, new_versions, order=_by_package_and_age),
+        stacks=delta_of(_stacks(before), _stacks(after)),
+        specs=Amount(len(before) - removed_count, added_count, removed_count),
     )
 
 
-_Listed = Mapping[int, tuple[int, tuple[str, ...]]]
-"""Configuration and stacks of each spec."""
+class Listed(NamedTuple):
+    """The configuration and the stacks of a listed spec."""
+
+    configuration: int
+    stacks: tuple[str, ...]
 
 
-def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str, str]]:
+_Listed = Mapping[int, Listed]
+"""The specs of a side, by their numbers."""
+
+
+class _Version(NamedTuple):
+    package: str
+    version: str
+
+
+def _by_package_and_age(version: _Version) -> Any:
+    return version.package, version_key(version.version)
+
+
+def _only_listed(side: _Listed, other: _Listed) -> dict[int, set[int]]:
+    """Return the specs that only one side has, by their configurations."""
+    specs: dict[int, set[int]] = {}
+    for spec in side.keys() - other.keys():
+        specs.setdefault(side[spec].configuration, set()).add(spec)
+    return specs
+
+
+def _stacks(side: _Listed) -> set[str]:
+    # There are few different sets of stacks.
+    sets = {listed.stacks for listed in side.values()}
+    return set().union(*sets)
+
+
+def _versions(numbering: Numbering, numbers: Iterable[int]) -> dict[int, _Version]:
     """Return the package and the version of configurations."""
-    by_configuration = {}
-    for lookups, sign, ids in numbering.parts(keys):
-        columns = ("package", "version")
-        package, version = (lookups.column("configurations", name) for name in columns)
-        lookups.learn({version[key] for key in ids}, set())
-        packages, versions = (lookups.words[name] for name in columns)
+    result = {}
+    for lookups, sign, ids in numbering.parts(numbers):
+        package_ids = lookups.column("configurations", "package")
+        version_ids = lookups.column("configurations", "version")
+        lookups.learn({version_ids[key] for key in ids}, set())
+        packages = lookups.words["package"]
+        versions = lookups.words["version"]
         for key in ids:
-            by_configuration[sign * key] = (
-                packages[package[key]],
-                versions[version[key]],
-            )
-    return by_configuration
+            version = _Version(packages[package_ids[key]], versions[version_ids[key]])
+            result[sign * key] = version
+    return result
 
 
 def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
     """Return the specs of a side, with their configurations and stacks."""
     values: dict[str, Any] = {"package": None, "target": None}
     for column, ids in column_ids(lookups, narrowing).items():
-        values[column] = json.dumps([*ids])
-    values |= {kind: asked((*side, *narrowing), kind) for kind in ("release", "stack")}
-    sets = lookups.stack_sets()
-    rows = select(lookups.conn, LISTED, **values)
-    return {spec: (key, sets[stacks]) for spec, key, stacks in rows}
-
-
-def _by_configuration(side: _Listed, other: _Listed) -> dict[int, set[int]]:
-    """Return the specs that only one side has, by their configurations."""
-    specs: dict[int, set[int]] = {}
-    for spec in side.keys() - other.keys():
-        specs.setdefault(side[spec][0], set()).add(spec)
+        values[column] = json.dumps(list(ids))
+    conditions = (*side, *narrowing)
+    values["release"] = asked(conditions, "release")
+    values["stack"] = asked(conditions, "stack")
+    stack_sets = lookups.stack_sets()
+    specs = {}
+    for spec, configuration, stacks in select(lookups.conn, LISTED, **values):
+        specs[spec] = Listed(configuration, stack_sets[stacks])
     return specs
 
 
@@ -457,14 +507,3 @@ def delta_of(
     added = sorted(new - old, key=order)
     removed = sorted(old - new, key=order)
     return Delta(tuple(added), tuple(removed))
-
-
-def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
-    """Return a configuration for JSON, with one count if only one side has it."""
-    specs = changed.specs
-    only = (
-        {"specs": specs.added + specs.removed}
-        if change in Delta._fields
-        else specs._asdict()
-    )
-    return changed.configuration._asdict() | only

@@ -12,6 +12,7 @@ from spack_cache_db.query.answers.diff import (
     Amount,
     Delta,
     Diff,
+    Listed,
     changes_of,
     delta_of,
     listed_in,
@@ -20,7 +21,7 @@ from spack_cache_db.query.answers.rebuilds import Numbering
 from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.names.scope import Scope, UnknownNameError, named_conditions
 from spack_cache_db.query.names.spellings import read_spellings
-from spack_cache_db.query.open.lookups import opened
+from spack_cache_db.query.open.lookups import Lookups, opened
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.rows import Rows
 from spack_cache_db.query.stored.configurations import configurations_by_id
@@ -47,32 +48,32 @@ class DatabaseDiff:
         """Whether both have the same releases, with the same binaries in the same
         stacks.
         """
-        return not any(self.names) and all(
-            diff.is_empty for diff in self.releases.values()
-        )
+        if any(self.names):
+            return False
+        return all(release_diff.is_empty for release_diff in self.releases.values())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `diff --databases --json` prints."""
-        releases = [
-            {"release": name, **difference.as_dict()}
-            for name, difference in self.releases.items()
-        ]
-        return {"old": self.old, "new": self.new, "releases": releases} | {
-            f"releases_{change}": [*names]
-            for change, names in self.names._asdict().items()
+        releases = []
+        for name, release_diff in self.releases.items():
+            releases.append({"release": name, **release_diff.as_dict()})
+        return {
+            "old": self.old,
+            "new": self.new,
+            "releases": releases,
+            "releases_added": list(self.names.added),
+            "releases_removed": list(self.names.removed),
         }
 
     @property
     def rows(self) -> Rows:
         """The rows of all releases, each with its release."""
-        records = (
-            {"release": name, **record}
-            for name, difference in self.releases.items()
-            for record in difference.rows.records
-        )
-        return Rows(
-            ("release", "change", *Configuration._fields, *Amount._fields), records
-        )
+        records = []
+        for name, release_diff in self.releases.items():
+            for record in release_diff.rows.records:
+                records.append({"release": name, **record})
+        columns = ("release", "change", *Configuration._fields, *Amount._fields)
+        return Rows(columns, records)
 
 
 def diff_databases(
@@ -85,63 +86,96 @@ def diff_databases(
     binaries; an `UnknownNameError` is raised if neither has it.
     """
     with opened(old) as before, opened(new) as after:
-        hashes = {dag_hash: key for key, dag_hash in select(after.conn, _HASHES)}
-        numbers = {
-            key: hashes.get(name, -key) for key, name in select(before.conn, _HASHES)
-        }
-        numbering = Numbering(after, before, numbers)
-        sides = before, after
-        names = [[row.name for row in side.releases.values()] for side in sides]
-        if release is not None:
-            spelled = {
-                read_spellings(side).canonical("release", release) for side in sides
-            }
-            names = [[name for name in side if name in spelled] for side in names]
-            if not any(names):
-                # The release is unknown in both: raise the error of the newer one.
-                Scope(release=release).conditions(after)
-        scopes, unknown = list[Conditions | None](), None
-        for side in sides:
-            try:
-                scopes.append(named_conditions(side, **narrowing))
-            except UnknownNameError as error:
-                scopes.append(None)
-                unknown = error
-        if unknown and scopes == [None, None]:
-            raise unknown
+        old_names, new_names = _release_names((before, after), release)
+        scopes = _scopes((before, after), narrowing)
+        numbering = _numbering(before, after)
         releases = {}
-        for name in names[1]:
-            if name in names[0]:
-                texts = [f"{name} of {path}" for path in (old, new)]
-                releases[name] = _compared(numbering, name, scopes, texts)
-        return DatabaseDiff(
-            str(old), str(new), releases, delta_of({*names[0]}, {*names[1]})
-        )
+        for name in new_names:
+            if name in old_names:
+                sides = [f"{name} of {path}" for path in (old, new)]
+                releases[name] = _compared(numbering, name, scopes, sides)
+        names = delta_of(set(old_names), set(new_names))
+        return DatabaseDiff(str(old), str(new), releases, names)
+
+
+def _release_names(
+    databases: Sequence[Lookups], release: str | None
+) -> list[list[str]]:
+    """Return the names of the releases of each database, or only of one release."""
+    names = []
+    for lookups in databases:
+        names.append([row.name for row in lookups.releases.values()])
+    if release is None:
+        return names
+    # The databases may spell it differently.
+    spelled = set()
+    for lookups in databases:
+        spelled.add(read_spellings(lookups).canonical("release", release))
+    names = [[name for name in side if name in spelled] for side in names]
+    if not any(names):
+        # The release is unknown in both: raise the error of the newer one.
+        Scope(release=release).conditions(databases[1])
+    return names
+
+
+def _scopes(
+    databases: Sequence[Lookups], narrowing: Mapping[str, str | None]
+) -> list[Conditions | None]:
+    """Return the conditions for each database; None for one that lacks a name.
+
+    Raises:
+        UnknownNameError: neither has it.
+    """
+    scopes: list[Conditions | None] = []
+    unknown = None
+    for lookups in databases:
+        try:
+            scopes.append(named_conditions(lookups, **narrowing))
+        except UnknownNameError as error:
+            scopes.append(None)
+            unknown = error
+    if unknown is not None and scopes == [None, None]:
+        raise unknown
+    return scopes
+
+
+def _numbering(before: Lookups, after: Lookups) -> Numbering:
+    """Return the numbers of the old database's specs: by hash, those of the new one."""
+    new_ids = {dag_hash: key for key, dag_hash in select(after.conn, _HASHES)}
+    numbers = {}
+    for key, dag_hash in select(before.conn, _HASHES):
+        numbers[key] = new_ids.get(dag_hash, -key)
+    return Numbering(after, before, numbers)
 
 
 def _compared(
     numbering: Numbering,
     release: str,
     scopes: Sequence[Conditions | None],
-    texts: Sequence[str],
+    sides: Sequence[str],
 ) -> Diff:
     """Return the difference of one release of two databases."""
-    listings, configurations = [], []
+    assert numbering.old is not None
+    listings = []
+    configurations = []
     for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
-        assert lookups is not None
-        side: Mapping[int, tuple[int, tuple[str, ...]]] = {}
+        listed: Mapping[int, Listed] = {}
         if scope is not None:
             in_release = Scope(release=release).conditions(lookups)
-            side = listed_in(lookups, in_release, scope)
-        listings.append(side)
-        ids = sorted({key for key, _ in side.values()})
+            listed = listed_in(lookups, in_release, scope)
+        listings.append(listed)
+        ids = sorted({spec.configuration for spec in listed.values()})
         configurations.append(configurations_by_id(lookups, ids))
-    ids_of_new = {row.configuration: row.id for row in configurations[1]}
-    keys = {
-        row.id: ids_of_new.get(row.configuration, -row.id) for row in configurations[0]
-    }
-    before = {
-        numbering.specs[spec]: (keys[key], stacks)
-        for spec, (key, stacks) in listings[0].items()
-    }
-    return changes_of(numbering, texts, before, listings[1]).in_words()
+    before, after = listings
+    old_configurations, new_configurations = configurations
+
+    # Number the old database's specs and configurations as in the new one.
+    new_ids = {row.configuration: row.id for row in new_configurations}
+    numbers = {}
+    for row in old_configurations:
+        numbers[row.id] = new_ids.get(row.configuration, -row.id)
+    numbered = {}
+    for spec, listing in before.items():
+        number = numbers[listing.configuration]
+        numbered[numbering.specs[spec]] = listing._replace(configuration=number)
+    return changes_of(numbering, sides, numbered, after).in_words()

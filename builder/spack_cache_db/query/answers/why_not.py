@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import counted, series
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
@@ -69,10 +69,14 @@ WHERE {HASH_BEGINS_OR_ANY}
 """
 SHORT = 7
 """Characters of a hash that Spack prints."""
-_MOST_MASKS = 200
+_MOST_SETS = 200
+"""Maximum of different sets of missed conditions that are tried."""
 _MOST_COMPARED = 100
+"""Maximum of binaries whose dependencies are read for one sentence."""
 _MOST_NODES = 2_000
+"""Maximum of specs in the graph of these dependencies."""
 _MOST_LISTED = 3
+"""Values that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +102,22 @@ class Without:
     @property
     def places(self) -> tuple[str, ...]:
         """The kinds of `SCOPE` that are left out."""
-        return tuple(
-            condition.kind for condition in self.left_out if condition.kind in SCOPE
-        )
+        kinds = [condition.kind for condition in self.left_out]
+        return tuple(kind for kind in kinds if kind in SCOPE)
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
-        replaced = "target" if self.target is not None else ""
-        names = [
-            label(condition)
-            for condition in self.left_out
-            if condition.kind != replaced
-        ]
-        parts = [f"without {' and '.join(names)}"] if names else []
-        parts += [f"with target={self.target}"] if self.target else []
+        """The answer in one sentence, such as `without +mpi: 3 configurations`."""
+        parts = []
+        names = []
+        for condition in self.left_out:
+            is_replaced = condition.kind == "target" and self.target is not None
+            if not is_replaced:
+                names.append(label(condition))
+        if names:
+            parts.append(f"without {' and '.join(names)}")
+        if self.target:
+            parts.append(f"with target={self.target}")
         count = counted(self.configurations, "configuration")
         return "; ".join((f"{' and '.join(parts)}: {count}", *self.instead))
 
@@ -150,32 +155,33 @@ class WhyNot:
 
     def reasons(self) -> tuple[str, ...]:
         """Return why there is no answer and what to type instead, as sentences."""
-        nothing = (
-            () if self.known else ("no binary in this database satisfies this spec",)
-        )
-        return (*nothing, *self.advice())
+        advice = self.advice()
+        if self.known is not None:
+            return advice
+        return ("no binary in this database satisfies this spec", *advice)
 
     def advice(self) -> tuple[str, ...]:
         """Return `sentences`, and what to type instead."""
-        instead = (f"perhaps you mean: {self.corrected}",) if self.corrected else ()
-        return (*self.sentences(), *instead)
+        if self.corrected is None:
+            return self.sentences()
+        return (*self.sentences(), f"perhaps you mean: {self.corrected}")
 
     def sentences(self) -> tuple[str, ...]:
         """Return the reasons as sentences."""
-        read_as = (
-            (f"nothing satisfies {self.read_as!r} either",) if self.read_as else ()
-        )
-        names: tuple[str, ...] = ()
+        sentences = []
+        if self.read_as:
+            sentences.append(f"nothing satisfies {self.read_as!r} either")
         if self.known is not None:
             # Near names are proposed with the other conditions of the query.
             near = (*(spec for spec, _ in self.named), *self.close)
-            names = (
-                f"{self.known.name}: {unknown_text(near)}"
-                if near
-                else self.known.sentence,
-            )
-        answers = (answer.sentence for answer in self.without)
-        return (*read_as, *names, *self.missing, *answers, *self.last_sentences)
+            if near:
+                sentences.append(f"{self.known.name}: {unknown_text(near)}")
+            else:
+                sentences.append(self.known.sentence)
+        sentences += self.missing
+        sentences += [answer.sentence for answer in self.without]
+        sentences += self.last_sentences
+        return tuple(sentences)
 
     @property
     def last_sentences(self) -> tuple[str, ...]:
@@ -183,10 +189,8 @@ class WhyNot:
         if self.nearest is None:
             return self.notes
         configuration, missed = self.nearest
-        sentence = (
-            f"nearest is {configuration.summary}, which misses {', '.join(missed)}"
-        )
-        return (sentence, *self.notes)
+        nearest = f"nearest is {configuration.summary}"
+        return (f"{nearest}, which misses {', '.join(missed)}", *self.notes)
 
 
 def why_in_time(
@@ -246,29 +250,39 @@ def explained(
     candidates: Candidates, query: SpecQuery, conditions: Conditions
 ) -> WhyNot:
     """Return why nothing satisfies a query, without corrections."""
-    lookups, notes = candidates.lookups, recipe_notes(candidates.lookups, query)
+    lookups = candidates.lookups
+    notes = recipe_notes(lookups, query)
+    # If the package has no binary, its other conditions do not matter.
     if query.name is not None:
         known = known_name(lookups, query.name)
-        providers = known.others if known.kind == "virtual" else ()
-        built = (known_name(lookups, provider).spec_count for provider in providers)
-        if not known.spec_count and not any(built):
-            named, close = _near(
-                candidates, known, query, without(conditions, "package")
-            )
+        if not known.spec_count and not _is_provided(lookups, known):
+            others = without(conditions, "package")
+            named, close = _near(candidates, known, query, others)
             return WhyNot(known=known, named=named, close=close, notes=notes)
+
     misses = misses_of(candidates, conditions)
     answers = tuple(_without(misses, query))
-    release = [
-        at
-        for at, condition in enumerate(misses.conditions)
+    releases = [
+        position
+        for position, condition in enumerate(misses.conditions)
         if condition.kind == "release"
     ]
-    if 0 in misses.missed and not misses.fitting(release):
+    # 0: a configuration satisfies all conditions by its words, but lists no spec.
+    if 0 in misses.missed and not misses.fitting(releases):
         notes = (*_not_counted(lookups, conditions), *notes)
-    nearest = None if answers else _nearest(misses)
     return WhyNot(
-        missing=tuple(_missing(misses)), without=answers, nearest=nearest, notes=notes
+        missing=tuple(_missing(misses)),
+        without=answers,
+        nearest=None if answers else _nearest(misses),
+        notes=notes,
     )
+
+
+def _is_provided(lookups: Lookups, known: KnownName) -> bool:
+    """Return whether a package with binaries provides a virtual package."""
+    if known.kind != "virtual":
+        return False
+    return any(known_name(lookups, provider).spec_count for provider in known.others)
 
 
 def _near(
@@ -277,8 +291,11 @@ def _near(
     """Return queries with names near an unknown one that have answers, and the other
     near names.
     """
-    rewritten, close = [], []
-    for name in known.others if known.kind == "unknown" else ():
+    if known.kind != "unknown":
+        return (), ()
+    rewritten = []
+    close = []
+    for name in known.others:
         condition = Condition("package", name, Word(name))
         fitting = misses_of(candidates, (condition, *conditions)).fitting()
         if fitting and conditions:
@@ -291,66 +308,86 @@ def _near(
 def _without(misses: Misses, query: SpecQuery) -> list[Without]:
     """Return the answers without one condition, or else without two."""
     for size in range(1, MAX_LEFT_OUT + 1):
-        answers = [
-            _found_without(misses, query, indexes, [*rows])
-            for indexes in _left_out(misses, size)
-            if (rows := misses.fitting(indexes))
-        ]
+        answers = []
+        for positions in _left_out(misses, size):
+            rows = misses.fitting(positions)
+            if rows:
+                answers.append(_found_without(misses, query, positions, list(rows)))
         if answers:
-            return sorted(
-                answers,
-                key=lambda answer: (answer.target is None, -answer.configurations),
-            )
+            # A replaced target keeps more of the query than a condition left out.
+            with_target = [answer for answer in answers if answer.target is not None]
+            others = [answer for answer in answers if answer.target is None]
+            return _most_first(with_target) + _most_first(others)
     return []
+
+
+def _most_first(answers: Iterable[Without]) -> list[Without]:
+    return sorted(answers, key=lambda answer: -answer.configurations)
 
 
 def _left_out(misses: Misses, size: int) -> Iterable[tuple[int, ...]]:
     """Return the sets of `size` conditions that are all that some configuration
-    misses.
+    misses, by their positions.
+
+    `missed` has conditions on words of a configuration only. Those on places, such as
+    a release, may be left out beside them.
     """
     places = [
-        at for at, condition in enumerate(misses.conditions) if condition.kind in PLACES
+        position
+        for position, condition in enumerate(misses.conditions)
+        if condition.kind in PLACES
     ]
     few = sorted({missed for missed in misses.missed if missed.bit_count() <= size})
     sets: dict[tuple[int, ...], None] = {}
-    for missed in few[:_MOST_MASKS]:
-        words = [
-            index for index in range(len(misses.conditions)) if missed >> index & 1
+    for missed in few[:_MOST_SETS]:
+        of_words = [
+            position
+            for position in range(len(misses.conditions))
+            if missed >> position & 1
         ]
-        for more in combinations(places, size - len(words)):
-            sets[tuple(sorted((*words, *more)))] = None
+        for of_places in combinations(places, size - len(of_words)):
+            sets[tuple(sorted((*of_words, *of_places)))] = None
     return sets
 
 
 def _found_without(
-    misses: Misses, query: SpecQuery, indexes: Sequence[int], rows: list[Candidate]
+    misses: Misses, query: SpecQuery, positions: Sequence[int], rows: list[Candidate]
 ) -> Without:
-    candidates, target = misses.candidates, None
-    left_out = tuple(misses.conditions[index] for index in indexes)
-    reduced, targets = _reduced(query, left_out), candidates.lookups.words["target"]
-    for expected in (condition.asked for condition in only(left_out, "target")):
-        if isinstance(expected, str) and is_known(expected):
-            running = [
-                row for row in rows if runs_on(targets[row.key("target")], expected)
-            ]
-            if running:
-                rows, target = running, f":{expected}"
-                reduced = replace(reduced, target=target)
+    candidates = misses.candidates
+    left_out = tuple(misses.conditions[position] for position in positions)
+    reduced = _reduced(query, left_out)
+
+    # Instead of no target at all, propose the targets that run on the one asked for.
+    target = None
+    target_names = candidates.lookups.words["target"]
+    for condition in only(left_out, "target"):
+        expected = condition.asked
+        if not isinstance(expected, str) or not is_known(expected):
+            continue
+        running = [
+            row for row in rows if runs_on(target_names[row.key("target")], expected)
+        ]
+        if running:
+            rows = running
+            target = f":{expected}"
+            reduced = replace(reduced, target=target)
+
+    # What there is in place of the conditions that are left out.
+    instead = []
     remaining = _remaining(only(misses.conditions, *PLACES), left_out)
-    instead = [
-        _instead(candidates, condition, rows, remaining)
-        for index, condition in zip(indexes, left_out, strict=True)
+    for position, condition in zip(positions, left_out, strict=True):
         # `missing` names the newest version if no configuration has the version.
-        if condition.kind != "version"
-        or not (reduced.name is None or misses.all_miss(index))
-    ]
+        is_named = reduced.name is None or misses.all_miss(position)
+        if condition.kind != "version" or not is_named:
+            instead.append(_instead(candidates, condition, rows, remaining))
+    instead.append(_nearest_binary(misses, left_out, rows))
     return Without(
         left_out,
         spec_text(reduced),
-        sum(row.configurations for row in rows),
-        tuple(filter(None, (*instead, _nearest_binary(misses, left_out, rows)))),
-        candidates.configuration(rows[0]),
-        target,
+        configurations=sum(row.configurations for row in rows),
+        instead=tuple(text for text in instead if text),
+        nearest=candidates.configuration(rows[0]),
+        target=target,
     )
 
 
@@ -372,28 +409,31 @@ def _instead(
     if isinstance(expected, Verdict) and expected.query is not None:
         if expected.named is None:
             return _needed_instead(candidates, expected.query, rows, remaining)
-        options = configuration_conditions(expected.query)
-        texts = (_instead(candidates, option, rows, ()) for option in options)
-        return "; ".join(filter(None, texts))
+        # A requirement of `packages:`.
+        texts = []
+        for option in configuration_conditions(expected.query):
+            texts.append(_instead(candidates, option, rows, ()))
+        return "; ".join(text for text in texts if text)
     if condition.kind in PLACES:
         return ""
+
     column = COLUMNS[condition.kind]
     keys = dict.fromkeys(row.key(column) for row in rows)
     words = [candidates.lookups.words[column][key] for key in keys]
     if isinstance(expected, VariantConstraint):
-        found = (
-            variant
-            for texts in words
-            for variant in readable_variants(texts, expected.name)
-        )
-        variants = _there_are(variant.text for variant in found)
-        return variants or f"none has a variant {expected.name}"
+        name = expected.name
+        variants = []
+        for texts_of_variants in words:
+            variants += readable_variants(texts_of_variants, name)
+        there_are = _there_are(variant.text for variant in variants)
+        return there_are or f"none has a variant {name}"
     if condition.kind == "version":
         return f"newest {newest_version(words)}"
     if condition.kind == "target":
         running = [word for word in words if runs_on(word, str(expected))]
         if running:
-            return f"{_first(running)} {'runs' if len(running) == 1 else 'run'} on {expected}"
+            verb = "runs" if len(running) == 1 else "run"
+            return f"{_in_sentence(running)} {verb} on {expected}"
     return _there_are(words)
 
 
@@ -401,22 +441,23 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
     """Return the nearest binary, if requirements of `packages:` are left out, as
     text.
     """
-    verdicts = [
-        condition.asked
-        for condition in left_out
-        if isinstance(condition.asked, Verdict)
-    ]
-    verdicts = [verdict for verdict in verdicts if verdict.named is not None]
+    verdicts = []
+    for condition in left_out:
+        verdict = condition.asked
+        if isinstance(verdict, Verdict) and verdict.named is not None:
+            verdicts.append(verdict)
     if not verdicts or misses.package is None:
         return ""
     candidates = misses.candidates
+    row = rows[0]
     remaining = _remaining(misses.conditions, left_out)
-    (nearest, *_) = candidates.specs_of(remaining, rows[:1])[rows[0].id]
-    sentence = f"nearest is {candidates.configuration(rows[0]).summary} /{nearest.hash[:SHORT]}"
+    nearest = candidates.specs_of(remaining, [row])[row.id][0]
+    summary = candidates.configuration(row).summary
+    sentence = f"nearest is {summary} /{nearest.hash[:SHORT]}"
     dependencies = breaking_dependencies(candidates.lookups, verdicts, nearest)
-    return (
-        f"{sentence}, which uses {_first(dependencies)}" if dependencies else sentence
-    )
+    if dependencies:
+        sentence += f", which uses {_in_sentence(dependencies)}"
+    return sentence
 
 
 def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
@@ -425,15 +466,14 @@ def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
     All other parts stay: `cmake ~ncurses %ncurses@6` without `~ncurses` is
         `cmake %ncurses@6`.
     """
-    variants = [
-        variant
-        for variant in query.variants
-        if variant_condition(variant) not in left_out
-    ]
+    variants = list(query.variants)
     dependencies = list(query.dependencies)
     cleared: dict[str, Any] = {}
     for condition in left_out:
         constraint = condition.asked
+        variants = [
+            variant for variant in variants if variant_condition(variant) != condition
+        ]
         if isinstance(constraint, CompilerConstraint):
             dependencies = [
                 edge
@@ -441,9 +481,9 @@ def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
                 if compiler_condition(compiler_of_pages(edge)) != condition
             ]
         elif isinstance(constraint, Verdict):
-            # A requirement of `packages:` is no part of the query.
-            part = constraint.query if constraint.named is None else None
-            if part is None:
+            part = constraint.query
+            # A requirement of `packages:` is not a part of the query.
+            if constraint.named is not None or part is None:
                 continue
             variants = [variant for variant in variants if variant not in part.variants]
             dependencies = [
@@ -486,34 +526,37 @@ def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
 
     Configurations in the release and the stack of the query have precedence.
     """
-    conditions = misses.conditions
     release_and_stack = [
-        at for at, found in enumerate(conditions) if found.kind in ("release", "stack")
+        position
+        for position, condition in enumerate(misses.conditions)
+        if condition.kind in ("release", "stack")
     ]
+    # First with both, then without one of them, then without both.
     for size in range(len(release_and_stack) + 1):
-        nearest = (
-            misses.missing_least({*out})
-            for out in combinations(release_and_stack, size)
-        )
-        best = min(
-            filter(None, nearest), key=lambda pair: pair[0].bit_count(), default=None
-        )
+        best: tuple[int, Candidate] | None = None
+        for positions in combinations(release_and_stack, size):
+            nearest = misses.missing_least(set(positions))
+            if nearest is None:
+                continue
+            if best is None or nearest[0].bit_count() < best[0].bit_count():
+                best = nearest
         if best is not None:
             missed, row = best
-            labels = tuple(
-                label(found) for at, found in enumerate(conditions) if missed >> at & 1
-            )
-            return (misses.candidates.configuration(row), labels) if labels else None
+            labels = []
+            for position, condition in enumerate(misses.conditions):
+                if missed >> position & 1:
+                    labels.append(label(condition))
+            if not labels:
+                return None
+            return misses.candidates.configuration(row), tuple(labels)
     return None
 
 
 def label(condition: Condition) -> str:
     """Return a condition as a user types it; a release, stack or host with its kind."""
-    return (
-        f"{condition.kind} {condition.text}"
-        if condition.kind in SCOPE
-        else condition.text
-    )
+    if condition.kind in SCOPE:
+        return f"{condition.kind} {condition.text}"
+    return condition.text
 
 
 def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
@@ -523,17 +566,19 @@ def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
     gone = gone_among(lookups, without(conditions, "release"))
     if gone is not None:
         return (gone.instead,)
-    ids = configuration_ids(
-        lookups, without(conditions, "release", "stack"), every=True
-    )
-    verdict, prefix = asked(conditions, "specs"), asked(conditions, "hash") or ""
+    everywhere = without(conditions, "release", "stack")
+    ids = configuration_ids(lookups, everywhere, every=True)
+    prefix = asked(conditions, "hash") or ""
+    verdict = asked(conditions, "specs")
+    releases_of_spec = {}
     rows = select_in(lookups.conn, SPECS_OF_CONFIGURATIONS, ids, hash=prefix)
-    counts = {
-        spec: count for spec, count in rows if verdict is None or spec in verdict.holds
-    }
-    if not counts or any(counts.values()):
+    for spec, release_count in rows:
+        if verdict is None or spec in verdict.holds:
+            releases_of_spec[spec] = release_count
+    if not releases_of_spec or any(releases_of_spec.values()):
         return ()
-    kinds = {node.kind for node in graph.read_nodes(lookups.conn, counts).values()}
+    nodes = graph.read_nodes(lookups.conn, releases_of_spec)
+    kinds = {node.kind for node in nodes.values()}
     kind = "external" if kinds == {"external"} else graph.KNOWN_AS_DEPENDENCY
     return (f"such a spec is {kind}, {NO_BINARY}",)
 
@@ -545,62 +590,77 @@ def _needed_instead(
     conditions: Conditions,
 ) -> str:
     """Return the versions that configurations need of the dependency in a query."""
-    edges = part.dependencies
-    if len(edges) != 1 or edges[0].node.name is None:
+    if len(part.dependencies) != 1:
         return ""
-    name, expected = edges[0].node.name, {*(edges[0].virtuals or (edges[0].node.name,))}
-    specs = candidates.specs_of(conditions, rows[:_MOST_COMPARED]).values()
-    ids = tuple(spec.id for specs_of_row in specs for spec in specs_of_row)[
-        :_MOST_COMPARED
-    ]
-    needs = candidates.once(("needs", ids), lambda: _needs(candidates.lookups, ids))
-    versions = {
-        (
-            node.version,
-            node.version if node.package == name else f"{node.package} {node.version}",
-        )
-        for virtuals, node, is_direct in needs or ()
-        if (is_direct or not edges[0].direct)
-        and not expected.isdisjoint((node.package, *virtuals))
-    }
-    ordered = sorted(
-        sorted(versions), key=lambda item: preference(item[0]), reverse=True
-    )
-    if needs is None or versions:
-        return _there_are(text for version, text in ordered if version)
-    return f"none needs {', '.join(sorted(expected))}"
+    edge = part.dependencies[0]
+    name = edge.node.name
+    if name is None:
+        return ""
+    # The dependencies of the first binaries.
+    specs_of_row = candidates.specs_of(conditions, rows[:_MOST_COMPARED])
+    ids = [spec.id for specs in specs_of_row.values() for spec in specs]
+    roots = tuple(ids[:_MOST_COMPARED])
+    needs = candidates.once(("needs", roots), lambda: _needs(candidates.lookups, roots))
+    if needs is None:
+        return ""
+
+    # The versions of those that could be meant: the package, or a virtual package.
+    expected = set(edge.virtuals or (name,))
+    texts_of_version = set()
+    for need in needs:
+        is_meant = not expected.isdisjoint((need.node.package, *need.virtuals))
+        if is_meant and (need.is_direct or not edge.direct):
+            version = need.node.version
+            is_named = need.node.package == name
+            text = version if is_named else f"{need.node.package} {version}"
+            texts_of_version.add((version, text))
+    if not texts_of_version:
+        return f"none needs {', '.join(sorted(expected))}"
+    # The newest version first.
+    ordered = sorted(texts_of_version)
+    ordered.sort(key=lambda item: preference(item[0]), reverse=True)
+    return _there_are(text for version, text in ordered if version)
 
 
-def _needs(
-    lookups: Lookups, specs: Iterable[int]
-) -> set[tuple[tuple[str, ...], graph.Node, bool]] | None:
-    """Return the dependencies of specs: virtuals, node, and whether they are direct
-    ones.
+class _Need(NamedTuple):
+    """A dependency of some specs, and the virtual packages it is needed for."""
 
-    None without dependency data.
-    """
-    if not (roots := {*graph.recorded_specs(lookups.conn, specs)}):
+    virtuals: tuple[str, ...]
+    node: graph.Node
+    is_direct: bool
+
+
+def _needs(lookups: Lookups, specs: Iterable[int]) -> set[_Need] | None:
+    """Return the dependencies of specs; None without dependency data."""
+    roots = set(graph.recorded_specs(lookups.conn, specs))
+    if not roots:
         return None
     needs = graph.read_needs(lookups, roots, _MOST_NODES)
     nodes = graph.read_nodes(lookups.conn, needs.edges)
-    return {
-        (edge.virtuals, nodes[edge.dependency], spec in roots)
-        for spec, edges in needs.edges.items()
-        for edge in edges
-    }
+    result = set()
+    for spec, edges in needs.edges.items():
+        for edge in edges:
+            need = _Need(edge.virtuals, nodes[edge.dependency], spec in roots)
+            result.add(need)
+    return result
 
 
 def _there_are(words: Iterable[str]) -> str:
-    texts = [*dict.fromkeys(words)]
-    return (
-        f"there {'is' if len(texts) == 1 else 'are'} {_first(texts)}" if texts else ""
-    )
+    """Return what there is: `there are 1.14.6, 1.14.5 and 1.12.3`; empty for no
+    words.
+    """
+    texts = list(dict.fromkeys(words))
+    if not texts:
+        return ""
+    verb = "is" if len(texts) == 1 else "are"
+    return f"there {verb} {_in_sentence(texts)}"
 
 
-def _first(words: Sequence[str]) -> str:
+def _in_sentence(words: Sequence[str]) -> str:
     """Return words as a list in a sentence; of many, the first and the number of the
     others.
     """
-    if len(words) > _MOST_LISTED + 1:
-        return f"{', '.join(words[:_MOST_LISTED])} and {len(words) - _MOST_LISTED} more"
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    # `and 1 more` is no shorter than the last word.
+    if len(words) == _MOST_LISTED + 1:
+        return series(words, len(words))
+    return series(words, _MOST_LISTED)
