@@ -53,6 +53,24 @@ from datasette import hookimpl
 def startup():
     raise LookupError("no such service")
 """
+FAILING = """
+from datasette import hookimpl
+
+@hookimpl
+def asgi_wrapper(datasette):
+    def wrap(app):
+        async def wrapped(scope, receive, send):
+            if scope["type"] == "http" and scope["path"].startswith("/fail"):
+                if scope["path"] == "/fail-late":
+                    start = {"type": "http.response.start", "status": 200}
+                    await send({**start, "headers": []})
+                    body = {"type": "http.response.body", "body": b"a" * 70_000}
+                    await send({**body, "more_body": True})
+                raise LookupError("no such service")
+            await app(scope, receive, send)
+        return wrapped
+    return wrap
+"""
 SMALL = 4096
 BIG = 20_000_000
 
@@ -370,6 +388,63 @@ def test_what_is_not_http_is_refused_with_the_headers_of_the_site(
     assert answer.headers["x-frame-options"] == "DENY"
     assert sum("refused a request" in line for line in lines) == 1
     assert "Traceback" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "field", "status"),
+    [
+        ("POST /cover.json HTTP/1.1", "X: a", 413),
+        ("POST /package/hdf5 HTTP/1.1", "X: a", 405),
+        ("POST /cover HTTP/1.1", f"X: {'a' * 20_000}", 431),
+    ],
+)
+def test_a_refusal_reaches_a_client_that_still_writes(
+    shared: Server, request_line: str, field: str, status: int
+) -> None:
+    """The whole body is taken, so that the connection is not reset before the answer is
+    read.
+    """
+    body = b"q=" + b"x" * BIG
+    head = f"{request_line}\r\nHost: localhost\r\n{field}\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
+        visitor.sendall(head.encode() + body)
+        answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+    assert int(answer.split()[1]) == status
+    assert b"Error: " in answer or b'"error"' in answer
+
+
+def test_a_request_that_does_not_arrive_is_answered(file: Path) -> None:
+    """With 408, no cache keeps it, and the log has one line without a traceback."""
+    with serving(file, "--workers", "1") as server:
+        with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as visitor:
+            visitor.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+            answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+        assert server.get("/").status_code == 200
+        log = server.log.read_text()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 Request Timeout")
+    assert b"cache-control: no-store" in head
+    assert b"did not arrive in time" in body
+    assert log.count("did not arrive in time") == 1
+    assert "Traceback" not in log
+
+
+def test_an_error_is_one_line_of_the_log(file: Path, tmp_path: Path) -> None:
+    """Before the response has begun and after it; gunicorn writes no traceback of its
+    own.
+    """
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "failing.py").write_text(FAILING, encoding="utf-8")
+    with serving(file, "--plugins-dir", str(plugins), "--workers", "1") as server:
+        assert server.get("/fail").status_code == 500
+        with pytest.raises(httpx.RemoteProtocolError):
+            server.get("/fail-late")
+        assert server.get("/").status_code == 200
+        log = server.log.read_text()
+    assert log.count("no such service") == 2
+    assert "Traceback" not in log
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -135,6 +135,9 @@ class Application:
             trusted.
         counters: counts the requests of all processes.
         announce: called when this process has opened a new database.
+
+    Attributes:
+        is_stuck: whether a statement that cannot be interrupted keeps the event loop.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class Application:
         self._listener = listener
         self._hosts = hosts
         self._announce = announce
+        self.is_stuck = False
         self._app: Any = self._datasette
         if proxy is not None:
             self._app = _behind(proxy, self._datasette)
@@ -169,7 +173,7 @@ class Application:
 
     def leave(self) -> None:
         """End the life of Datasette in this process, which is about to end."""
-        if self._life is None:
+        if self._life is None or self.is_stuck:
             return
         ended = asyncio.run_coroutine_threadsafe(
             _cancelled(self._life), self._middleware.loop

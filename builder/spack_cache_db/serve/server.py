@@ -181,7 +181,18 @@ class Server(BaseApplication):  # type: ignore[misc]
     def _after_fork(self, worker: Any) -> None:
         limit_process()
         self._counters.use_row(worker.row)
+        # The thread of the event loop inherits that it does not take the signal, so it
+        # reaches the main thread: it waits, and only a signal of its own wakes it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
         self._application.join(Process(worker.notify, worker.shared))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
+
+        def end_stuck_process(number: int, frame: Any) -> None:
+            self._application.is_stuck = True
+            worker.handle_abort(number, frame)
+
+        # A statement whose time is over, and that SQLite cannot interrupt (`overtime`).
+        signal.signal(signal.SIGPROF, end_stuck_process)
 
     def _before_end(self, _: Any, __: Any) -> None:
         self._application.leave()

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from gunicorn.http import errors
-from gunicorn.util import write_nonblock
+from gunicorn.util import close_graceful, write_nonblock
 from gunicorn.workers.sync import SyncWorker
 
 from spack_cache_db.serve.application import BROKEN, sent
@@ -23,11 +23,26 @@ STATUS_OF = {
 """The status of a request that gunicorn cannot read, if it is not 400."""
 NO_HTTP = "The request is not valid HTTP, or has more headers than this server reads."
 
+MOST_UNREAD = 32 << 20
+"""Bytes of a refused request that are read and thrown away, within two seconds.
+
+A system resets a connection that is closed with unread bytes, and then the client has
+an error instead of the answer. Clients read no answer before they have sent the body.
+"""
+
 TOO_SLOW = "The request did not arrive in time."
 
 
 class Worker(SyncWorker):  # type: ignore[misc]
-    """A process of gunicorn whose own refusals have the headers of the site."""
+    """A process of gunicorn whose own refusals have the headers of the site.
+
+    A client that still sends a refused request receives the refusal.
+    """
+
+    def handle_request(self, listener: Any, req: Any, client: Any, addr: Any) -> None:
+        """Answer a request, and read what the application has left of it."""
+        super().handle_request(listener, req, client, addr)
+        close_graceful(client, max_drain=MOST_UNREAD)
 
     def handle_error(
         self, req: Any, client: Any, addr: Any, exc: BaseException
@@ -68,3 +83,4 @@ class Worker(SyncWorker):  # type: ignore[misc]
         except OSError:
             # The visitor has left.
             return
+        close_graceful(client, max_drain=MOST_UNREAD)

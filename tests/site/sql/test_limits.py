@@ -38,6 +38,12 @@ LARGE = {
     "a million letters": f"SELECT {', '.join([MOST] * 19)}",
 }
 """Results just within the limits: their pages have to be."""
+MEMBERS = (
+    NUMBERS.format(" LIMIT 13000")
+    + ", k(j) AS MATERIALIZED (SELECT json_group_object('k' || x, 1) FROM n) "
+)
+PATCHES = f"{MEMBERS} SELECT {' + '.join(['length(json_patch(j, j))'] * 60)} FROM k"
+"""Few instructions of SQLite, each of which takes a third of a second or more."""
 
 
 def test_a_connection_is_bounded() -> None:
@@ -82,3 +88,18 @@ def test_a_large_result_is_shown_within_bounds(
     assert len(answer.content) > 10_000
     assert own_server.cpu_seconds() - before < SECONDS
     assert own_server.peak_megabytes() < MEGABYTES
+
+
+@pytest.mark.slow
+def test_a_statement_that_cannot_be_interrupted_is_ended(own_server: Server) -> None:
+    """Its process ends soon after its time, the visitor reads why, and others are
+    served.
+    """
+    before = own_server.cpu_seconds()
+    address, params = f"{own_server.address}{SQL}.json", {"sql": PATCHES}
+    answer = httpx.get(address, params=params, timeout=60, verify=False)
+
+    # 400 if this SQLite is quick enough to notice the time between two of the calls.
+    assert answer.status_code in (400, 503)
+    assert own_server.cpu_seconds() - before < SECONDS
+    assert own_server.get("/").status_code == 200

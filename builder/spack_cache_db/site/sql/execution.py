@@ -17,6 +17,7 @@ from datasette.database import QueryInterrupted, Results
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.sql import statements
+from spack_cache_db.site.sql.overtime import ended_after
 
 
 @dataclass
@@ -79,7 +80,7 @@ async def execute(
     """
     reading = _reading.get()
     longest = datasette.sql_time_limit_ms
-    milliseconds = min(custom_time_limit or longest, longest)
+    seconds = min(custom_time_limit or longest, longest) / 1000
 
     # A page of that size asks for one row more, to know whether there is a next page.
     most_rows = int(datasette.max_returned_rows)
@@ -95,7 +96,7 @@ async def execute(
     limits = (most_rows if is_cut else None, datasette.page_size if is_shown else None)
 
     def run(conn: sqlite3.Connection) -> statements.Rows:
-        with statements.time_limit(conn, milliseconds / 1000):
+        with statements.time_limit(conn, seconds), ended_after(seconds):
             return call(conn, sql, values, *limits)
 
     try:
