@@ -130,7 +130,7 @@ class Mine:
 
     @hook
     def asgi_wrapper(self) -> Any:
-        """Have responses with data cached, and answer an address that is not
+        """Have responses with data cached, and answer or fail at an address that is not
         registered.
         """
 
@@ -145,6 +145,8 @@ class Mine:
 
                 if scope.get("path") == "/-/wrapped":
                     await Response.text("wrapped").asgi_send(cached)
+                elif scope.get("path") == "/-/wrapped/fails":
+                    raise LookupError("no such service")
                 else:
                     await app(scope, receive, cached)
 
@@ -222,6 +224,20 @@ async def test_wrappers_of_plugins_are_inside_the_sites(database: Path) -> None:
     assert "frame-ancestors 'none'" in opened.headers["content-security-policy"]
     assert failed.headers["cache-control"] == "no-store"
     assert table.headers["cache-control"] == "max-age=31536000"
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_an_error_of_a_wrapper_is_a_page_of_the_site(database: Path) -> None:
+    """Although the wrapper is outside that of Datasette, which makes a form's token."""
+    served = allowing(database, OPEN)
+    await served.invoke_startup()
+    answer = await get(served, "/-/wrapped/fails")
+
+    assert answer.status_code == 500
+    assert "site.css" in answer.text
+    assert "unexpected error" in answer.text
+    assert answer.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.asyncio
