@@ -4,6 +4,7 @@ nothing.
 
 from __future__ import annotations
 
+import json
 import time
 from itertools import product
 from pathlib import Path
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from attacks.builder import enough, run_command
 from attacks.outcome import Outcome
+from tests.sources.fetch.server import Site, serve, status
 
 SECRET = "hunter2"
 PASSWORDS = (
@@ -45,6 +47,19 @@ PASSWORDS = (
 SCHEMES = ("https", "http", "s3", "oci", "HTTPS", "ftp")
 BUCKETS = ("Bucket", "BUCKET.With.Dots", "b_c", "a..b", "-a", "127.0.0.1", "x" * 64)
 """Names of buckets that S3 allowed once, or never."""
+QUICK = ("--retries", 0, "--timeout", 1, "--deadline", 1)
+MANIFEST = "/v2/caches/mine/manifests/index.spack"
+REALMS = (
+    "{}/token",
+    "{}/token?a=b",
+    "{}@/token",
+    "http://user:pass@{host}/token",
+    "HTTP://{host}/token",
+    "http://localhost:{port}/token",
+    "http://[::ffff:127.0.0.1]:{port}/token",
+    "http://127.1:{port}/token",
+)
+"""Spellings of another port of this machine, as the server that gives tokens."""
 LIMITS = (
     *(
         "--jobs=0",
@@ -65,8 +80,8 @@ LIMITS = (
 
 
 def logins(seconds: float) -> Outcome:
-    """Fetch from addresses with each password, of buckets with odd names, and with each
-    limit.
+    """Fetch from addresses with each password, of buckets with odd names, with each
+    limit, and from registries that ask for a login elsewhere.
     """
     outcome = Outcome("logins")
     began = time.monotonic()
@@ -76,14 +91,17 @@ def logins(seconds: float) -> Outcome:
                 "fetch", "https://127.0.0.1:9", "-o", Path(folder, "o"), limit
             )
             outcome.judge(limit, ran.faults((2,)))
+        with serve() as registry, serve() as stranger:
+            for realm in REALMS:
+                faults = _challenged(registry, stranger, realm, Path(folder))
+                outcome.judge(f"a login for the realm {realm}", faults)
         addresses = [
             f"{scheme}://user:{password.format(SECRET)}@127.0.0.1:9/mirror"
             for password, scheme in product(PASSWORDS, SCHEMES)
         ]
         buckets = [f"s3://{bucket}/{SECRET}?x={SECRET}" for bucket in BUCKETS]
         for address in [*addresses, *buckets]:
-            quick = ("--retries", 0, "--timeout", 1, "--deadline", 1)
-            ran = run_command("fetch", address, "-o", Path(folder, "o"), *quick)
+            ran = run_command("fetch", address, "-o", Path(folder, "o"), *QUICK)
             faults = ran.faults((1, 2))
             is_bucket = address in buckets
             if SECRET in ran.output.replace(
@@ -94,3 +112,31 @@ def logins(seconds: float) -> Outcome:
             if enough(began, seconds):
                 break
     return outcome
+
+
+def _challenged(registry: Site, stranger: Site, realm: str, folder: Path) -> list[str]:
+    """Return the faults of a fetch whose registry asks for a login at another port."""
+    host = stranger.url.removeprefix("http://")
+    port = host.rpartition(":")[2]
+    challenge = f'Bearer realm="{realm.format(stranger.url, host=host, port=port)}"'
+    registry.always[MANIFEST] = status(401, www_authenticate=challenge)
+    stranger.files["/token"] = b'{"token": "of-a-stranger"}'
+
+    # The mirror has a login, and the registry is used over plain HTTP.
+    image = registry.url.replace("http://", "oci://") + "/caches/mine"
+    mirror = {"url": image, "access_pair": ["user", SECRET]}
+    mirrors = folder / "mirrors.yaml"
+    mirrors.write_text(json.dumps({"mirrors": {"mine": mirror}}), encoding="utf-8")
+    output = folder / "realms"
+    options = ("--mirrors", mirrors, "--plain-http", "-o", output, *QUICK)
+    before = len(registry.requests)
+    ran = run_command("fetch", *options)
+
+    faults = ran.faults((1, 2))
+    if len(registry.requests) == before:
+        faults.append("the registry was not asked: it tests nothing")
+    if SECRET in ran.output:
+        faults.append(f"prints the password: {ran.output[-200:]!r}")
+    if stranger.secrets():
+        faults.append("another port received the login")
+    return faults

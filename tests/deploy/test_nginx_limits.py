@@ -85,13 +85,15 @@ DEAR = (
     "/spack-cache/builds?_facet=os", "/spack-cache/builds?_search_name=x",
     "/spack-cache/builds.json?_shape=array", "/spack-cache/builds.csv?_stream=on",
     "/spack-cache/builds.csv?x=1&%5Fstream=on", "/spack-cache/builds.csv?a=b",
-    "/spack-cache/builds?_where=1",
+    "/spack-cache/builds?_where=1", "/spack-cache/build_listings.json?variants__contains=zz",
+    "/spack-cache/builds?a=b&stacks__arraycontains=e4s",
 )  # fmt: skip
 CHEAP = (
     "/",
     "/package/find",
     "/findings",
     "/spack-cache/builds?package=sql",
+    "/spack-cache/builds?package=a__b&_sort=os",
     "/spec/a?page=2",
 )
 
