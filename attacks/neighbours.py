@@ -120,7 +120,9 @@ def _neighbours(target: Target, seconds: float, kind: str, attacks: Attacks) -> 
         with _repeating(target, *heavy):
             times_of, refused = _polite(target, share)
         faults = (
-            [f"{refused} requests of a polite visitor were refused"] if refused else []
+            [f"requests of a polite visitor were answered with {refused}"]
+            if refused
+            else []
         )
         for address, times in times_of.items():
             if _slowest(times) > POLITE[address]:
@@ -170,19 +172,22 @@ def _repeating(
             visitor.join()
 
 
-def _polite(target: Target, seconds: float) -> tuple[dict[str, list[float]], int]:
-    """Request pages one after the other; return the times of each, and the number of
-    failures.
+def _polite(target: Target, seconds: float) -> tuple[dict[str, list[float]], list[int]]:
+    """Request pages one after the other; return the times of each, and the statuses of
+    failures; 0 means no answer.
     """
     times_of: dict[str, list[float]] = defaultdict(list)
-    refused, end = 0, time.monotonic() + seconds
+    refused: list[int] = []
+    end = time.monotonic() + seconds
     while time.monotonic() < end or len(times_of) < len(POLITE):
         for address in POLITE:
             # The random field bypasses caches.
             unique = f"{address}{'&' if '?' in address else '?'}_={random.random()}"
             began = time.monotonic()
-            refused += _status(target, "GET", unique) != 200
+            status = _status(target, "GET", unique)
             times_of[address].append(time.monotonic() - began)
+            if status != 200:
+                refused.append(status)
     return times_of, refused
 
 

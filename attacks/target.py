@@ -30,6 +30,9 @@ SHORT = "(),'*/:=<>|-@[];"
 """Characters that need no encoding in a query string, so that more fits into an
 address.
 """
+POLITE_NETWORK = "198.51"
+STRANGER_NETWORK = "203.0"
+"""Another network, because nginx would take two visitors of one address for one."""
 PATIENCE = 60
 """Seconds after which a response counts as missing."""
 
@@ -65,7 +68,7 @@ class Target:
     @property
     def visitor(self) -> str:
         """The address that the next request comes from, if nginx is asked."""
-        return self._visitor or any_address()
+        return self._visitor or any_address(POLITE_NETWORK)
 
     def through(self, port: int) -> Target:
         """Return the same server behind a proxy on another port."""
@@ -73,7 +76,9 @@ class Target:
 
     def for_one(self) -> Target:
         """Return the same server, asked by one visitor, who has one address."""
-        return Target(self._file, self.pid, self.port, visitor=any_address())
+        return Target(
+            self._file, self.pid, self.port, visitor=any_address(STRANGER_NETWORK)
+        )
 
     def ask(
         self,
@@ -187,9 +192,9 @@ class Target:
         return digest, sorted(path.name for path in self._file.parent.iterdir())
 
 
-def any_address() -> str:
-    """Return a random address of a visitor, which nginx trusts."""
-    return f"198.51.{random.randrange(256)}.{random.randrange(256)}"
+def any_address(network: str) -> str:
+    """Return a random address of a visitor in a network, such as `198.51`."""
+    return f"{network}.{random.randrange(256)}.{random.randrange(256)}"
 
 
 def field(name: str, value: str) -> str:
