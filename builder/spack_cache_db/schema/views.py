@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spack_cache_db.schema.changes import CHANGE, CHANGE_COLUMNS
+from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.schema.tarballs import TARBALL
 from spack_cache_db.schema.words import BUILD_COLUMNS
@@ -61,8 +62,8 @@ _LISTING_COLUMNS = f"""\
   {TARBALL},
 {_FOR_ANALYSIS},
   CASE
-    WHEN trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1 AND 18
-    THEN CAST(listings.size AS BIGINT)
+    WHEN {is_size("listings.size")}
+    THEN {size_in_bytes("listings.size")}
   END AS size_bytes,
   NOT specs.is_binary AS is_external"""
 

@@ -48,13 +48,14 @@ from spack_cache_db.query.open.lookups import (
 from spack_cache_db.query.open.sql import json_pieces, select, select_ids
 from spack_cache_db.query.stored.binary import HASHES_AT_ONCE
 from spack_cache_db.query.stored.mirrors import NOWHERE, first_places
+from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.spack.legacy import parser_of
 
 CURRENT = "SELECT id FROM specs WHERE is_current"
-SIZES = """
+SIZES = f"""
 SELECT specs.hash, max(CASE
-  WHEN trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1 AND 18
-  THEN CAST(listings.size AS INTEGER) END)
+  WHEN {is_size("listings.size")}
+  THEN {size_in_bytes("listings.size")} END)
 FROM json_each(:hashes) AS wanted
 CROSS JOIN specs ON specs.hash = wanted.value
 CROSS JOIN releases

@@ -26,6 +26,7 @@ from spack_cache_db.query.rows import Rows
 from spack_cache_db.query.stored.binary import IN_STACK
 from spack_cache_db.query.stored.closure import closures
 from spack_cache_db.query.stored.graph import externals, read_nodes, read_run_time
+from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.spack.versions import preference
 
 HASH_LENGTH = 7
@@ -39,7 +40,7 @@ WITH_HASHES = (
 )
 LISTED = f"""
 SELECT spec, max(CASE
-  WHEN trim(size, '0123456789') = '' AND length(size) BETWEEN 1 AND 18 THEN CAST(size AS INTEGER)
+  WHEN {is_size("size")} THEN {size_in_bytes("size")}
 END)
 FROM listings JOIN specs ON specs.id = listings.spec
 WHERE (release = :release OR (:release IS NULL AND NOT specs.is_gone))

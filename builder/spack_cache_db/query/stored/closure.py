@@ -25,6 +25,7 @@ from spack_cache_db.query.stored.mirrors import (
 )
 from spack_cache_db.query.stored.reach import Reach
 from spack_cache_db.query.stored.smallest_cover import smallest_cover
+from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.spack.facts import LIBC
 
 SPECS = """
@@ -45,14 +46,14 @@ SELECT splices.spec, max(splices.build_spec) FROM json_each(:ids) AS wanted
 CROSS JOIN splices ON splices.spec = wanted.value
 GROUP BY splices.spec
 """
-# A size is stored as its source writes it; a text that is not a number is not known.
-SIZES = """
-SELECT listings.spec, releases.name, CAST(listings.size AS INTEGER)
+# A text that is not a size is left out: the size is not known.
+SIZES = f"""
+SELECT listings.spec, releases.name, {size_in_bytes("listings.size")}
 FROM json_each(:ids) AS wanted
 CROSS JOIN json_each(:releases) AS used
 CROSS JOIN releases ON releases.name = used.value
 CROSS JOIN listings ON listings.release = releases.id AND listings.spec = wanted.value
-WHERE trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1 AND 18
+WHERE {is_size("listings.size")}
 """
 
 
