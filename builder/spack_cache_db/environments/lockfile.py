@@ -14,6 +14,7 @@ from typing import Any
 from spack_cache_db.environments.decoding import decoded
 from spack_cache_db.environments.model import Environment, LockedSpec
 from spack_cache_db.errors import LineFault
+from spack_cache_db.spack.facts import RUN_TIME
 from spack_cache_db.spack.nodes import (
     Node,
     compiler_of,
@@ -21,9 +22,6 @@ from spack_cache_db.spack.nodes import (
     read_node,
     require_hash,
 )
-
-RUN_TIME = ("link", "run")
-"""The types of dependencies that a spec needs to run."""
 
 VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
@@ -181,7 +179,7 @@ def _locked_spec(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
     # What the spec links or runs; output of `spack find` has not every dependency.
     run_time: dict[str, Node] = {}
     for edge in node.edges:
-        is_run_time = any(use in RUN_TIME for use in edge.use.types)
+        is_run_time = not RUN_TIME.isdisjoint(edge.use.types)
         if is_run_time and edge.hash in nodes:
             dependency = nodes[edge.hash]
             run_time[dependency.hash] = dependency

@@ -28,6 +28,7 @@ from spack_cache_db.sources.facts import (
 )
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.texts import BROKEN, message_of, printable_name, quoted
+from spack_cache_db.spack.facts import DEPTYPES
 from spack_cache_db.spack.lexer import is_package
 
 MAX_DESCRIPTION = 2**16
@@ -39,8 +40,6 @@ MAX_MEMBERS = 2**14
 """Maximum of versions, variants, dependencies or dependents of a package; the virtual
 package `c` has six thousand dependents.
 """
-
-TYPES = ("build", "link", "run", "test")
 
 Text = Annotated[str, Meta(max_length=MAX_DESCRIPTION, pattern=r"^[^\0]*\Z")]
 _Many = Meta(max_length=MAX_MEMBERS)
@@ -181,7 +180,7 @@ def _listed(value: Any, problems: list[Problem]) -> PackageFacts:
     if isinstance(package, str):
         return PackageFacts("", "", NAMED, package)
     types: dict[str, list[str]] = {}
-    for kind in TYPES:
+    for kind in DEPTYPES:
         for name in dict.fromkeys(package.dependencies.get(kind, [])):
             types.setdefault(name, []).append(kind)
     return replace(
@@ -274,7 +273,7 @@ def _unknown_keys(value: Any) -> set[str]:
             if isinstance(entry, dict):
                 unknown |= {f"{key}[].{name}" for name in entry.keys() - _KNOWN[key]}
     if isinstance(types := value.get("dependencies"), dict):
-        unknown |= {f"dependencies.{name}" for name in types.keys() - {*TYPES}}
+        unknown |= {f"dependencies.{name}" for name in types.keys() - {*DEPTYPES}}
     return unknown
 
 

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-DEPTYPES = frozenset({"build", "link", "run", "test"})
+DEPTYPES = ("build", "link", "run", "test")
+"""The types of dependencies, sorted."""
+
+RUN_TIME = frozenset({"link", "run"})
+"""The types of dependencies that a binary needs when it is used."""
+
+LANGUAGES = ("c", "cxx", "fortran")
+"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1
+`spec.py`, `DeprecatedCompilerSpec.factory`).
+"""
 
 LEGACY_COMPILERS = {
     "clang": "llvm",
@@ -13,21 +22,58 @@ LEGACY_COMPILERS = {
 }
 """The package of each compiler that had another name before Spack 1.0."""
 
+_COMPILERS = """
+    acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
+    llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
+"""
+COMPILERS = frozenset(_COMPILERS.split())
+"""Packages that are compilers in Spack 1.1, and names that only old releases print."""
 
-LANGUAGES = ("c", "cxx", "fortran")
-"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1
-`spec.py`, `DeprecatedCompilerSpec.factory`).
+CRAY_COMPILERS = frozenset({"cce"})
+"""Compilers whose runtime only Cray systems have."""
+
+COMPILER_WRAPPER = "compiler-wrapper"
+"""The package that passes flags to the compilers during a build."""
+
+LIBC = frozenset({"glibc", "musl"})
+"""Packages of the C library, which each machine has."""
+
+RUNTIMES = LIBC | {COMPILER_WRAPPER, "gcc-runtime", "intel-oneapi-runtime"}
+"""The packages with the tag `runtime`; `all` cannot require dependencies of them and
+compilers.
+"""
+
+DEV_PATH = "dev_path"
+"""The variant with the folder of sources from which a package is developed."""
+
+PATCHES = "patches"
+"""The variant with the checksums of the patches of a package."""
+
+VARIANTS_WITHOUT_RECIPE = frozenset({"commit", DEV_PATH, PATCHES})
+"""Variants that Spack accepts for any package (Spack 1.1 `variant.py`,
+`RESERVED_NAMES`).
 """
 
 FLAG_NAMES = frozenset(
     {"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"}
 )
-# Values in which a comma is part of the text: paths, git references, compiler flags.
-UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
+"""The options with flags of compilers."""
 
+UNSPLIT_NAMES = FLAG_NAMES | {DEV_PATH, "commit", "branch", "tag", "ref"}
+"""Names whose values may contain commas: flags, paths and git references."""
 
-# Packages of Spack's recipes of 2026 that centres install themselves; an environment
-# may add more.
+_VIRTUALS = """
+    armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
+    go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libifcore
+    libllvm libosmesa lua-lang luajit mariadb-client mkl mpe mpi mysql-client onedal opencl osmesa
+    pbs pil pkgconfig qmake rpc scalapack sycl szip tbb unwind uuid wasi-sdk xkbdata-api xxd yacc
+    ziglang zlib-api
+"""
+VIRTUALS = frozenset(_VIRTUALS.split())
+"""The virtual packages. No binary has the name of one, and only recipes know which
+packages provide it.
+"""
+
 _PROVIDERS = {
     "blas": """
 acfl amdblis armpl-gcc atlas blis cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
@@ -49,40 +95,6 @@ amdscalapack cray-libsci fujitsu-ssl2 intel-mkl intel-oneapi-mkl netlib-scalapac
 PROVIDERS: Mapping[str, frozenset[str]] = {
     virtual: frozenset(packages.split()) for virtual, packages in _PROVIDERS.items()
 }
-
-
-LIBC = frozenset(("glibc", "musl"))
-"""Packages of the C library, which each machine has."""
-
-
-# Packages that are compilers in Spack 1.1, and names that only old releases print.
-_COMPILERS = """
-    acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
-    llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
-"""
-COMPILERS = frozenset(_COMPILERS.split())
-
-# No binary has the name of a virtual package; only recipes know the providers.
-_VIRTUALS = """
-    armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
-    go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libifcore
-    libllvm libosmesa lua-lang luajit mariadb-client mkl mpe mpi mysql-client onedal opencl osmesa
-    pbs pil pkgconfig qmake rpc scalapack sycl szip tbb unwind uuid wasi-sdk xkbdata-api xxd yacc
-    ziglang zlib-api
-"""
-VIRTUALS = frozenset(_VIRTUALS.split())
-
-
-RUN_TIME = frozenset(("link", "run"))
-
-
-CRAY_COMPILERS = frozenset({"cce"})
-"""Compilers whose runtime only Cray systems have."""
-
-
-RUNTIMES = frozenset(
-    {"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"}
-)
-"""The packages with the tag `runtime`; `all` cannot require dependencies of them and
-compilers.
+"""Packages of Spack's recipes of 2026 that centres install themselves, by the virtual
+package that they provide; an environment may add more.
 """

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product, starmap
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.facts import UNSPLIT_NAMES
+from spack_cache_db.spack.facts import RUN_TIME, UNSPLIT_NAMES
 from spack_cache_db.spack.matching import flag_words
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
@@ -305,12 +305,9 @@ def _are_one(edge: Dependency, other: Dependency) -> bool:
     )
 
 
-_RUN_TIME = frozenset(("link", "run"))
-
-
 def _have_clashing_types(edge: Dependency, other: Dependency) -> bool:
     """Return whether Spack rejects the types of two edges to one package."""
     types, other_types = {*edge.deptypes}, {*other.deptypes}
     if edge.when != other.when or types == other_types:
         return False
-    return bool(types & other_types or (types & _RUN_TIME and other_types & _RUN_TIME))
+    return bool(types & other_types or (types & RUN_TIME and other_types & RUN_TIME))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from spack_cache_db.spack.facts import FLAG_NAMES, UNSPLIT_NAMES
+from spack_cache_db.spack.facts import FLAG_NAMES, PATCHES, UNSPLIT_NAMES
 
 VariantKind = Literal["bool", "single", "multi"]
 
@@ -171,7 +171,7 @@ def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536, typed=True)
 def _printed(name: str, value: VariantValue) -> str:
-    if isinstance(value, tuple) and name == "patches":
+    if isinstance(value, tuple) and name == PATCHES:
         value = tuple(patch[:PATCH_PRINTED] for patch in value)
     return normal_variant(variant_of(name, value).text)
 

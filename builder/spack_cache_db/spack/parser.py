@@ -19,6 +19,7 @@ from spack_cache_db.spack.facts import (
     DEPTYPES,
     FLAG_NAMES,
     LEGACY_COMPILERS,
+    PATCHES,
     UNSPLIT_NAMES,
 )
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, merged_edges
@@ -40,7 +41,7 @@ _WHOLE_ARCH = frozenset({"arch", "architecture"})
 _NO_VARIANTS = _WHOLE_ARCH | _ARCH_KEYS.keys() | {"namespace"}
 # Spack 1.2 `variant.py`, RESERVED_NAMES: names that cannot be propagated to
 # dependencies.
-_RESERVED = _NO_VARIANTS | {"patches"} | (UNSPLIT_NAMES - FLAG_NAMES)
+_RESERVED = _NO_VARIANTS | {PATCHES} | (UNSPLIT_NAMES - FLAG_NAMES)
 _PAIR = re.compile(
     r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL
 )
@@ -271,8 +272,8 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
         if pair.name not in _EDGE_KEYS or pair.propagate:
             raise cursor.error(f"one of {', '.join(_EDGE_KEYS)}, then '=' and a value")
         values = (pair.value,) if pair.name == "when" else tuple(pair.value.split(","))
-        if pair.name == "deptypes" and not DEPTYPES.issuperset(values):
-            raise cursor.error(f"types of dependencies: {', '.join(sorted(DEPTYPES))}")
+        if pair.name == "deptypes" and not set(values).issubset(DEPTYPES):
+            raise cursor.error(f"types of dependencies: {', '.join(DEPTYPES)}")
         attributes[pair.name] = values
         cursor.take("pair")
     closing = cursor.take("edge_end")

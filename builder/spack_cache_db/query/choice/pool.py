@@ -32,7 +32,7 @@ from spack_cache_db.query.stored import graph
 from spack_cache_db.query.stored.binary import ids_of_hashes
 from spack_cache_db.query.stored.closure import Closure
 from spack_cache_db.query.stored.mirrors import listing_mirrors
-from spack_cache_db.spack.facts import LANGUAGES
+from spack_cache_db.spack.facts import COMPILER_WRAPPER, DEV_PATH, LANGUAGES
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
@@ -45,18 +45,18 @@ NEWER = """
 SELECT EXISTS (SELECT 1 FROM records JOIN nodes ON nodes.id = records.node
   WHERE NOT nodes.is_before_1_0)
 """
-DEVELOPED = """
+DEVELOPED = f"""
 SELECT specs.id FROM variants
 JOIN variant_set_members ON variant_set_members.variant = variants.id
 JOIN configurations ON configurations.variants = variant_set_members.variant_set
 JOIN specs ON specs.configuration = configurations.id
-WHERE variants.name = 'dev_path'
+WHERE variants.name = '{DEV_PATH}'
 """
-WRAPPERS = """
+WRAPPERS = f"""
 SELECT specs.id FROM packages
 JOIN configurations ON configurations.package = packages.id
 JOIN specs ON specs.configuration = configurations.id
-WHERE packages.name = 'compiler-wrapper'
+WHERE packages.name = '{COMPILER_WRAPPER}'
 """
 INSTALLED_SPECS = """
 SELECT listings.spec FROM releases JOIN listings ON listings.release = releases.id

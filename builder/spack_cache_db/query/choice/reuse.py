@@ -30,7 +30,7 @@ from spack_cache_db.errors import series
 from spack_cache_db.query.conditions.conditions import Verdict
 from spack_cache_db.query.stored.closure import Closure, External, Member
 from spack_cache_db.query.stored.mirrors import Mirror
-from spack_cache_db.spack.facts import LIBC
+from spack_cache_db.spack.facts import COMPILER_WRAPPER, DEV_PATH, LIBC
 
 ObstacleStatus = Literal["near", "incomplete", "unknown"]
 RANKS: Mapping[ObstacleStatus, int] = {"near": 0, "incomplete": 1, "unknown": 2}
@@ -40,9 +40,9 @@ shown.
 
 NOT_BEFORE_1_0 = "Spack 1.2 does not reuse binaries from before 1.0; install it by hash"
 NOT_FROM_SOURCES = (
-    "Spack reuses no binary that was built from a folder of sources (dev_path)"
+    f"Spack reuses no binary that was built from a folder of sources ({DEV_PATH})"
 )
-NOT_A_WRAPPER = "Spack makes compiler-wrapper anew and reuses no binary of it"
+NOT_A_WRAPPER = f"Spack makes {COMPILER_WRAPPER} anew and reuses no binary of it"
 OWN_SOLUTION = "Spack uses it only if its own solution has this hash"
 MOST_NAMED = 3
 

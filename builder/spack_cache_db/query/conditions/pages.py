@@ -12,7 +12,7 @@ from spack_cache_db.query.conditions.conditions import (
     compiler_condition,
     configuration_conditions,
 )
-from spack_cache_db.spack.facts import COMPILERS, LANGUAGES, VIRTUALS
+from spack_cache_db.spack.facts import COMPILERS, LANGUAGES, PATCHES, VIRTUALS
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.queries import (
     CompilerConstraint,
@@ -101,9 +101,7 @@ def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
 def needs_whole_patches(constraint: VariantConstraint) -> bool:
     """Return whether a constraint needs more of patch checksums than Spack prints."""
     longest = max(map(len, constraint.values), default=0)
-    return constraint.name == "patches" and (
-        constraint.exact or longest > PATCH_PRINTED
-    )
+    return constraint.name == PATCHES and (constraint.exact or longest > PATCH_PRINTED)
 
 
 def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from spack_cache_db.query.open.lookups import Lookups, opened
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.configurations import configurations_of_package
 from spack_cache_db.query.stored.gone import Gone, gone_of_package
+from spack_cache_db.spack.facts import VARIANTS_WITHOUT_RECIPE
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.queries import SpecQuery
 from spack_cache_db.spack.versions import newest_version
@@ -58,8 +59,6 @@ WHERE packages.name = :name AND EXISTS (
   SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
 ORDER BY targets.family
 """
-_EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
-"""Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
 PUBLIC_NAMESPACE = "builtin"
 PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
 _NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
@@ -316,7 +315,7 @@ def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
     texts = {text for row in built for text in row.configuration.variants}
     built_variants = {parsed.name for parsed in map(readable_variant, texts) if parsed}
     for variant in query.variants if variants else ():
-        if variant.name not in variants and variant.name not in _EVERYWHERE:
+        if variant.name not in variants and variant.name not in VARIANTS_WITHOUT_RECIPE:
             close = difflib.get_close_matches(variant.name, variants, 3)
             near = f" (near: {', '.join(close)})" if close else ""
             notes.append(f"Spack has no variant {variant.name!r} of {name}{near}")
