@@ -1,18 +1,20 @@
 """Tests of one value against one constraint of a query.
 
 The tests follow Spack 1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and
-`FlagMap.satisfies`; docs/spack-semantics.md lists the differences.
+`FlagMap.satisfies`; docs/spack-semantics.md lists the differences. `satisfying` combines
+them for a node of an index, and `query/conditions` for the rows of a database.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from spack_cache_db.spack.facts import LEGACY_COMPILERS
+from spack_cache_db.spack.facts import LEGACY_COMPILERS, PATCHES
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Variant, split_compiler
 from spack_cache_db.spack.queries import CompilerConstraint, Flag, VariantConstraint
 from spack_cache_db.spack.versions import VersionRanges
 
 _PATCH_FULL = 64
+"""Characters of the whole sha256 of a patch."""
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 
 
@@ -28,32 +30,15 @@ def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
     Names from before Spack 1.0 equal today's: `clang` is `llvm`.
     """
     name, version = split_compiler(compiler)
-    expected, aliases = constraint.name, LEGACY_COMPILERS
-    if expected is not None and aliases.get(name, name) != aliases.get(
-        expected, expected
-    ):
-        return False
+    if constraint.name is not None:
+        package = LEGACY_COMPILERS.get(name, name)
+        expected = LEGACY_COMPILERS.get(constraint.name, constraint.name)
+        if package != expected:
+            return False
     if constraint.versions is None:
-        return expected is not None or version is not None
+        # A bare `%` is any compiler; `none` has no version, and is not one.
+        return constraint.name is not None or version is not None
     return version is not None and constraint.versions.contains(version)
-
-
-def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Return whether printed prefixes match the patches; `:=` needs full checksums."""
-    patches, printed = constraint.values, variant.values
-    if not all(
-        any(_is_patch(patch, prefix) for prefix in printed) for patch in patches
-    ):
-        return False
-    are_full = all(len(patch) == _PATCH_FULL for patch in patches)
-    return not constraint.exact or (are_full and len(patches) == len(printed))
-
-
-def _is_patch(beginning: str, printed: str) -> bool:
-    """Return whether a patch begins so, as far as its printed form shows."""
-    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(beginning):
-        return beginning.startswith(printed[: len(beginning)])
-    return printed.startswith(beginning)
 
 
 def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
@@ -64,15 +49,35 @@ def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
     """
     if constraint.name != variant.name:
         return False
+    # `k=*` is any value.
     if not constraint.values:
         return True
     if (constraint.kind == "bool") != (variant.kind == "bool"):
         return False
-    if constraint.name == "patches":
+    if constraint.name == PATCHES:
         return _patches_match(constraint, variant)
+    expected = set(constraint.values)
     if constraint.exact:
-        return set(constraint.values) == set(variant.values)
-    return set(constraint.values) <= set(variant.values)
+        return expected == set(variant.values)
+    return expected <= set(variant.values)
+
+
+def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
+    """Return whether printed prefixes match the patches; `:=` needs full checksums."""
+    for patch in constraint.values:
+        if not any(_is_patch(patch, printed) for printed in variant.values):
+            return False
+    if not constraint.exact:
+        return True
+    are_full = all(len(patch) == _PATCH_FULL for patch in constraint.values)
+    return are_full and len(constraint.values) == len(variant.values)
+
+
+def _is_patch(beginning: str, printed: str) -> bool:
+    """Return whether a patch begins so, as far as its printed form shows."""
+    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(beginning):
+        return beginning.startswith(printed[: len(beginning)])
+    return printed.startswith(beginning)
 
 
 def flag_words(value: str) -> tuple[str, ...]:
@@ -80,13 +85,13 @@ def flag_words(value: str) -> tuple[str, ...]:
 
     A word without a dash is the value of the flag before it.
     """
-    words_of_flags: list[str] = []
+    flags: list[str] = []
     for word in value.split():
-        if words_of_flags and not word.startswith("-"):
-            words_of_flags[-1] += f" {word}"
+        if flags and not word.startswith("-"):
+            flags[-1] += f" {word}"
         else:
-            words_of_flags.append(word)
-    return tuple(words_of_flags)
+            flags.append(word)
+    return tuple(flags)
 
 
 def flags_match(options: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> bool:
@@ -94,6 +99,8 @@ def flags_match(options: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> 
 
     Spack treats `cflags==-g` as `cflags=-g` here.
     """
-    return all(
-        set(flag_words(flag.value)) <= set(flags.get(flag.name, ())) for flag in options
-    )
+    for option in options:
+        expected = set(flag_words(option.value))
+        if not expected <= set(flags.get(option.name, ())):
+            return False
+    return True
