@@ -1,8 +1,8 @@
 """Tests of one value against one constraint of a query.
 
 The tests follow Spack 1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and
-`FlagMap.satisfies`; docs/spack-semantics.md lists the differences. `satisfying` combines
-them for a node of an index, and `query/conditions` for the rows of a database.
+`FlagMap.satisfies`; docs/spack-semantics.md lists the differences. `satisfying`
+combines them for a node of an index, and `query/` for the rows of a database.
 """
 
 import re
