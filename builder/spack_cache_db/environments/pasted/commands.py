@@ -21,15 +21,15 @@ class Command:
         values: options whose value is the next word.
         spec_values: options whose value, the next word, is a spec.
         mirror_options: options that name a mirror, in place of the first argument.
-        place_count: number of arguments before the specs: the name or URL of a mirror,
-            or the action and the path of a view.
+        argument_count: number of arguments before the specs: the name or URL of a
+            mirror, or the action and the path of a view.
         is_certain: whether each argument is a spec, even if its name is unknown.
     """
 
     values: frozenset[str] = frozenset()
     spec_values: frozenset[str] = frozenset()
     mirror_options: frozenset[str] = frozenset()
-    place_count: int = 0
+    argument_count: int = 0
     is_certain: bool = False
 
 
@@ -38,7 +38,7 @@ def _command(
     *,
     spec_values: str = "",
     mirror_options: str = "",
-    place_count: int = 0,
+    argument_count: int = 0,
     is_certain: bool = False,
 ) -> Command:
     """Return a command whose options are separated by blanks."""
@@ -47,7 +47,7 @@ def _command(
         values=frozenset(values.split()) | every_mirror_option,
         spec_values=frozenset(spec_values.split()),
         mirror_options=every_mirror_option,
-        place_count=place_count,
+        argument_count=argument_count,
         is_certain=is_certain,
     )
 
@@ -71,7 +71,7 @@ COMMANDS = {
         "-m --mirror-url -o --output-file --scope", spec_values="-s --spec"
     ),
     "buildcache create": _command(
-        _PUSH, mirror_options=_PUSH_MIRROR, place_count=1, is_certain=True
+        _PUSH, mirror_options=_PUSH_MIRROR, argument_count=1, is_certain=True
     ),
     "buildcache download": _command("-p --path", spec_values="-s --spec"),
     "buildcache get-buildcache-name": _command(spec_values="-s --spec"),
@@ -79,7 +79,7 @@ COMMANDS = {
     "buildcache list": _command(),
     "buildcache preview": _command(),
     "buildcache push": _command(
-        _PUSH, mirror_options=_PUSH_MIRROR, place_count=1, is_certain=True
+        _PUSH, mirror_options=_PUSH_MIRROR, argument_count=1, is_certain=True
     ),
     "buildcache save-specfile": _command(
         "--specfile-dir", spec_values="--root-spec -s --specs"
@@ -135,7 +135,7 @@ COMMANDS = {
     "versions": _command("-j --jobs"),
     "view": _command(
         "-e --exclude -d --dependencies --projection-file",
-        place_count=2,
+        argument_count=2,
         is_certain=True,
     ),
 }
@@ -187,31 +187,34 @@ def _read_command(words: list[str]) -> PastedSpec | None:
         return None
     command = COMMANDS[name]
     position = start + len(name.split())
-    # Each word up to the end of the command is an option, its value, a mirror or a
-    # spec.
-    options = words[:position]
+
+    # Each word up to the end of the command is an option, its value, an argument before
+    # the specs, or a spec.
+    left_out = words[:position]
     specs: list[str] = []
-    place_count = command.place_count
+    arguments_left = command.argument_count
     while position < len(words) and not _END.match(words[position]):
         word = words[position]
         following = words[position + 1 : position + 2]
         length = _option_length(command, word, following, is_first=not specs)
         if length == 2 and word in command.spec_values:
-            options.append(word)
+            left_out.append(word)
             specs.append(unquoted(following[0]))
-        elif length:
-            options += words[position : position + length]
+        elif length > 0:
+            left_out += words[position : position + length]
             if word.partition("=")[0] in command.mirror_options:
-                place_count = 0
-        elif place_count:
-            options.append(word)
-            place_count -= 1
+                arguments_left = 0
+        elif arguments_left > 0:
+            left_out.append(word)
+            arguments_left -= 1
         else:
             specs.append(unquoted(word))
-        position += length or 1
+        # A word that is not an option stands alone.
+        position += max(length, 1)
+
     # A command in a sentence ends with its punctuation.
     spec = " ".join(specs).rstrip(".,;?!")
-    return PastedSpec(spec, " ".join(options), is_certain=command.is_certain)
+    return PastedSpec(spec, " ".join(left_out), is_certain=command.is_certain)
 
 
 def _command_name(words: list[str]) -> str | None:
@@ -237,14 +240,19 @@ def _option_length(
         return 0
     # `--fresh` and `-j` are options everywhere, but `-mpi` only before a spec.
     is_option = option.startswith("--") or len(option) == 2 or option[1:3].isdigit()
-    if not (is_first or is_option):
+    if not is_first and not is_option:
         return 0
+    # `--only=package` has its value in it.
     if not following or "=" in option:
         return 1
     takes_value = option in command.values or option in command.spec_values
-    if option in _NUMBERED and takes_value and not _is_path_option(command, option):
-        takes_value = following[0].isdigit()
-    return 2 if takes_value else 1
+    if not takes_value:
+        return 1
+    # `-j` takes a number if one follows, but the `-p` of some commands takes a path.
+    takes_number = option in _NUMBERED and not _is_path_option(command, option)
+    if takes_number and not following[0].isdigit():
+        return 1
+    return 2
 
 
 def _is_path_option(command: Command, option: str) -> bool:

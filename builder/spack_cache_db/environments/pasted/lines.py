@@ -34,6 +34,8 @@ from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST = 10_000
 """Maximum length of a text that is searched for a spec."""
+_BEFORE_A_DEPENDENCY = ("dependency", "edge_start", "edge_end")
+"""The kinds of tokens behind which a name is that of a dependency."""
 
 
 def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
@@ -42,17 +44,24 @@ def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
     """
     if len(text) > LONGEST:
         return PastedSpec(text)
+    # A backslash at the end of a line continues it.
     text = re.sub(r"\\\s*\n\s*", " ", plain(text).strip())
     quoted = quoted_part(text)
     if quoted is not None:
-        text, _ = quoted
+        text = quoted.text
     text = unquoted(text)
-    pasted = spec_in_command(text) or spec_of_prefix_line(text, known_names)
-    if pasted is not None:
-        return pasted
+
+    # The kinds of texts, from the most to the least certain.
+    command = spec_in_command(text)
+    if command is not None:
+        return command
+    prefix = spec_of_prefix_line(text, known_names)
+    if prefix is not None:
+        return prefix
     module = spec_of_module(text, known_names)
     if module is not None:
         return module
+    # A lone `-` before a hash is a state only behind a blank.
     cells = cells_of(f" {text}", known_names)
     if len(cells) == 1 and (cells[0].state or cells[0].hash):
         return cells[0].read("")
@@ -79,16 +88,16 @@ def pasted_line(
     text = line.strip()
     quoted = quoted_part(text)
     if quoted is not None:
-        part, before = quoted
-        if not before.strip("-*• ") or "spack " in part:
-            text = part
+        # In a sentence, only a command in quotes counts.
+        is_alone = not quoted.before.strip("-*• ")
+        if is_alone or "spack " in quoted.text:
+            text = quoted.text
     text = unquoted(text)
+
     # The kinds of lines, from the most to the least certain.
     command = spec_in_command(text)
     if command is not None:
-        return tuple(
-            replace(command, spec=spec) for spec in separate_specs(command.spec)
-        )
+        return _separated(command)
     prefix = spec_of_prefix_line(text, known_names)
     if prefix is not None:
         return (prefix,)
@@ -98,12 +107,18 @@ def pasted_line(
     hashes = hashes_of(text, known_names)
     if hashes:
         return hashes
+    # In a line without quotes, the blanks at the beginning count.
     in_columns = line if text == line.strip() else text
     cells = cells_of(in_columns, known_names, is_output=heading is not None)
     if heading is not None or any(cell.state or cell.hash for cell in cells):
         return tuple(cell.read(heading or "") for cell in cells)
-    typed = _typed(without_prompt(text), known_names)
-    return tuple(replace(typed, spec=spec) for spec in separate_specs(typed.spec))
+    return _separated(_typed(without_prompt(text), known_names))
+
+
+def _separated(pasted: PastedSpec) -> tuple[PastedSpec, ...]:
+    """Return each spec of a text such as `hdf5+mpi zlib` as a record of its own."""
+    specs = separate_specs(pasted.spec)
+    return tuple(replace(pasted, spec=spec) for spec in specs)
 
 
 def _typed(text: str, known_names: KnownNames) -> PastedSpec:
@@ -126,12 +141,12 @@ def separate_specs(text: str) -> list[str]:
         words = tokens(text)
     except QuerySyntaxError:
         return [text]
-    sigils = ("dependency", "edge_start", "edge_end")
     starts = [0]
     for before, word in pairwise(words):
-        if word.kind == "name" and before.kind not in sigils:
+        if word.kind == "name" and before.kind not in _BEFORE_A_DEPENDENCY:
             starts.append(word.column)
-    return [text[start:stop].strip() for start, stop in pairwise([*starts, len(text)])]
+    ends = [*starts[1:], len(text)]
+    return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
 def is_visible(query: SpecQuery) -> bool:
@@ -142,16 +157,19 @@ def is_visible(query: SpecQuery) -> bool:
     """
     if query.name is not None and query.name != query.name.lower():
         return False
-    has_hash = re.fullmatch(HASH if query.name else "[a-z2-7]+", query.hash or "")
-    has_part = any(
-        (query.versions, query.os, query.platform, query.target, query.flags)
-    )
-    variants = [
-        variant for variant in query.variants if variant.name == variant.name.lower()
-    ]
-    signs = [query.text[variant.column : variant.column + 1] for variant in variants]
-    has_variant = any(sign != "-" for sign in signs)
-    return bool(has_hash or has_part or has_variant or query.dependencies)
+    if query.versions or query.os or query.platform or query.target:
+        return True
+    if query.flags or query.dependencies:
+        return True
+    # Behind a name, a hash has seven or 32 characters.
+    pattern = HASH if query.name else "[a-z2-7]+"
+    if re.fullmatch(pattern, query.hash or ""):
+        return True
+    for variant in query.variants:
+        sign = query.text[variant.column : variant.column + 1]
+        if variant.name == variant.name.lower() and sign != "-":
+            return True
+    return False
 
 
 def has_options(query: SpecQuery) -> bool:
@@ -161,7 +179,10 @@ def has_options(query: SpecQuery) -> bool:
     if is_visible(query):
         return False
     for variant in query.variants:
-        sign = query.text[variant.column : variant.column + 3]
-        if sign.startswith("--") or (sign.startswith("-") and not sign[2:].strip()):
+        start = query.text[variant.column : variant.column + 3]
+        is_long = start.startswith("--")
+        # `-v` ends behind its letter.
+        is_short = start.startswith("-") and not start[2:].strip()
+        if is_long or is_short:
             return True
     return False

@@ -15,7 +15,10 @@ from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
 from spack_cache_db.environments.pasted.model import PastedSpec
 
 HASH = r"(?:[a-z2-7]{32}|[a-z2-7]{7})"
+"""A whole hash, or the beginning that Spack prints."""
 
+# `$ module -q load -f hdf5`, `ml hdf5`: a prompt, the command with options, and the
+# verb with options.
 _COMMAND = re.compile(
     r"(?:.*?[$>%]\s+)?(?:module|ml)(?:\s+-\S+)*"
     r"(?:(?<=module)\s+(?:load|add|try-load)|(?<=ml)(?:\s+load)?|\s+(?:load|add|try-load))"
@@ -50,37 +53,51 @@ def specs_of_modules(
         known_names: the packages and hashes by which names are read.
         is_list: whether a heading of `module avail` is above the line.
     """
+    # The names of modules, without their marks such as `(L)`.
     command = _COMMAND.match(text)
     arguments = text if command is None else text[command.end() :]
     words = arguments.split()
-    names = [_MARK_AT_END.sub("", word) for word in words if not _MARK.fullmatch(word)]
+    without_marks = [word for word in words if not _MARK.fullmatch(word)]
+    names = [_MARK_AT_END.sub("", word) for word in without_marks]
     if not names or not all(_NAME.fullmatch(name) for name in names):
         return ()
+
     # A command loads each of its arguments.
     if command is not None:
         return tuple(_loaded(name, known_names) for name in names)
+
     # Each word is a module.
     specs = [spec_of_module(name, known_names) for name in names]
     modules = [spec for spec in specs if spec is not None]
     if len(modules) == len(names):
         return tuple(modules)
+
     # The line looks like one of `module avail`, and a word is a module with its
     # version.
-    has_marks = len(names) < len(words)
-    looks_like_list = is_list or has_marks or _COLUMNS.search(text) is not None
-    specs_of_names = list(zip(names, specs, strict=True))
-    has_version = any(spec is not None and "/" in name for name, spec in specs_of_names)
-    if has_version and looks_like_list:
-        return tuple(spec or PastedSpec(name) for name, spec in specs_of_names)
-    return ()
+    has_marks = len(without_marks) < len(words)
+    has_columns = _COLUMNS.search(text) is not None
+    if not (is_list or has_marks or has_columns):
+        return ()
+    pasted_specs = []
+    has_version = False
+    for name, spec in zip(names, specs, strict=True):
+        if spec is None:
+            spec = PastedSpec(name)
+        elif "/" in name:
+            has_version = True
+        pasted_specs.append(spec)
+    return tuple(pasted_specs) if has_version else ()
 
 
 def _loaded(name: str, known_names: KnownNames) -> PastedSpec:
     """Return the spec of an argument of `module load`, even if its package is
     unknown.
     """
-    spec = spec_of_module(name, known_names) or spec_of_module(name, ANY_NAME)
-    return spec or PastedSpec(name)
+    for names in (known_names, ANY_NAME):
+        spec = spec_of_module(name, names)
+        if spec is not None:
+            return spec
+    return PastedSpec(name)
 
 
 def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
@@ -97,7 +114,8 @@ def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
     if len(parts) == 2:
         return _spec_of(parts[0], parts[1], known_names)
     # Folders of a hierarchy: the last of them that are a known package and its version.
-    for package, version in reversed(list(pairwise(parts))):
+    pairs = list(pairwise(parts))
+    for package, version in reversed(pairs):
         if known_names.is_package(package):
             spec = _spec_of(package, version, known_names)
             if spec is not None:
@@ -113,7 +131,9 @@ def _spec_of_dashes(name: str, known_names: KnownNames) -> PastedSpec | None:
     start = version_position(words, _VERSION, known_names)
     if start is None:
         return None
-    return _spec_of("-".join(words[:start]), "-".join(words[start:]), known_names)
+    package = "-".join(words[:start])
+    details = "-".join(words[start:])
+    return _spec_of(package, details, known_names)
 
 
 def version_position(
@@ -124,15 +144,16 @@ def version_position(
     A name may have a word that looks like a version, as `py-2to3`. So the first version
     behind the name of a known package counts, or else the first one.
     """
-    positions = [
-        position
-        for position, word in enumerate(words)
-        if position > 0 and version.fullmatch(word)
-    ]
-    for position in positions:
+    first = None
+    for position, word in enumerate(words):
+        # The first word is a name.
+        if position == 0 or not version.fullmatch(word):
+            continue
         if known_names.is_package("-".join(words[:position])):
             return position
-    return positions[0] if positions else None
+        if first is None:
+            first = position
+    return first
 
 
 def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec | None:
@@ -148,16 +169,18 @@ def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec 
     # reads it.
     if not suffixes and re.fullmatch("[a-z2-7]+", version):
         return None
-    # A compiler is a name and its version, or `none`.
+
+    # An unknown package counts only with a compiler: a name and its version, or `none`.
     has_compiler = any(
         _VERSION.fullmatch(word) or word == "none" for word in suffixes[1:]
     )
-    has_hash = bool(suffixes) and re.fullmatch(HASH, suffixes[-1]) is not None
-    dag_hash = suffixes[-1] if has_hash else ""
-    if not (has_compiler or known_names.is_package(package)):
+    if not has_compiler and not known_names.is_package(package):
         return None
-    if dag_hash and known_names.is_hash(dag_hash):
-        return PastedSpec(f"{package}/{dag_hash}", is_certain=True, hash=dag_hash)
+
+    # The hash is better than the version, if a binary has it.
+    last = suffixes[-1] if suffixes else ""
+    if re.fullmatch(HASH, last) and known_names.is_hash(last):
+        return PastedSpec(f"{package}/{last}", is_certain=True, hash=last)
     if suffixes and _PRERELEASE.fullmatch(suffixes[0]):
         version = f"{version}-{suffixes[0]}"
     return PastedSpec(f"{package}@{version}", is_certain=True)

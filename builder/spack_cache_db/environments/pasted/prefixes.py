@@ -26,6 +26,7 @@ _EXTERNAL = re.compile(
     rf"(?:\[.\]\s+)?(?P<prefix>/\S*) \(external (?P<name>[\w.+-]+-{HASH})\)"
 )
 _VERSION = re.compile(r"v?\d[\w.]*|develop|main|master|head|trunk|git\.\S+")
+_BEGINNINGS_OF_A_PATH = ("/", "~/", "./", "../", "$", "opt/")
 
 
 class Prefix(NamedTuple):
@@ -44,21 +45,45 @@ def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None
 
     The spec is the hash if a binary has it, else name and version as the path has them.
     """
+    # `[e] /usr (external cmake-3.26-nekvq6z)`
     external = _EXTERNAL.fullmatch(text)
-    if external:
-        pasted = spec_of_module(external["name"], ANY_NAME)
-        spec = pasted.spec if pasted is not None else external["name"]
+    if external is not None:
+        name = external["name"]
+        module = spec_of_module(name, ANY_NAME)
+        spec = name if module is None else module.spec
         return PastedSpec(spec, external=external["prefix"], is_certain=True)
+
+    # `==> Installing zlib-1.3.1-…`, or a path behind a state such as `[+]`.
     installing = _INSTALLING.fullmatch(text)
-    path = installing["folder"] if installing else _STATE.sub("", text, count=1)
-    if " " in path or not (installing or "/" in path):
+    if installing is not None:
+        path = installing["folder"]
+    else:
+        path = _STATE.sub("", text, count=1)
+        if "/" not in path:
+            return None
+    if " " in path:
         return None
     prefix = read_prefix(path, known_names)
     # Without a slash or the like before it, `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is a
     # module.
-    if prefix is None and path.startswith(("/", "~/", "./", "../", "$", "opt/")):
+    if prefix is None and path.startswith(_BEGINNINGS_OF_A_PATH):
         prefix = short_prefix(path, known_names)
-    return None if prefix is None else _spec_of(prefix, known_names)
+    if prefix is None:
+        return None
+    return _spec_of(prefix, known_names)
+
+
+def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
+    """Return the hash, package and version in the path of an installed spec.
+
+    None for other paths.
+    """
+    folders = path.split("/")
+    for position, folder in enumerate(folders):
+        match = _FOLDER.fullmatch(folder)
+        if match is not None:
+            return _prefix_of(match, folders[:position], known_names)
+    return None
 
 
 def short_prefix(path: str, known_names: KnownNames) -> Prefix | None:
@@ -72,28 +97,14 @@ def short_prefix(path: str, known_names: KnownNames) -> Prefix | None:
         match = _SHORT.fullmatch(folder)
         if match is None:
             continue
-        prefix = _prefix_at(match, folders[:position], known_names)
+        prefix = _prefix_of(match, folders[:position], known_names)
         is_hash = known_names.is_hash(prefix.hash) or not prefix.hash.isalpha()
         if is_hash and prefix.package and known_names.is_package(prefix.package):
             return prefix
     return None
 
 
-def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
-    """Return the hash, package and version in the path of an installed spec.
-
-    None for other paths.
-    """
-    folders = path.split("/")
-    for position, folder in enumerate(folders):
-        match = _FOLDER.fullmatch(folder)
-        if match is None:
-            continue
-        return _prefix_at(match, folders[:position], known_names)
-    return None
-
-
-def _prefix_at(
+def _prefix_of(
     match: re.Match[str], folders_above: list[str], known_names: KnownNames
 ) -> Prefix:
     """Return the prefix whose last folder is a match of `_FOLDER` or `_SHORT`."""
@@ -104,34 +115,30 @@ def _prefix_at(
         folder_above = above.pop()
         # Without a name, the dash is removed again.
         name = f"{folder_above}-{name}".rstrip("-")
-    package, version = _split(name, known_names)
+
+    # A path of a hash alone has no package.
+    words = name.split("-")
+    start = version_position(words, _VERSION, known_names)
+    if start is None:
+        return Prefix(match["hash"])
+    package = "-".join(words[:start])
+    version = "-".join(words[start:])
     return Prefix(match["hash"], package, version)
 
 
 def _has_name_and_version(text: str) -> bool:
     """Return whether a text begins with a name and has a version behind it."""
-    words = text.split("-")
-    has_name = not _VERSION.fullmatch(words[0])
-    return has_name and any(_VERSION.fullmatch(word) for word in words[1:])
-
-
-def _split(text: str, known_names: KnownNames) -> tuple[str, str]:
-    """Return the package and the version of `berkeley-db-18.1.40`; empty if it has
-    none.
-    """
-    words = text.split("-")
-    start = version_position(words, _VERSION, known_names)
-    if start is None:
-        return "", ""
-    return "-".join(words[:start]), "-".join(words[start:])
+    name, *others = text.split("-")
+    if _VERSION.fullmatch(name):
+        return False
+    return any(_VERSION.fullmatch(word) for word in others)
 
 
 def _spec_of(prefix: Prefix, known_names: KnownNames) -> PastedSpec:
     """Return the hash of a prefix if a binary has it, else the package and the
     version.
     """
+    spec = f"/{prefix.hash}"
     if prefix.package and not known_names.is_hash(prefix.hash):
-        return PastedSpec(
-            f"{prefix.package}@{prefix.version}", is_certain=True, hash=prefix.hash
-        )
-    return PastedSpec(f"/{prefix.hash}", is_certain=True, hash=prefix.hash)
+        spec = f"{prefix.package}@{prefix.version}"
+    return PastedSpec(spec, is_certain=True, hash=prefix.hash)

@@ -21,15 +21,18 @@ from spack_cache_db.spack.legacy import parse_legacy_query
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.queries import SpecQuery
+from spack_cache_db.spack.queries import SpecQuery, VariantConstraint
 
-# Before a spec: `[+]` or `-`, seven or 32 characters of the hash, `[bl  ]`.
 _LEAD = re.compile(
     r"\s*(?:(?P<state>\[[^\]]\]|(?<=\s)-)(?P<blanks>\s+))?"
     rf"(?:(?P<hash>{HASH}|-{{32}}|-{{7}})(?P<gap>\s+)(?=[\[^\w]))?"
     r"(?P<types>\[[blrt ]{4}\]\s+)?"
 )
+"""What is before a spec: its state (`[+]` or `-`), seven or 32 characters of its hash,
+and its dependency types (`[bl  ]`). Each may be missing.
+"""
 _BODY = re.compile(r"""(?:"[^"]*"|'[^']*'|\S|\s(?!\s))*""")
+"""A text up to two blanks that are not in quotes."""
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _CONSTRAINT = re.compile(r"[@+~%^-]|[\w.-]+:?==?")
 """The beginning of a word that constrains the spec before it."""
@@ -57,17 +60,19 @@ class Cell(NamedTuple):
 
     def read(self, heading: str) -> PastedSpec:
         """Return the spec with the constraints of a heading."""
+        is_printed = bool(self.state or self.hash)
         text = self.text
-        if self.state or self.hash:
+        if is_printed:
             text = _without_what_follows(text)
-        spec = _printed_spec(text, self.hash.strip("-"), heading)
+        known_hash = self.hash.strip("-")
+        spec = _printed_spec(text, known_hash, heading)
         return PastedSpec(
             spec,
             external=spec if self.state == _EXTERNAL_STATE else "",
             is_dependency=self.is_below,
-            is_printed=bool(self.state or self.hash),
+            is_printed=is_printed,
             is_certain=bool(self.hash),
-            hash=self.hash.strip("-"),
+            hash=known_hash,
         )
 
 
@@ -81,12 +86,12 @@ def hashes_of(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
     for word in text.split():
         if not _HASH_WORD.fullmatch(word):
             return ()
-        is_short = len(word) < 32
-        if is_short and (known_names.is_package(word) or not known_names.is_hash(word)):
-            return ()
-        specs.append(
-            PastedSpec(f"/{word}", is_printed=True, is_certain=True, hash=word)
-        )
+        if len(word) < 32:
+            is_package = known_names.is_package(word)
+            if is_package or not known_names.is_hash(word):
+                return ()
+        spec = PastedSpec(f"/{word}", is_printed=True, is_certain=True, hash=word)
+        specs.append(spec)
     return tuple(specs)
 
 
@@ -101,36 +106,79 @@ def cells_of(
     cells: list[Cell] = []
     position = 0
     while True:
-        lead = _LEAD.match(line, position)
-        if lead is None:
+        column = _next_column(line, position, known_names, is_output)
+        if column is None:
             return cells
-        # Read the state and the hash before the spec.
-        state = lead["state"] or ""
-        dag_hash = lead["hash"] or ""
-        start = lead.end()
-        is_bullet = state == "-" and not dag_hash and len(lead["blanks"]) == 1
-        if is_bullet:
-            state = ""
-        if dag_hash and not _is_hash(lead, line[start:], known_names, is_output):
-            dag_hash = ""
-            start = lead.start("hash")
-        # The spec ends at two blanks, or with the line.
-        body = _BODY.match(line, start)
-        text = body[0] if body else ""
-        if not text:
-            return cells
-        position = start + len(text)
+        cell = column.cell
+        position = column.end
         # A column without state and hash may belong to the spec before it.
-        follows = bool(cells) and not state and not dag_hash
-        if follows and _is_path(text):
-            cells[-1] = _with_prefix(cells[-1], text, known_names)
-        elif follows and _CONSTRAINT.match(text):
-            cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {text}")
+        follows = bool(cells) and not cell.state and not cell.hash
+        if follows and _is_path(cell.text):
+            cells[-1] = _with_prefix(cells[-1], cell.text, known_names)
+        elif follows and _CONSTRAINT.match(cell.text):
+            before = cells[-1]
+            cells[-1] = before._replace(text=f"{before.text} {cell.text}")
         else:
-            is_indented = bool(dag_hash) and len(lead["gap"]) >= _INDENTED
-            # Trees print `^` behind blanks.
-            is_edge = text.startswith("^") and start > 0
-            cells.append(Cell(state, dag_hash, is_indented or is_edge, text))
+            cells.append(cell)
+
+
+class _Column(NamedTuple):
+    """A column of a line, and the position behind it."""
+
+    cell: Cell
+    end: int
+
+
+def _next_column(
+    line: str, position: int, known_names: KnownNames, is_output: bool
+) -> _Column | None:
+    """Return the column that begins at a position, or behind its blanks; None at the
+    end.
+    """
+    lead = _LEAD.match(line, position)
+    if lead is None:
+        return None
+    # Read the state and the hash before the spec.
+    state = lead["state"] or ""
+    dag_hash = lead["hash"] or ""
+    start = lead.end()
+    is_bullet = state == "-" and not dag_hash and len(lead["blanks"]) == 1
+    if is_bullet:
+        state = ""
+    if dag_hash and not _is_hash(lead, line[start:], known_names, is_output):
+        # The word is a name, so the spec begins with it.
+        dag_hash = ""
+        start = lead.start("hash")
+    # The spec ends at two blanks, or with the line.
+    body = _BODY.match(line, start)
+    text = body[0] if body else ""
+    if not text:
+        return None
+    is_indented = bool(dag_hash) and len(lead["gap"]) >= _INDENTED
+    # Trees print `^` behind blanks.
+    is_edge = text.startswith("^") and start > 0
+    cell = Cell(state, dag_hash, is_indented or is_edge, text)
+    return _Column(cell, start + len(text))
+
+
+def _is_hash(
+    lead: re.Match[str], following: str, known_names: KnownNames, is_output: bool
+) -> bool:
+    """Return whether a word before a name is a hash, not a package such as libxml2."""
+    dag_hash = lead["hash"]
+    if len(dag_hash) == 32 or dag_hash.startswith("-") or lead["types"]:
+        return True
+    # `openmpi ^zlib` is a spec, but `abcdefg      ^zlib` is in a tree.
+    if following.startswith("^") and len(lead["gap"]) < _INDENTED:
+        return False
+    has_state = lead["state"] is not None
+    # `openmpi zlib@1.3` are two packages, unless a binary has the hash /openmpi.
+    is_package = known_names.is_package(dag_hash) and not known_names.is_hash(dag_hash)
+    if is_package and not has_state and not is_output:
+        return False
+    # Behind a hash, Spack prints a version; with a state, the name may be alone.
+    word = following.split()[0]
+    return "@" in word or (has_state and "=" not in word)
 
 
 def _is_path(text: str) -> bool:
@@ -142,23 +190,6 @@ def _with_prefix(cell: Cell, path: str, known_names: KnownNames) -> Cell:
     """Return a cell with the hash in its prefix, if the prefix has one."""
     prefix = read_prefix(path) or short_prefix(path, known_names)
     return cell if prefix is None else cell._replace(hash=prefix.hash)
-
-
-def _is_hash(
-    lead: re.Match[str], following: str, known_names: KnownNames, is_output: bool
-) -> bool:
-    """Return whether a word before a name is a hash, not a package such as libxml2."""
-    dag_hash = lead["hash"]
-    if len(dag_hash) == 32 or dag_hash.startswith("-") or lead["types"]:
-        return True
-    if following.startswith("^") and len(lead["gap"]) < _INDENTED:
-        return False
-    # `openmpi zlib@1.3` are two packages, unless a binary has the hash /openmpi.
-    is_package = known_names.is_package(dag_hash) and not known_names.is_hash(dag_hash)
-    if is_package and lead["state"] is None and not is_output:
-        return False
-    word = following.split()[0]
-    return "@" in word or (lead["state"] is not None and "=" not in word)
 
 
 def _without_what_follows(text: str) -> str:
@@ -188,15 +219,22 @@ def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
         heading_query = parse_legacy_query(heading) if heading else SpecQuery()
     except QuerySyntaxError:
         return f"{text} /{dag_hash}" if dag_hash else text
-    parts = {}
-    for part in ("os", "platform", "target", "dependencies"):
-        parts[part] = getattr(query, part) or getattr(heading_query, part)
-    variants = []
-    for variant in query.variants:
-        longest = max(map(len, variant.values), default=0)
-        is_cut = variant.name == "patches" and longest <= PATCH_PRINTED
-        variants.append(replace(variant, exact=False) if is_cut else variant)
+    # The spec has precedence over the heading.
     whole = replace(
-        query, **parts, variants=tuple(variants), hash=query.hash or dag_hash or None
+        query,
+        os=query.os or heading_query.os,
+        platform=query.platform or heading_query.platform,
+        target=query.target or heading_query.target,
+        dependencies=query.dependencies or heading_query.dependencies,
+        variants=tuple(_whole_variant(variant) for variant in query.variants),
+        hash=query.hash or dag_hash or None,
     )
     return spec_text(whole)
+
+
+def _whole_variant(variant: VariantConstraint) -> VariantConstraint:
+    """Return a variant; patches that are printed in part are not its exact value."""
+    longest = max(map(len, variant.values), default=0)
+    if variant.name == "patches" and longest <= PATCH_PRINTED:
+        return replace(variant, exact=False)
+    return variant

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
 """Colours and other terminal sequences (ECMA-48), and window titles."""
-_QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "\u2018": "\u2019", "«": "»"}
-# Without `'` and `"`, which may be apostrophes or inches in a sentence.
+_CLOSING = {"'": "'", '"': '"', "`": "`", "“": "”", "\u2018": "\u2019", "«": "»"}
+# `'` and `"` may be apostrophes or inches in a sentence.
 _SPAN = re.compile(r"`([^`]+)`|“([^“”]+)”|\u2018([^\u2018\u2019]+)\u2019|«([^«»]+)»")
 _ITEM = re.compile(r"[-*•]\s+(?=[\w'\"`])")
 """A bullet of a YAML or Markdown list."""
 _PROMPT = re.compile(r"(?:\S.*?[\])])?[$>]\s+")
+"""A prompt such as `$ ` or `[me@login ~]$ `."""
 
 
 def plain(text: str) -> str:
@@ -22,10 +24,11 @@ def plain(text: str) -> str:
 def unquoted(text: str) -> str:
     """Return a text without the quotes around it, however many pairs there are."""
     while len(text) > 1:
+        opening = text[0]
+        is_quoted = text[-1] == _CLOSING.get(opening)
         inner = text[1:-1]
-        is_quoted = text[-1] == _QUOTES.get(text[0])
         # `'a' 'b'` are two quoted texts.
-        if not is_quoted or text[0] in inner:
+        if not is_quoted or opening in inner:
             break
         text = inner.strip()
     return text
@@ -44,11 +47,19 @@ def has_prompt(text: str) -> bool:
     return _PROMPT.match(text) is not None
 
 
-def quoted_part(text: str) -> tuple[str, str] | None:
-    """Return the first quoted part of a sentence, and the text before it."""
+class QuotedPart(NamedTuple):
+    """A quoted part of a sentence, without its quotes, and the text before it."""
+
+    text: str
+    before: str
+
+
+def quoted_part(text: str) -> QuotedPart | None:
+    """Return the first quoted part of a sentence."""
     span = _SPAN.search(text)
     if span is None:
         return None
-    # Each kind of quotes is a group of its own, and one of them matched.
-    part = next(group for group in span.groups() if group is not None)
-    return part.strip(), text[: span.start()]
+    # Each kind of quotes is a group of the expression; the one that matched is the
+    # last.
+    part = span[span.lastindex or 0]
+    return QuotedPart(part.strip(), text[: span.start()])

@@ -12,8 +12,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import StringIO
+from typing import NamedTuple
 
 from spack_cache_db.environments.model import (
     Environment,
@@ -46,20 +47,25 @@ _NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
 _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
 """The beginning of a line that is a spec with a mistake."""
 
-# Headings of Spack's output: the architecture and compilers of the specs below. Spack
-# fills them with dashes up to 64 columns, so a longer one has no dash at its end
-# (`llnl/util/tty/__init__.py`, `hline`).
 _HEADING = re.compile(r"-{2,} (?P<text>\S.*?)(?: -*)?")
+"""A heading of Spack's output: the architecture and compilers of the specs below.
+
+Spack fills it with dashes up to 64 columns, so a longer one has no dash at its end
+(`llnl/util/tty/__init__.py`, `hline`).
+"""
 _SECTION = re.compile(r"(?P<arch>[^/]+?) / (?P<compilers>\S.*)")
 _MODULES = re.compile(r"(?:-{2,} )?[/~$]\S*(?::| -+)")
 """The heading of a folder in `module avail`, also with `--terse`."""
 _RULE = re.compile(r"[-=]{4,}")
-_INPUT = ("Input spec", "Normalized")
-_TITLES = (*_INPUT, "Concretized")
+_INPUT_TITLES = ("Input spec", "Normalized")
+_TITLES = (*_INPUT_TITLES, "Concretized")
+"""The titles of `spack spec`; only below the last one are results."""
 _INSTALLING = re.compile(r"==> Installing \S+-[a-z2-7]{32}(?: .*)?")
 _NO_COMPILERS = ("no arch", "no compiler", "no compilers")
 _INDENTED = 4
 """Blanks before a dependency in trees of `spack find`."""
+_BEFORE_THE_ROOTS = -1
+"""The margin of a tree whose first line is not read yet."""
 _SHORTEST_HASH = 7
 
 
@@ -100,6 +106,33 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield start, plain(joined)
 
 
+@dataclass(slots=True)
+class _Section:
+    """The lines below a heading of Spack's output.
+
+    Attributes:
+        heading: the constraints of the heading on its specs; empty for none, None
+            outside Spack's output.
+        group: the group of an environment whose roots are listed.
+        margin: the blanks before the roots of a tree; None outside a tree.
+        is_module_list: whether the lines are names of modules.
+        is_input: whether the lines repeat the specs of a command, and do not count.
+    """
+
+    heading: str | None = None
+    group: str = ""
+    margin: int | None = None
+    is_module_list: bool = False
+    is_input: bool = False
+
+
+class _Candidate(NamedTuple):
+    """A part of a line that may be a spec, and how it reads as one."""
+
+    pasted: PastedSpec
+    spec: UserSpec
+
+
 class _TextReader:
     """Collects the specs of a text line by line."""
 
@@ -110,29 +143,25 @@ class _TextReader:
         self._is_beside_output = is_beside_output
         self._known = surroundings.known
         self._parse = surroundings.parse
+
+        # Where the reader is in the text.
+        self._section = _Section()
+        self._is_output = is_beside_output
+        self._is_message = False
+
+        # The specs, those of unknown packages or with errors, which count only in a
+        # list, and arguments of commands, which do not count if output follows.
         self._specs: list[UserSpec] = []
-        # Specs of unknown packages, or with errors: they count only in a list.
         self._doubtful: list[UserSpec] = []
-        # Arguments of commands: they do not count if Spack's output follows.
         self._arguments: list[UserSpec] = []
+
+        # What is not a spec. Dictionaries keep the order and drop repetitions.
         self._others: list[str] = []
         self._dependency_count = 0
         self._commands: dict[str, None] = {}
         self._readings: dict[str, None] = {}
         self._unread_headings: dict[str, None] = {}
         self._printed_hashes: defaultdict[str, list[str]] = defaultdict(list)
-        self._is_output = is_beside_output
-        # Constraints of the last heading on the specs below; None outside Spack's
-        # output.
-        self._heading: str | None = None
-        self._group = ""
-        # Blanks before the roots of a tree, -1 before the first root; None outside a
-        # tree.
-        self._margin: int | None = None
-        self._is_module_list = False
-        # Whether the next indented lines belong to a message.
-        self._is_message = False
-        self._is_input = False
 
     def add(self, number: int, line: str) -> None:
         """Read the next line."""
@@ -141,22 +170,17 @@ class _TextReader:
             # Below a blank line, `spack uninstall` prints an indented list.
             self._is_message = False
             return
-        if self._is_message and line.startswith("  ") and not _HEADING.fullmatch(words):
+        # A message goes on in indented lines.
+        is_heading = _HEADING.fullmatch(words) is not None
+        if self._is_message and line.startswith("  ") and not is_heading:
             return
         self._is_message = False
-        if self._is_heading(words):
+        if self._apply_heading(words):
             return
         line = _COMMENT.sub("", line).rstrip()
-        if line and not self._is_input:
+        if line and not self._section.is_input:
             self._read(number, line)
-        if (
-            len(self._specs) + len(self._arguments) + len(self._doubtful)
-            > self._limits.specs
-        ):
-            raise LineFault(0, f"has more than {self._limits.specs:,} specs")
-        if len(self._others) + self._dependency_count > self._limits.nodes:
-            most = f"{self._limits.nodes:,} lines that are not specs"
-            raise LineFault(0, f"has more than {most}")
+        self._require_few()
 
     def environment(self) -> Environment:
         """Return the specs of the text; `LineFault` if it has none, but other lines."""
@@ -176,70 +200,77 @@ class _TextReader:
         is_empty = not specs and (other_lines or self._is_output)
         if is_empty and not self._is_beside_output:
             raise LineFault(0, "; ".join(("there is no spec in this text", *notes)))
-        return Environment(
-            tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines)
-        )
+        notes += legacy_notes(specs)
+        return Environment(tuple(specs), tuple(notes), others=tuple(other_lines))
+
+    def _require_few(self) -> None:
+        spec_count = len(self._specs) + len(self._arguments) + len(self._doubtful)
+        if spec_count > self._limits.specs:
+            raise LineFault(0, f"has more than {self._limits.specs:,} specs")
+        if len(self._others) + self._dependency_count > self._limits.nodes:
+            most = f"{self._limits.nodes:,} lines that are not specs"
+            raise LineFault(0, f"has more than {most}")
 
     def _notes(self, other_lines: list[str]) -> Iterator[str]:
+        """Yield a note on each kind of words that were skipped."""
         count = self._dependency_count
-        if count:
+        if count > 0:
             are = "lines are dependencies" if count > 1 else "line is a dependency"
             yield f"{count:,} {are} of other specs in a tree, and skipped"
         if self._commands:
-            yield f"skipped: {first_of(list(self._commands), MOST_NAMED, '; ')}"
+            commands = first_of(list(self._commands), MOST_NAMED, "; ")
+            yield f"skipped: {commands}"
         if self._readings:
             yield first_of(list(self._readings), MOST_NAMED, "; ")
         if other_lines:
-            are = (
-                "lines are not specs" if len(other_lines) > 1 else "line is not a spec"
-            )
-            yield f"{len(other_lines):,} {are}: {_quoted(other_lines)}"
+            count = len(other_lines)
+            are = "lines are not specs" if count > 1 else "line is not a spec"
+            yield f"{count:,} {are}: {_quoted(other_lines)}"
         if self._unread_headings:
             names = _quoted(self._unread_headings)
             yield f"headings that are not applied: {names}"
 
-    def _is_heading(self, words: str) -> bool:
-        """Return whether a line is a heading or message of Spack's, and apply it."""
+    def _apply_heading(self, words: str) -> bool:
+        """Begin a section if a line is a heading or message of Spack's; return whether
+        the line is done.
+        """
         heading = _HEADING.fullmatch(words)
         if _MODULES.fullmatch(words):
-            self._begin()
-            self._heading = None
-            self._is_module_list = True
-        elif heading is not None:
-            self._begin_section(heading["text"].rstrip("- "))
-        elif words.startswith("==>"):
-            self._begin()
+            self._begin(_Section(is_module_list=True))
+            return True
+        if heading is not None:
+            self._begin(self._section_below(heading["text"].rstrip("- ")))
+            return True
+        if words.startswith("==>"):
+            self._begin(_Section(heading=""))
             self._is_message = True
+            # The message of an installation names a spec.
             return not _INSTALLING.fullmatch(words)
-        elif words in _TITLES:
-            self._begin()
-            self._is_input = words in _INPUT
-        else:
-            return _RULE.fullmatch(words) is not None
-        return True
+        if words in _TITLES:
+            self._begin(_Section(heading="", is_input=words in _INPUT_TITLES))
+            return True
+        return _RULE.fullmatch(words) is not None
 
-    def _begin(self) -> None:
-        """End the section before; a heading that cannot be read ends it as well."""
+    def _begin(self, section: _Section) -> None:
+        self._section = section
         self._is_output = True
-        self._is_input = False
-        self._is_module_list = False
-        self._heading = ""
-        self._group = ""
-        self._margin = None
 
-    def _begin_section(self, heading: str) -> None:
-        """Apply a heading of an architecture and compilers, or of a group."""
-        self._begin()
-        section = _SECTION.fullmatch(heading)
-        if section is None:
+    def _section_below(self, heading: str) -> _Section:
+        """Return the section of a heading: architecture and compilers, or a group.
+
+        `linux-debian12-zen3 / gcc@12` has `arch=linux-debian12-zen3 %gcc@12`, and
+        `root specs / tools` the group `tools`.
+        """
+        parts = _SECTION.fullmatch(heading)
+        if parts is None:
+            # A heading that cannot be read ends the section before as well.
             self._unread_headings[heading] = None
-            return
-        arch = section["arch"]
-        compilers = section["compilers"]
-        self._margin = -1
+            return _Section(heading="")
+        arch = parts["arch"]
+        compilers = parts["compilers"]
         if arch == "root specs":
-            self._group = compilers if compilers != "default" else ""
-            return
+            group = compilers if compilers != "default" else ""
+            return _Section(heading="", group=group, margin=_BEFORE_THE_ROOTS)
         constraints = []
         named = {arch: f"arch={arch}", compilers: f"%{compilers.lstrip('%')}"}
         for part, constraint in named.items():
@@ -249,38 +280,33 @@ class _TextReader:
                 constraints.append(constraint)
             else:
                 self._unread_headings[part] = None
-        self._heading = " ".join(constraints)
+        return _Section(heading=" ".join(constraints), margin=_BEFORE_THE_ROOTS)
 
     def _read(self, number: int, line: str) -> None:
         """Add the specs of a line, or the line as one that is not a spec."""
         if len(line) > LONGEST_LINE:
             self._others.append(line)
             return
-        pasted_specs = pasted_line(
-            line, self._known, self._heading, is_module_list=self._is_module_list
-        )
-        if self._is_indented(line):
-            pasted_specs = tuple(
-                replace(pasted, is_dependency=True) for pasted in pasted_specs
-            )
-        self._is_output |= any(pasted.is_printed for pasted in pasted_specs)
+        pasted_specs = self._pasted_specs(line)
+        if any(pasted.is_printed for pasted in pasted_specs):
+            self._is_output = True
+
         # A command without specs, such as `spack find`.
-        if (
-            len(pasted_specs) == 1
-            and pasted_specs[0].left_out
-            and not pasted_specs[0].spec
-        ):
-            self._commands[pasted_specs[0].left_out] = None
+        only = pasted_specs[0] if len(pasted_specs) == 1 else None
+        if only is not None and only.left_out and not only.spec:
+            self._commands[only.left_out] = None
             return
+
         # Separate the specs that count from other words.
-        valid: list[tuple[PastedSpec, UserSpec]] = []
-        invalid: list[tuple[PastedSpec, UserSpec]] = []
+        valid: list[_Candidate] = []
+        invalid: list[_Candidate] = []
         for pasted in pasted_specs:
             spec = self._user_spec(pasted, number)
             if pasted.is_dependency or self._counts(pasted, spec):
-                valid.append((pasted, spec))
+                valid.append(_Candidate(pasted, spec))
             else:
-                invalid.append((pasted, spec))
+                invalid.append(_Candidate(pasted, spec))
+
         # A line that was typed by a person, neither printed nor a command, is a spec as
         # a whole.
         is_typed = not any(
@@ -288,60 +314,86 @@ class _TextReader:
             for pasted in pasted_specs
         )
         if invalid and is_typed:
-            self._add_doubtful(line, [spec for _, spec in invalid], len(valid))
+            alone = invalid[0].spec if len(pasted_specs) == 1 else None
+            if alone is not None and self._is_written_as_spec(alone):
+                self._doubtful.append(alone)
+            else:
+                self._others.append(line.strip())
             return
-        if invalid and valid:
-            self._others += [pasted.spec for pasted, _ in invalid]
-        elif invalid:
+        if invalid and not valid:
             self._others.append(line.strip())
-        for pasted, spec in valid:
-            self._add_spec(pasted, spec)
+            return
+        self._others += [candidate.pasted.spec for candidate in invalid]
+        for candidate in valid:
+            self._add_spec(candidate)
 
-    def _is_indented(self, line: str) -> bool:
-        """Return whether a line is below another spec in a tree; the first line is a
-        root.
+    def _pasted_specs(self, line: str) -> tuple[PastedSpec, ...]:
+        """Return the parts of a line that may be specs; in a tree, those of an indented
+        line are dependencies.
         """
-        if self._margin is None:
-            return False
+        section = self._section
+        pasted_specs = pasted_line(
+            line, self._known, section.heading, is_module_list=section.is_module_list
+        )
+        if section.margin is None:
+            return pasted_specs
         blanks = len(line) - len(line.lstrip())
-        if self._margin < 0:
-            self._margin = blanks
-        return blanks - self._margin >= _INDENTED
+        if section.margin == _BEFORE_THE_ROOTS:
+            section.margin = blanks
+        if blanks - section.margin < _INDENTED:
+            return pasted_specs
+        return tuple(replace(pasted, is_dependency=True) for pasted in pasted_specs)
 
-    def _add_doubtful(
-        self, line: str, invalid: list[UserSpec], valid_count: int
-    ) -> None:
-        """Add a typed line that may be a spec of an unknown package, or is not a
-        spec.
-        """
-        if len(invalid) == 1 and not valid_count and self._is_written(invalid[0]):
-            self._doubtful.append(invalid[0])
-        else:
-            self._others.append(line.strip())
+    def _user_spec(self, pasted: PastedSpec, line: int) -> UserSpec:
+        if pasted.external:
+            return UserSpec(
+                pasted.spec, line, external=pasted.external, is_buildable=False
+            )
+        spec = read_user_spec(pasted.spec, line, self._limits, self._parse)
+        return replace(spec, group=self._section.group)
 
-    def _is_written(self, spec: UserSpec) -> bool:
+    def _counts(self, pasted: PastedSpec, spec: UserSpec) -> bool:
+        """Return whether a spec counts in any text."""
+        query = spec.query
+        if pasted.external:
+            return True
+        if query is None:
+            return False
+        is_known = query.name is not None and self._known.is_package(query.name)
+        # `cd /project` is not a spec with a hash.
+        is_shell_command = query.name in SHELL_COMMANDS
+        if is_shell_command and not is_known and not pasted.is_certain:
+            return False
+        if pasted.is_certain or is_visible(query):
+            return True
+        if pasted.is_printed and self._section.heading is not None:
+            return True
+        return is_known and not has_options(query)
+
+    def _is_written_as_spec(self, spec: UserSpec) -> bool:
         """Return whether a line is written as a spec: a name, or a known name and a
         mistake.
         """
-        if spec.error is not None:
-            attempt = _ATTEMPT.match(spec.text)
-            return attempt is not None and self._known.is_package(attempt[1])
-        return _NAME.fullmatch(spec.text) is not None
+        if spec.error is None:
+            return _NAME.fullmatch(spec.text) is not None
+        attempt = _ATTEMPT.match(spec.text)
+        return attempt is not None and self._known.is_package(attempt[1])
 
-    def _add_spec(self, pasted: PastedSpec, spec: UserSpec) -> None:
+    def _add_spec(self, candidate: _Candidate) -> None:
+        pasted = candidate.pasted
         if pasted.is_dependency:
             self._dependency_count += 1
             return
         if pasted.note:
             self._readings[pasted.note] = None
         if pasted.left_out:
-            self._arguments.append(spec)
+            self._arguments.append(candidate.spec)
             self._commands[pasted.left_out] = None
             return
         # Spack may print a binary twice: among the roots and below its compiler, or in
         # a log.
         if not self._was_printed(pasted.hash):
-            self._specs.append(spec)
+            self._specs.append(candidate.spec)
 
     def _was_printed(self, dag_hash: str) -> bool:
         """Return whether a hash was printed before, whole or in part."""
@@ -353,32 +405,6 @@ class _TextReader:
                 return True
         same_start.append(dag_hash)
         return False
-
-    def _user_spec(self, pasted: PastedSpec, line: int) -> UserSpec:
-        if pasted.external:
-            return UserSpec(
-                pasted.spec, line, external=pasted.external, is_buildable=False
-            )
-        spec = read_user_spec(pasted.spec, line, self._limits, self._parse)
-        return replace(spec, group=self._group)
-
-    def _counts(self, pasted: PastedSpec, spec: UserSpec) -> bool:
-        """Return whether a spec counts in any text."""
-        query = spec.query
-        if pasted.external:
-            return True
-        if query is None:
-            return False
-        is_known = query.name is not None and self._known.is_package(query.name)
-        if query.name in SHELL_COMMANDS and not (is_known or pasted.is_certain):
-            return False
-        is_printed = pasted.is_printed and self._heading is not None
-        return (
-            pasted.is_certain
-            or is_printed
-            or (is_known and not has_options(query))
-            or is_visible(query)
-        )
 
 
 def _is_constraint(text: str) -> bool:

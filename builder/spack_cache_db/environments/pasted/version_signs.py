@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 _SIGN = r"(?:===?|[<>~!]=|[=<>])"
 _NUMBER = r"v?\d[\w.+!-]*?(?:\.\*)?"
+# A name with perhaps extras, such as `dask[array]`, signs with versions, perhaps
+# conda's build, and whatever follows a blank.
 _PINNED = re.compile(
     rf"(?P<name>[A-Za-z0-9][\w.-]*?)(?:\[[\w,. -]*\])?\s*"
     rf"(?P<pins>{_SIGN}\s*{_NUMBER}(?:\s*,\s*{_SIGN}\s*{_NUMBER})*)"
@@ -47,38 +49,20 @@ def with_spack_versions(
         text: the text that a person typed.
         is_package: whether a package has a name; other names are left as they are.
     """
-    match = _PINNED.fullmatch(_MARKER.sub("", text.strip()))
-    name = None if match is None else _package_called(match["name"], is_package)
-    if match is None or name is None:
+    pinned = _PINNED.fullmatch(_MARKER.sub("", text.strip()))
+    if pinned is None:
         return None
-    lower: str | None = None
-    upper: str | None = None
-    exact: str | None = None
-    left_out = []
-    for pin in _PIN.finditer(match["pins"]):
-        sign = pin["sign"]
-        version = pin["version"].removeprefix("v").removesuffix(".*")
-        if sign in ("=", "==", "==="):
-            exact = version
-        elif sign in (">", ">="):
-            lower = version
-        elif sign == "<=":
-            upper = version
-        elif sign == "~=":
-            lower = version
-            upper = version.rpartition(".")[0]
-        elif sign == "<" and (below := _just_below(version)):
-            upper = below
-        else:
-            left_out.append(f"{sign}{pin['version']}")
-    versions = exact
-    if versions is None and (lower or upper):
-        versions = f"{lower or ''}:{upper or ''}"
-    spec = name if versions is None else f"{name}@{versions}"
-    spec += match["more"].rstrip()
+    name = _package_called(pinned["name"], is_package)
+    if name is None:
+        return None
+    pins = _read_pins(pinned["pins"])
+    spec = name
+    if pins.versions:
+        spec = f"{name}@{pins.versions}"
+    spec += pinned["more"].rstrip()
     note = "in Spack, a version is written behind an @"
-    if left_out:
-        note += f"; left out: {', '.join(left_out)}"
+    if pins.left_out:
+        note += f"; left out: {', '.join(pins.left_out)}"
     return SpackVersions(spec, note)
 
 
@@ -91,6 +75,42 @@ def _package_called(name: str, is_package: Callable[[str], bool]) -> str | None:
     return None
 
 
+class _Pins(NamedTuple):
+    """The versions that signs allow, as Spack writes them, and the signs left out."""
+
+    versions: str
+    left_out: tuple[str, ...]
+
+
+def _read_pins(text: str) -> _Pins:
+    """Return the versions of signs such as `>=1.12,<1.14`, which are `1.12:1.13`."""
+    exact = ""
+    lower = ""
+    upper = ""
+    left_out = []
+    for pin in _PIN.finditer(text):
+        sign = pin["sign"]
+        version = pin["version"].removeprefix("v").removesuffix(".*")
+        below = _just_below(version)
+        if sign in ("=", "==", "==="):
+            exact = version
+        elif sign in (">", ">="):
+            lower = version
+        elif sign == "<=":
+            upper = version
+        elif sign == "~=":
+            lower = version
+            upper = version.rpartition(".")[0]
+        elif sign == "<" and below:
+            upper = below
+        else:
+            left_out.append(f"{sign}{pin['version']}")
+    versions = exact
+    if not exact and (lower or upper):
+        versions = f"{lower}:{upper}"
+    return _Pins(versions, tuple(left_out))
+
+
 def _just_below(version: str) -> str | None:
     """Return the versions below one as the end of a range of Spack's, which includes
     it.
@@ -99,6 +119,7 @@ def _just_below(version: str) -> str | None:
     end.
     """
     parts = version.split(".")
+    # `1.14.0` ends where `1.14` does.
     while parts and re.fullmatch("0+", parts[-1]):
         parts.pop()
     if not parts or not parts[-1].isdigit():
