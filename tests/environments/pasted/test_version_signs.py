@@ -51,6 +51,15 @@ def test_what_spack_cannot_say_is_named() -> None:
     assert versions.note.endswith("left out: !=1.12")
 
 
+@pytest.mark.parametrize("part", ["²", "9" * 5_000, "٣", "0a", "a"])
+def test_a_bound_that_is_not_a_number_is_left_out(part: str) -> None:
+    """A version below a part in which nobody counts has no range, and is no fault."""
+    versions = with_spack_versions(f"hdf5>=1.10,<1.{part}", PACKAGES.__contains__)
+    assert versions is not None
+    assert versions.spec == "hdf5@1.10:"
+    assert versions.note.endswith(f"left out: <1.{part}")
+
+
 NUMBERS = st.tuples(*[st.integers(0, 3)] * 3)
 TEXTS = st.lists(st.integers(0, 3), min_size=2, max_size=3).filter(any)
 

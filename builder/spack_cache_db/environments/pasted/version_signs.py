@@ -23,6 +23,8 @@ _PINNED = re.compile(
     re.DOTALL,
 )
 _PIN = re.compile(rf"(?P<sign>{_SIGN})\s*(?P<version>{_NUMBER})\s*(?:,|\Z)")
+_COUNTED = re.compile("[0-9]{1,100}")
+"""A part of a version that has one below it; Python refuses to count in longer ones."""
 _MARKER = re.compile(r"\s*;.*|\s+--hash=\S+.*", re.DOTALL)
 """The parts that pip puts behind a version: a condition, or the checksums of its
 files.
@@ -122,7 +124,7 @@ def _just_below(version: str) -> str | None:
     # `1.14.0` ends where `1.14` does.
     while parts and re.fullmatch("0+", parts[-1]):
         parts.pop()
-    if not parts or not parts[-1].isdigit():
+    if not parts or not _COUNTED.fullmatch(parts[-1]):
         return None
     parts[-1] = str(int(parts[-1]) - 1)
     return ".".join(parts)
