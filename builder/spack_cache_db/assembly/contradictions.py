@@ -1,10 +1,10 @@
-"""The problems that sources report of each other."""
+"""The problems of the input: contradictions within a document, and between two."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -20,51 +20,71 @@ from spack_cache_db.spack.facts import FLAG_NAMES
 
 
 def problems(merged: Merged) -> list[tuple[int, Problem]]:
-    """Return (number of the document, problem), in the order of the documents."""
-    within = [
-        (number, problem)
-        for number, document in enumerate(merged.documents, start=1)
-        for problem in document.problems
-    ]
-    between = [
-        problem
-        for difference in merged.differences
-        for problem in _differing(merged, difference)
-    ]
-    between += [*_other_dependencies(merged), *_other_records(merged)]
-    return sorted([*within, *sorted(between)], key=itemgetter(0))
+    """Return (number of the document, problem), in the order of the documents.
+
+    The problems within a document come first, in its own order.
+    """
+    within: list[tuple[int, Problem]] = []
+    for number, document in enumerate(merged.documents, start=1):
+        for problem in document.problems:
+            within.append((number, problem))
+    between: list[tuple[int, Problem]] = []
+    for difference in merged.differences:
+        between += _other_values(merged, difference)
+    between += _other_dependencies(merged)
+    between += _other_records(merged)
+    return sorted(within + sorted(between), key=itemgetter(0))
 
 
-def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Problem]]:
-    """Yield the problems of documents that contradict the stored values."""
-    column, texts = difference.column, merged.texts
+def _other_values(
+    merged: Merged, difference: Difference
+) -> Iterator[tuple[int, Problem]]:
+    """Yield the problems of documents that contradict the stored values of a column."""
+    texts = merged.texts
+    column = difference.column
     values = texts.things()[DICTIONARIES[column]]
     names = ("document", "spec", column)
-    rows = zip(
-        difference.stated.rows(*names), difference.stored.rows(*names), strict=True
-    )
-    for (document, spec, number), (other, _, other_number) in rows:
-        dag_hash, path = texts.hashes.things[spec - 1], merged.documents[other - 1].path
-        value, stored = values[number - 1], values[other_number - 1]
-        words = f"{value}, not {stored}"
+    stated_rows = difference.stated.rows(*names)
+    stored_rows = difference.stored.rows(*names)
+    for stated_row, stored_row in zip(stated_rows, stored_rows, strict=True):
+        document, spec, stated_number = stated_row
+        stored_document, _, stored_number = stored_row
+        stated = values[stated_number - 1]
+        stored = values[stored_number - 1]
         if column == "configuration":
-            value, stored = value._asdict(), stored._asdict()
-            words = "; ".join(
-                f"{key} {_words(part, stored[key])}, not {_words(stored[key], part)}"
-                for key, part in value.items()
-                if part != stored[key]
-            )
+            stated = stated._asdict()
+            words = _other_parts(stated, stored._asdict())
+        else:
+            words = f"{stated}, not {stored}"
+        dag_hash = texts.hashes.things[spec - 1]
+        path = merged.documents[stored_document - 1].path
         message = (
             f"the spec {dag_hash} has another {column} here than in {path}: {words}"
         )
-        yield document, Problem(f"two_{column}s", message, dag_hash, json.dumps(value))
+        yield document, Problem(f"two_{column}s", message, dag_hash, json.dumps(stated))
 
 
-def _words(value: Any, other: Any) -> str:
-    """Return a value as text; variants without those that are in `other`."""
+def _other_parts(stated: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
+    """Return the differing parts of two configurations in words.
+
+    Example: `version 1.3, not 1.2; variants +pic, not ~pic`.
+    """
+    parts = []
+    for name, value in stated.items():
+        other = stored[name]
+        if value != other:
+            stated_text = _part_text(value, other)
+            stored_text = _part_text(other, value)
+            parts.append(f"{name} {stated_text}, not {stored_text}")
+    return "; ".join(parts)
+
+
+def _part_text(value: Any, other: Any) -> str:
+    """Return a value as text; of variants, those that `other` does not have."""
     if not isinstance(value, tuple):
         return str(value)
-    return " ".join(variant for variant in value if variant not in other) or "without"
+    different = [variant for variant in value if variant not in other]
+    return " ".join(different) or "without"
 
 
 def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
@@ -73,17 +93,21 @@ def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
 
     The value is a list of edges: the hash, the types and the virtual packages of each.
     """
-    texts, (records, edges) = merged.texts, merged.other_dependencies
-    edges_stated: dict[tuple[int, int], list[list[Any]]] = defaultdict(list)
-    for document, spec, dependency, use in edges.rows(
-        "document", "spec", "dependency", "use"
-    ):
+    texts = merged.texts
+    records, edges = merged.other_dependencies
+
+    # The edges of each record.
+    edges_of: dict[tuple[int, int], list[list[Any]]] = defaultdict(list)
+    rows = edges.rows("document", "spec", "dependency", "use")
+    for document, spec, dependency, use in rows:
         edge = [texts.hashes.things[dependency - 1], *texts.uses.things[use - 1]]
-        edges_stated[document, spec].append(edge)
+        edges_of[document, spec].append(edge)
+
+    # A record that lists no dependency has no edges, and is a problem too.
     for document, spec in records.rows("document", "spec"):
         dag_hash = texts.hashes.things[spec - 1]
         message = f"the spec {dag_hash} has other dependencies here"
-        value = json.dumps(sorted(edges_stated[document, spec]))
+        value = json.dumps(sorted(edges_of[document, spec]))
         yield document, Problem("two_dependencies", message, dag_hash, value)
 
 
@@ -93,31 +117,40 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
 
     The table `records` has all records. A missing value contradicts nothing.
     """
-    records, texts = merged.records, merged.texts
+    texts = merged.texts
+
+    # Pair each record with the first record of its spec.
+    records = merged.records
     records = records.where(np.lexsort((records["document"], records["spec"])))
     starts, group = groups(records["spec"])
     first = records.where(starts[group])
-    odd = (records["node"] != first["node"]) | (
-        records["build_spec"] != first["build_spec"]
-    )
-    nodes = lru_cache(maxsize=4096)(
-        lambda number: _node_values(texts.nodes.things[number - 1])
-    )
+
+    # Most records of a spec have the same values, and so the same numbers.
+    has_other_node = records["node"] != first["node"]
+    has_other_build_spec = records["build_spec"] != first["build_spec"]
+    is_different = has_other_node | has_other_build_spec
+
+    @lru_cache(maxsize=4096)
+    def node_values(number: int) -> dict[str, Any]:
+        return _node_values(texts.nodes.things[number - 1])
 
     def values(node: int, build_spec: int) -> dict[str, Any]:
         spliced = texts.hashes.things[build_spec - 1] if build_spec else None
-        return nodes(node) | {"build_spec": spliced}
+        return {**node_values(node), "build_spec": spliced}
 
+    # Compare what the numbers stand for.
     names = ("document", "spec", "node", "build_spec")
-    rows = zip(
-        records.where(odd).rows(*names), first.where(odd).rows(*names), strict=True
-    )
-    for (document, spec, *stated), (other, _, *stored) in rows:
-        if differences := "; ".join(_contradictions(values(*stated), values(*stored))):
-            dag_hash, path = (
-                texts.hashes.things[spec - 1],
-                merged.documents[other - 1].path,
-            )
+    stated_rows = records.where(is_different).rows(*names)
+    stored_rows = first.where(is_different).rows(*names)
+    for stated_row, stored_row in zip(stated_rows, stored_rows, strict=True):
+        document, spec, node, build_spec = stated_row
+        stored_document, _, stored_node, stored_build_spec = stored_row
+        stated = values(node, build_spec)
+        stored = values(stored_node, stored_build_spec)
+        differences = "; ".join(_contradictions(stated, stored))
+        if differences:
+            dag_hash = texts.hashes.things[spec - 1]
+            path = merged.documents[stored_document - 1].path
             message = f"the spec {dag_hash} has another record here than in {path}: {differences}"
             yield document, Problem("two_records", message, dag_hash)
 
@@ -127,21 +160,31 @@ def _node_values(node: NodeFacts) -> dict[str, Any]:
     missing.
     """
     parameters = json.loads(node.parameters)
-    return {
+    values = {
         "namespace": node.namespace,
         "package hash": node.package_hash,
         "external": node.external or "none",
-        **{name: parameters.get(name, []) for name in sorted(FLAG_NAMES)},
-        # Their first characters are in the configuration, which `_differing` compares.
-        "patches of the variant": parameters.get("patches"),
     }
+    for name in sorted(FLAG_NAMES):
+        values[name] = parameters.get(name, [])
+    # The first characters of a patch are in the configuration, which `_other_values`
+    # compares.
+    values["patches of the variant"] = parameters.get("patches")
+    return values
 
 
-def _contradictions(stated: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
+def _contradictions(
+    stated: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the values that differ in words, such as `cflags -O2 -g, not none`."""
     for name, value in stated.items():
-        if None not in (value, stored[name]) and value != stored[name]:
-            values = (value, stored[name])
-            words = (
-                " ".join(item) if isinstance(item, list) else item for item in values
-            )
-            yield "{} {}, not {}".format(name, *(text or "none" for text in words))
+        other = stored[name]
+        # A missing value contradicts nothing.
+        if value is None or other is None or value == other:
+            continue
+        yield f"{name} {_value_text(value)}, not {_value_text(other)}"
+
+
+def _value_text(value: Any) -> str:
+    text = " ".join(value) if isinstance(value, list) else value
+    return text or "none"
