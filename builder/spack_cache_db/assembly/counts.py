@@ -8,6 +8,7 @@ releases together.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,11 @@ import numpy as np
 from spack_cache_db.assembly.frames import (
     Frame,
     Mask,
-    Members,
     Numbers,
-    Pairs,
+    distinct_pairs,
     numbers,
     packed,
-    pairs,
+    rows_by,
     summed,
     unpacked,
 )
@@ -29,10 +29,15 @@ from spack_cache_db.assembly.snapshots import copied_releases
 from spack_cache_db.releases import release_date, releases_before
 from spack_cache_db.schema.tables import CONFIGURATION, FACETS
 
-FacetCount = tuple[int | None, str, str, int, int]
-"""A row of `facet_values` without its id: release or None, facet, value, specs,
-packages.
-"""
+
+class FacetCount(NamedTuple):
+    """A row of `facet_values` without its id; the release is None for all releases."""
+
+    release: int | None
+    facet: str
+    value: str
+    spec_count: int
+    package_count: int
 
 
 class Counts(NamedTuple):
@@ -52,91 +57,67 @@ class Counts(NamedTuple):
 
 def count(numbered: Numbered) -> Counts:
     """Return all counts."""
-    ids, listings, package_of = (
-        numbered.ids,
-        numbered.listings,
-        numbered.configurations["package"],
-    )
-    releases, packages, stacks = (
-        len(ids[name]) for name in ("releases", "packages", "stacks")
-    )
-    configurations, specs = len(ids["configurations"]), len(numbered.hashes)
+    ids = numbered.ids
+    listings = numbered.listings
+    package_of = numbered.configurations["package"]
+
+    # The binaries that a mirror still has.
     is_gone = _are_gone(numbered)
     available = numbered.specs.where((numbered.specs["is_listed"] > 0) & ~is_gone)
-    binaries = available["configuration"]
-    in_releases = pairs(listings["configuration"], listings["release"])
-    sets = pairs(binaries, available["stacks"])
-    index, stack = numbered.stack_members.of(sets.second)
-    in_stacks = pairs(sets.first[index], stack, sets.counts[index])
-    # Pages without specs count as well.
-    package_releases = pairs(
-        np.concatenate([package_of[in_releases.first], numbered.pages["package"]]),
-        np.concatenate([in_releases.second, numbered.pages["release"]]),
-    )
-    facets = _facet_counts(numbered, binaries, in_releases, in_stacks)
-    stack_releases = Counter(
-        value for release, facet, value, *_ in facets if release and facet == "stack"
-    )
-    before = releases_before(ids["releases"])
-    previous = numbers(
-        [0, *(ids["releases"].get(before.get(name, ""), 0) for name in ids["releases"])]
-    )
-    dates = [release_date(release) for release in ids["releases"]]
-    days = [*sorted({date for date in dates if date}), None]
-    # The index of a release's date, or -1, which is that of None.
-    day_of = numbers([-1, *(days.index(date) if date else -1 for date in dates)])
+    configuration_of_binary = available["configuration"]
+    used = np.unique(configuration_of_binary)
 
-    def seen(column: Numbers, release: Numbers, size: int) -> dict[str, list[Any]]:
-        """Return number and dates of the releases of each id; the columns are distinct
-        pairs.
-        """
-        day = day_of[release]
-        dated = day >= 0
-        first, last = np.full(size + 1, len(days) - 1), np.full(size + 1, -1)
-        np.minimum.at(first, column[dated], day[dated])
-        np.maximum.at(last, column[dated], day[dated])
-        return {
-            "release_count": _times(column, size),
-            "first_seen": [days[at] for at in first[1:].tolist()],
-            "last_seen": [days[at] for at in last[1:].tolist()],
-        }
-
-    current = np.bincount(
-        listings["spec"][day_of[listings["release"]] < 0], minlength=specs + 1
+    # Binaries of each configuration in each release and in each stack.
+    in_releases = distinct_pairs(
+        configuration=listings["configuration"], release=listings["release"]
     )
+    in_stacks = _in_stacks(numbered, available)
+    in_packages = _in_packages(numbered, in_releases)
+    facets = _facet_counts(numbered, configuration_of_binary, in_releases, in_stacks)
+
+    dates = _dates(list(ids["releases"]))
+    previous = _previous_releases(ids["releases"])
+    stack_count = len(ids["stacks"])
+    specs_of_stack = summed(in_stacks["stack"], in_stacks["count"], stack_count + 1)
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
             "previous": [release or None for release in previous[1:].tolist()],
-            "package_count": _times(package_releases.second, releases),
-            "spec_count": _times(listings["release"], releases),
+            "package_count": _times(in_packages["release"], len(ids["releases"])),
+            "spec_count": _times(listings["release"], len(ids["releases"])),
         },
         "packages": {
-            "spec_count": _times(package_of[binaries], packages),
-            "configuration_count": _times(package_of[np.unique(binaries)], packages),
-            **seen(package_releases.first, package_releases.second, packages),
+            "spec_count": _times(
+                package_of[configuration_of_binary], len(ids["packages"])
+            ),
+            "configuration_count": _times(package_of[used], len(ids["packages"])),
+            **dates.seen(
+                in_packages["package"], in_packages["release"], len(ids["packages"])
+            ),
         },
         "stacks": {
-            "release_count": [stack_releases[name] for name in ids["stacks"]],
-            "spec_count": summed(in_stacks.second, in_stacks.counts, stacks + 1)[
-                1:
-            ].tolist(),
+            "release_count": _releases_of_stacks(ids["stacks"], facets),
+            "spec_count": specs_of_stack[1:].tolist(),
         },
         "configurations": {
-            "spec_count": _times(binaries, configurations),
-            **seen(in_releases.first, in_releases.second, configurations),
+            "spec_count": _times(configuration_of_binary, len(ids["configurations"])),
+            **dates.seen(
+                in_releases["configuration"],
+                in_releases["release"],
+                len(ids["configurations"]),
+            ),
         },
         "specs": {
-            "is_current": (current[1:] > 0).tolist(),
+            "is_current": _are_current(numbered, dates),
             "is_gone": is_gone.tolist(),
-            **seen(listings["spec"], listings["release"], specs),
+            **dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
         },
     }
     tables = {
         "configuration_history": _history(listings, in_releases, previous),
         "configuration_stacks": Frame(
-            configuration=in_stacks.first,
-            stack=in_stacks.second,
-            spec_count=in_stacks.counts,
+            configuration=in_stacks["configuration"],
+            stack=in_stacks["stack"],
+            spec_count=in_stacks["count"],
         ),
         "release_packages": _release_packages(numbered, in_releases),
     }
@@ -154,133 +135,296 @@ def _are_gone(numbered: Numbered) -> Mask:
     return is_gone
 
 
+def _in_stacks(numbered: Numbered, available: Frame) -> Frame:
+    """Return the number of binaries of each configuration in each stack.
+
+    Binaries are counted by their sets of stacks first, because there are few sets.
+    """
+    sets = distinct_pairs(
+        configuration=available["configuration"], stacks=available["stacks"]
+    )
+    row, stack = numbered.stack_members.members_of(sets["stacks"])
+    return distinct_pairs(
+        configuration=sets["configuration"][row],
+        stack=stack,
+        weights=sets["count"][row],
+    )
+
+
+def _in_packages(numbered: Numbered, in_releases: Frame) -> Frame:
+    """Return the distinct pairs of a package and a release; pages without specs count
+    as well.
+    """
+    package_of = numbered.configurations["package"]
+    package_of_row = package_of[in_releases["configuration"]]
+    pages = numbered.pages
+    return distinct_pairs(
+        package=np.concatenate([package_of_row, pages["package"]]),
+        release=np.concatenate([in_releases["release"], pages["release"]]),
+    )
+
+
+def _previous_releases(release_ids: Mapping[str, int]) -> Numbers:
+    """Return the release before each release, or 0; number 0 has none."""
+    before = releases_before(release_ids)
+    previous = [0]
+    for name in release_ids:
+        previous.append(release_ids.get(before.get(name, ""), 0))
+    return numbers(previous)
+
+
+def _releases_of_stacks(
+    stacks: Iterable[str], facets: Iterable[FacetCount]
+) -> list[int]:
+    """Return the number of releases of each stack."""
+    release_count: Counter[str] = Counter()
+    for row in facets:
+        if row.facet == "stack" and row.release is not None:
+            release_count[row.value] += 1
+    return [release_count[name] for name in stacks]
+
+
+def _are_current(numbered: Numbered, dates: _Dates) -> list[bool]:
+    """Return whether each spec is in a release without a date, such as a branch."""
+    listings = numbered.listings
+    is_dated = dates.day_of_release[listings["release"]] >= 0
+    counts = np.bincount(
+        listings["spec"][~is_dated], minlength=len(numbered.hashes) + 1
+    )
+    is_current: list[bool] = (counts[1:] > 0).tolist()
+    return is_current
+
+
+class _Dates(NamedTuple):
+    """The dates of releases.
+
+    Attributes:
+        days: the distinct dates, sorted; the last one is None.
+        day_of_release: the index of the date of each release, or -1, which is that of
+            None; also for number 0.
+    """
+
+    days: list[str | None]
+    day_of_release: Numbers
+
+    def seen(self, ids: Numbers, releases: Numbers, count: int) -> dict[str, list[Any]]:
+        """Return number and dates of the releases of each id from 1 to `count`.
+
+        Args:
+            ids: the id of each row.
+            releases: the release of each row; no pair may occur twice.
+            count: the largest id.
+        """
+        day = self.day_of_release[releases]
+        is_dated = day >= 0
+        # Without a dated release, both are the index of None.
+        first = np.full(count + 1, len(self.days) - 1)
+        last = np.full(count + 1, -1)
+        np.minimum.at(first, ids[is_dated], day[is_dated])
+        np.maximum.at(last, ids[is_dated], day[is_dated])
+        return {
+            "release_count": _times(ids, count),
+            "first_seen": [self.days[day] for day in first[1:].tolist()],
+            "last_seen": [self.days[day] for day in last[1:].tolist()],
+        }
+
+
+def _dates(releases: Iterable[str]) -> _Dates:
+    """Return the dates of releases, which are in the order of their ids."""
+    dates = [release_date(release) for release in releases]
+    days = sorted({date for date in dates if date})
+    day_of_release = [-1]
+    for date in dates:
+        day_of_release.append(days.index(date) if date else -1)
+    return _Dates([*days, None], numbers(day_of_release))
+
+
 def _times(ids: Numbers, size: int) -> list[int]:
     """Return the number of occurrences of each id from 1 to `size`."""
     counts: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
     return counts
 
 
-def _history(listings: Frame, in_releases: Pairs, previous: Numbers) -> Frame:
+def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
     """Return the specs of each configuration that each release lists, adds and removes,
     counted.
 
     Args:
         listings: the listings, sorted by release and spec.
-        in_releases: all pairs of a configuration and a release.
+        in_releases: the number of specs by configuration and release.
         previous: the release before each release, or 0.
     """
+    # Specs that the release before does not list.
     before = previous[listings["release"]]
     keys = packed(listings["release"], listings["spec"])
-    is_new = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
-    new = pairs(listings["configuration"][is_new], listings["release"][is_new])
-    by_release = np.argsort(in_releases.second, kind="stable")
-    starts = np.searchsorted(
-        in_releases.second[by_release], np.arange(len(previous) + 1)
-    )
-    later, at = Members(starts, by_release).of(previous)
-    old = Pairs(in_releases.first[at], later, in_releases.counts[at])
-    all_pairs = np.union1d(
-        *(packed(side.first, side.second) for side in (in_releases, old))
+    is_added = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
+    added = distinct_pairs(
+        configuration=listings["configuration"][is_added],
+        release=listings["release"][is_added],
     )
 
-    def counts(side: Pairs) -> Numbers:
-        found = np.zeros(len(all_pairs), np.int64)
-        found[np.searchsorted(all_pairs, packed(side.first, side.second))] = side.counts
-        return found
+    # For each release: the configurations of the release before it, with their counts.
+    rows_of_release = rows_by(in_releases["release"], len(previous))
+    release, row = rows_of_release.members_of(previous)
+    listed_before = Frame(
+        configuration=in_releases["configuration"][row],
+        release=release,
+        count=in_releases["count"][row],
+    )
 
-    configuration, release = unpacked(all_pairs)
-    listed, added = counts(in_releases), counts(new)
-    removed = np.where(previous[release] > 0, counts(old) + added - listed, 0)
+    # A configuration has a row in each release that lists it or has just lost it.
+    all_keys = np.union1d(_keys(in_releases), _keys(listed_before))
+    counts_listed = _counts_by_key(in_releases, all_keys)
+    counts_added = _counts_by_key(added, all_keys)
+    counts_before = _counts_by_key(listed_before, all_keys)
+    configuration, release = unpacked(all_keys)
+    removed = counts_before + counts_added - counts_listed
     return Frame(
         configuration=configuration,
         release=release,
-        spec_count=listed,
-        added=added,
-        removed=removed,
+        spec_count=counts_listed,
+        added=counts_added,
+        removed=np.where(previous[release] > 0, removed, 0),
     )
 
 
-def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
+def _keys(pairs: Frame) -> Numbers:
+    return packed(pairs["configuration"], pairs["release"])
+
+
+def _counts_by_key(pairs: Frame, all_keys: Numbers) -> Numbers:
+    """Return the count of each key; 0 for keys that are not among the pairs."""
+    counts = np.zeros(len(all_keys), np.int64)
+    counts[np.searchsorted(all_keys, _keys(pairs))] = pairs["count"]
+    return counts
+
+
+def _release_packages(numbered: Numbered, in_releases: Frame) -> Frame:
     """Return the counts and the newest version of each package in each release."""
-    configuration = in_releases.first
-    keys, group, configurations = np.unique(
-        packed(in_releases.second, numbered.configurations["package"][configuration]),
+    configuration = in_releases["configuration"]
+    package_of_row = numbered.configurations["package"][configuration]
+    version_of_row = numbered.configurations["version"][configuration]
+    keys, group, configuration_count = np.unique(
+        packed(in_releases["release"], package_of_row),
         return_inverse=True,
         return_counts=True,
     )
     # The preferred version of a package has the largest id.
     newest = np.zeros(len(keys), np.int64)
-    np.maximum.at(newest, group, numbered.configurations["version"][configuration])
+    np.maximum.at(newest, group, version_of_row)
     release, package = unpacked(keys)
     return Frame(
         release=release,
         package=package,
-        configuration_count=configurations,
-        spec_count=summed(group, in_releases.counts, len(keys)),
+        configuration_count=configuration_count,
+        spec_count=summed(group, in_releases["count"], len(keys)),
         newest_version=newest,
     )
 
 
+class _FacetTotals:
+    """Sums the specs and packages of each facet value in each release.
+
+    Release 0 stands for all releases together.
+    """
+
+    def __init__(self, numbered: Numbered) -> None:
+        self._release_count = len(numbered.ids["releases"])
+        self._names = {
+            facet: list(numbered.ids[CONFIGURATION[facet]]) for facet in FACETS
+        }
+        self._names["stack"] = list(numbered.ids["stacks"])
+        # All values of all facets, sorted; the code of a value is its index.
+        self._values: list[tuple[str, str]] = []
+        for facet, names in self._names.items():
+            self._values += [(facet, name) for name in names]
+        self._values.sort()
+        # The totals of all releases, then those of the first release, and so on.
+        size = (self._release_count + 1) * len(self._values)
+        self._specs = np.zeros(size, np.int64)
+        self._packages = np.zeros(size, np.int64)
+
+    def add(self, facet: str, rows: Frame) -> None:
+        """Add rows with a release, a package, the id of a value, and a number of specs
+        in `count`.
+        """
+        code_of = {value: code for code, value in enumerate(self._values)}
+        codes = [0]
+        for name in self._names[facet]:
+            codes.append(code_of[facet, name])
+        total = rows["release"] * len(self._values) + numbers(codes)[rows["value"]]
+        self._specs += summed(total, rows["count"], len(self._specs))
+        # A package counts once, however many specs with the value it has.
+        packages = distinct_pairs(total=total, package=rows["package"])
+        self._packages += np.bincount(packages["total"], minlength=len(self._packages))
+
+    def rows(self) -> list[FacetCount]:
+        """Return the values that occur, by release, facet and value."""
+        rows = []
+        for total in np.flatnonzero(self._packages).tolist():
+            release, code = divmod(total, len(self._values))
+            facet, value = self._values[code]
+            specs = int(self._specs[total])
+            packages = int(self._packages[total])
+            rows.append(FacetCount(release or None, facet, value, specs, packages))
+        return rows
+
+
 def _facet_counts(
-    numbered: Numbered, binaries: Numbers, in_releases: Pairs, in_stacks: Pairs
+    numbered: Numbered,
+    configuration_of_binary: Numbers,
+    in_releases: Frame,
+    in_stacks: Frame,
 ) -> list[FacetCount]:
     """Return the counts by release, facet and value, sorted; those of all releases come
     first.
 
-    `binaries` has the configuration of each binary that is counted over all releases.
+    Args:
+        numbered: all columns.
+        configuration_of_binary: the configuration of each binary that is counted over
+            all releases.
+        in_releases: the number of specs by configuration and release.
+        in_stacks: the number of specs by configuration and stack.
     """
-    ids, listings, package_of = (
-        numbered.ids,
-        numbered.listings,
-        numbered.configurations["package"],
-    )
-    names_of_facet = {facet: ids[CONFIGURATION[facet]] for facet in FACETS}
-    names_of_facet["stack"] = ids["stacks"]
-    values = sorted(
-        (facet, name) for facet, names in names_of_facet.items() for name in names
-    )
-    codes = {value: code for code, value in enumerate(values)}
-    specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
-    packages = np.zeros_like(specs)
+    totals = _FacetTotals(numbered)
+    package_of = numbered.configurations["package"]
 
-    def add(
-        facet: str, release: Numbers, package: Numbers, value: Numbers, count: Numbers
-    ) -> None:
-        """Add the specs of a package with a value in a release (0 for all releases)."""
-        code = numbers([0, *(codes[facet, name] for name in names_of_facet[facet])])
-        key = release * len(values) + code[value]
-        specs[:] += summed(key, count, len(specs))
-        packages[:] += np.bincount(pairs(key, package).first, minlength=len(packages))
-
-    everywhere = np.zeros_like(in_stacks.first)
-    add(
+    # Stacks over all releases.
+    totals.add(
         "stack",
-        everywhere,
-        package_of[in_stacks.first],
-        in_stacks.second,
-        in_stacks.counts,
+        Frame(
+            release=np.zeros_like(in_stacks["stack"]),
+            package=package_of[in_stacks["configuration"]],
+            value=in_stacks["stack"],
+            count=in_stacks["count"],
+        ),
     )
-    most = len(ids["packages"]) + 1
-    release_and_package = (
-        listings["release"] * most + package_of[listings["configuration"]]
+
+    # Stacks in each release, counted by sets of stacks first.
+    listings = numbered.listings
+    package_of_listing = package_of[listings["configuration"]]
+    package_limit = len(numbered.ids["packages"]) + 1
+    sets = distinct_pairs(
+        release_and_package=listings["release"] * package_limit + package_of_listing,
+        stacks=listings["stacks"],
     )
-    sets = pairs(release_and_package, listings["stacks"])
-    index, stack = numbered.stack_members.of(sets.second)
-    add("stack", *np.divmod(sets.first[index], most), stack, sets.counts[index])
-    spec_counts = np.bincount(binaries)
+    row, stack = numbered.stack_members.members_of(sets["stacks"])
+    release, package = np.divmod(sets["release_and_package"][row], package_limit)
+    count = sets["count"][row]
+    totals.add(
+        "stack", Frame(release=release, package=package, value=stack, count=count)
+    )
+
+    # All other facets, over all releases and in each release.
+    spec_counts = np.bincount(configuration_of_binary)
     used = np.flatnonzero(spec_counts)
-    configuration = np.concatenate([used, in_releases.first])
-    release = np.concatenate([np.zeros_like(used), in_releases.second])
-    counts = np.concatenate([spec_counts[used], in_releases.counts])
+    configuration = np.concatenate([used, in_releases["configuration"]])
+    release = np.concatenate([np.zeros_like(used), in_releases["release"]])
+    count = np.concatenate([spec_counts[used], in_releases["count"]])
+    package = package_of[configuration]
     for facet in FACETS:
         value = numbered.configurations[facet][configuration]
-        add(facet, release, package_of[configuration], value, counts)
-    return [
-        (
-            key // len(values) or None,
-            *values[key % len(values)],
-            int(specs[key]),
-            int(packages[key]),
+        totals.add(
+            facet, Frame(release=release, package=package, value=value, count=count)
         )
-        for key in np.flatnonzero(packages).tolist()
-    ]
+    return totals.rows()

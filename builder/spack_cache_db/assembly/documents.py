@@ -1,14 +1,16 @@
-"""Chooses the documents that are built, and adds and removes the snapshots of a
-history.
+"""Chooses the documents that are built, sorts them, and refuses others that contradict
+them.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
+from typing import NamedTuple
 
-from spack_cache_db.assembly.frames import Frame, varying
+from spack_cache_db.assembly.frames import Frame, has_different_values
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.facts import Document, ModuleFacts, Refusal
@@ -31,58 +33,94 @@ def consistent_documents(
 
     A release has one page of a package, and one package that lists a spec. A stack of a
     release has one index, because an index lists the whole stack. Indexes of one mirror
-    belong together, and so
-    do installations whose release has a name: one may be the upstream of the other. The
-    first
-    document by path is chosen, but an index with the address of its mirror comes before
-    others. A document with the same bytes is skipped.
+    belong together, and so do installations whose release has a name: one may be the
+    upstream of the other. The first document by path is chosen, but an index with the
+    address of its mirror comes before others. A document with the same bytes is
+    skipped.
+
+    Args:
+        documents: all documents; their numbers count from 1.
+        listings: the listings of all documents.
+        hashes: the hash of each spec; that of spec 1 is the first one.
     """
     chosen: list[int] = []
     refusals: list[Refusal] = []
-    claimed: dict[tuple[str, str | None, str | None], Document] = {}
-    for number, document in sorted(
-        enumerate(documents, 1), key=lambda row: _preference(row[1])
+    first_with: dict[_Claim, Document] = {}
+    for number in sorted(
+        range(1, len(documents) + 1),
+        key=lambda number: _preference(documents[number - 1]),
     ):
-        facts, first = document.index_facts, document
-        if document.page:
-            first = claimed.setdefault(
-                (document.release, document.page.package, None), document
-            )
-        elif facts is not None and facts.whole is not None:
-            first = claimed.setdefault((document.release, None, facts.stack), document)
+        document = documents[number - 1]
+        claim = _claim(document)
+        first = document
+        if claim is not None:
+            first = first_with.setdefault(claim, document)
         if first is document or _belong_together(first, document):
             chosen.append(number)
         elif first.sha256 != document.sha256:
             refusals.append(_not_alone(document, first))
+
+    # Refusals that depend on which documents were chosen.
     refused = _with_shared_hashes(documents, chosen, listings, hashes)
     refused |= _among_trees(documents, chosen)
-    return [number for number in chosen if number not in refused], [
-        *refusals,
-        *refused.values(),
-    ]
+    consistent = [number for number in chosen if number not in refused]
+    return consistent, refusals + list(refused.values())
 
 
-def _preference(document: Document) -> tuple[object, ...]:
-    """Return the sort key by which the first of several documents is chosen."""
+class _Claim(NamedTuple):
+    """What one document of a release can have: the page of a package, or the index of
+    a stack.
+    """
+
+    release: str
+    package: str | None = None
+    stack: str | None = None
+
+
+def _claim(document: Document) -> _Claim | None:
+    """Return the claim of a document; None for one spec file, of which a stack may have
+    many.
+    """
+    if document.page:
+        return _Claim(document.release, package=document.page.package)
     facts = document.index_facts
-    return facts is not None and facts.url is None, document.path, document.location
+    if facts is not None and facts.whole is not None:
+        return _Claim(document.release, stack=facts.stack)
+    return None
+
+
+class _Preference(NamedTuple):
+    """Sorts documents with one claim; the first one is chosen."""
+
+    is_index_without_url: bool
+    path: str
+    location: str
+
+
+def _preference(document: Document) -> _Preference:
+    facts = document.index_facts
+    is_index_without_url = facts is not None and facts.url is None
+    return _Preference(is_index_without_url, document.path, document.location)
 
 
 def _belong_together(first: Document, second: Document) -> bool:
     """Return whether two documents are of one mirror, or two installations."""
-    facts, more = first.index_facts, second.index_facts
-    if facts is None or more is None:
+    facts = first.index_facts
+    other_facts = second.index_facts
+    if facts is None or other_facts is None:
         return False
-    if is_tree(first) and is_tree(second) and facts.is_named and more.is_named:
+    if is_tree(first) and is_tree(second) and facts.is_named and other_facts.is_named:
+        # The same installation twice is skipped.
         return first.sha256 != second.sha256
-    return facts.whole == more.whole
+    return facts.whole == other_facts.whole
 
 
 def _not_alone(document: Document, first: Document) -> Refusal:
     """Return the refusal of a second page of a package, or a second index of a
     stack.
     """
-    subject = after = ""
+    subject = ""
+    after = ""
     if document.page:
         subject = f"page of {document.page.package} in"
         after = ", expected one page per package and release"
@@ -96,81 +134,123 @@ def _not_alone(document: Document, first: Document) -> Refusal:
 
 
 def _among_trees(
-    documents: Sequence[Document], chosen: list[int]
+    documents: Sequence[Document], chosen: Iterable[int]
 ) -> dict[int, Refusal]:
     """Return refusals of documents in an installation's release that are not
-    installations.
+    installations, by number.
     """
-    trees = {
-        documents[number - 1].release: documents[number - 1]
-        for number in chosen
-        if is_tree(documents[number - 1])
-    }
-    return {
-        number: Refusal(
-            document,
-            trees[document.release],
-            f"is of the release {document.release}, as is the installed tree",
-            "; expected another release (--release)",
-        )
-        for number in chosen
-        if (document := documents[number - 1]).release in trees
-        and not is_tree(document)
-    }
+    trees = {}
+    others = []
+    for number in chosen:
+        document = documents[number - 1]
+        if is_tree(document):
+            trees[document.release] = document
+        else:
+            others.append(number)
+    refused = {}
+    for number in others:
+        document = documents[number - 1]
+        tree = trees.get(document.release)
+        if tree is not None:
+            before = f"is of the release {document.release}, as is the installed tree"
+            after = "; expected another release (--release)"
+            refused[number] = Refusal(document, tree, before, after)
+    return refused
+
+
+class _PageSpec(NamedTuple):
+    """A spec of a page; sorted by release, package, and preference of the page."""
+
+    release: str
+    package: str
+    preference: _Preference
+    number: int
+    dag_hash: str
 
 
 def _with_shared_hashes(
     documents: Sequence[Document],
-    chosen: list[int],
+    chosen: Iterable[int],
     listings: Frame,
     hashes: Sequence[str],
 ) -> dict[int, Refusal]:
     """Return refusals of pages with a hash that another package lists in the same
-    release.
+    release, by number.
     """
-    varies = varying(listings["spec"], listings["configuration"], len(hashes))
-    doubtful, chosen_numbers = listings.where(varies[listings["spec"]]), {*chosen}
-    rows = sorted(
-        (page.release, page.page.package, _preference(page), number, hashes[spec - 1])
-        for number, spec in doubtful.rows("document", "spec")
-        if number in chosen_numbers and (page := documents[number - 1]).page
+    # Two packages have two configurations, so few specs are in question.
+    varies = has_different_values(
+        listings["spec"], listings["configuration"], len(hashes)
     )
+    doubtful = listings.where(varies[listings["spec"]])
+    chosen_numbers = set(chosen)
+    rows = []
+    for number, spec in doubtful.rows("document", "spec"):
+        document = documents[number - 1]
+        if document.page and number in chosen_numbers:
+            rows.append(
+                _PageSpec(
+                    document.release,
+                    document.page.package,
+                    _preference(document),
+                    number,
+                    hashes[spec - 1],
+                )
+            )
+
+    # The first page that lists a hash owns it; another page with the hash is refused.
     owner: dict[tuple[str, str], Document] = {}
     refused: dict[int, Refusal] = {}
-    for number, group in groupby(rows, key=itemgetter(3)):
+    for number, group in groupby(sorted(rows), key=attrgetter("number")):
         page = documents[number - 1]
-        claims = [(page.release, row[-1]) for row in group]
-        if shared := next((claim for claim in claims if claim in owner), None):
-            before = f"lists the spec {shared[1]}, which"
+        listed = [(row.release, row.dag_hash) for row in group]
+        shared = [
+            release_and_hash for release_and_hash in listed if release_and_hash in owner
+        ]
+        if shared:
+            _, dag_hash = shared[0]
+            before = f"lists the spec {dag_hash}, which"
             after = " lists in the same release; expected one package"
-            refused[number] = Refusal(page, owner[shared], before, after)
+            refused[number] = Refusal(page, owner[shared[0]], before, after)
         else:
-            owner.update(dict.fromkeys(claims, page))
+            for release_and_hash in listed:
+                owner[release_and_hash] = page
     return refused
 
 
 def in_order(
-    documents: Sequence[Document], chosen: list[int], first: str | None
+    documents: Sequence[Document], chosen: Collection[int], first: str | None
 ) -> tuple[list[int], list[str]]:
     """Return the chosen documents and their releases, sorted as in `Merged`.
 
-    Installations come before build caches.
+    Args:
+        documents: all documents; their numbers count from 1.
+        chosen: the numbers of the chosen ones.
+        first: the release that comes first; by default, installations do.
     """
-    trees = installed_releases(documents[number - 1] for number in chosen)
-    leading = [*([first] if first else []), *sorted(trees)]
+    # Releases. Installations come before build caches.
+    chosen_documents = [documents[number - 1] for number in chosen]
+    leading = [first] if first else []
+    leading += sorted(installed_releases(chosen_documents))
     releases = sort_releases(
-        {documents[number - 1].release for number in chosen}, leading
+        {document.release for document in chosen_documents}, leading
     )
     position = {name: at for at, name in enumerate(releases)}
 
-    def order(number: int) -> tuple[object, ...]:
+    def page_order(number: int) -> tuple[int, str]:
+        document = documents[number - 1]
+        package = document.page.package if document.page else ""
+        return position[document.release], package
+
+    def index_order(number: int) -> tuple[int, str, str, str]:
         document = documents[number - 1]
         at = position[document.release]
-        if document.page:
-            return False, at, document.page.package
-        return True, at, document.path, document.sha256, document.location
+        return at, document.path, document.sha256, document.location
 
-    return sorted(chosen, key=order), releases
+    # Pages, then indexes.
+    pages = [number for number in chosen if documents[number - 1].page]
+    indexes = [number for number in chosen if not documents[number - 1].page]
+    numbers = sorted(pages, key=page_order) + sorted(indexes, key=index_order)
+    return numbers, releases
 
 
 def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[ModuleFacts]:
@@ -178,21 +258,31 @@ def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[Modul
     only one.
 
     Spack's list has the hashes of modules, and that of Lmod the modules to load first.
+
+    Args:
+        modules: the modules of all lists.
+        trees: the releases of the installations.
     """
-    only = next(iter(trees)) if len(trees) == 1 else None
-    distinct = {module._replace(release=module.release or only) for module in modules}
-    of_trees = [module for module in distinct if module.release in trees]
-    parents: dict[tuple[str | None, ...], set[str]] = {}
+    only = None
+    if len(trees) == 1:
+        (only,) = trees
+    of_trees = set()
+    for module in modules:
+        release = module.release or only
+        if release in trees:
+            of_trees.add(module._replace(release=release))
+
+    # The modules to load first, by module: each list with a module may name them.
+    parents: dict[tuple[str | None, ...], set[str]] = defaultdict(set)
     for module in of_trees:
         if module.parents:
-            parents.setdefault((module.release, module.tree, module.name), set()).add(
-                module.parents
-            )
+            parents[module.release, module.tree, module.name].add(module.parents)
+
     placed_modules = set()
     for module in of_trees:
-        others = parents.get((module.release, module.tree, module.name), set())
-        if not module.parents and others:
-            module = module._replace(parents=min(others))
+        of_others = parents.get((module.release, module.tree, module.name))
+        if of_others and not module.parents:
+            module = module._replace(parents=min(of_others))
         placed_modules.add(module)
     return list(placed_modules)
 

@@ -7,6 +7,7 @@ as the pair.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,12 +51,11 @@ class Frame:
 
         `numbers[dictionary]` has the new number of each old one, and 0 for 0.
         """
-        new = {
-            name: numbers[dictionary][self[name]]
-            for name, dictionary in DICTIONARIES.items()
-            if dictionary in numbers and name in self.columns
-        }
-        return self.having(**new)
+        new_columns = {}
+        for name, dictionary in DICTIONARIES.items():
+            if dictionary in numbers and name in self.columns:
+                new_columns[name] = numbers[dictionary][self[name]]
+        return self.having(**new_columns)
 
     def rows(self, *names: str, **values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows as tuples.
@@ -68,9 +68,10 @@ class Frame:
             parts: list[Iterable[Any]] = []
             for name in names or self.columns:
                 part = self[name][start : start + ROWS_AT_ONCE].tolist()
-                parts.append(
-                    map(values[name].__getitem__, part) if name in values else part
-                )
+                if name in values:
+                    # A map is faster than a loop, and this runs for every cell.
+                    part = map(values[name].__getitem__, part)
+                parts.append(part)
             yield from zip(*parts, strict=True)
 
 
@@ -82,47 +83,59 @@ def joined(frames: Sequence[Frame]) -> Frame:
     )
 
 
-def of_documents(frame: Frame, new: Numbers) -> Frame:
-    """Return the rows of some documents; `new` has their new numbers, and 0 for all
-    others.
+def of_documents(frame: Frame, new_numbers: Numbers) -> Frame:
+    """Return the rows of some documents, with the new numbers of these documents.
+
+    Args:
+        frame: rows with the column `document`.
+        new_numbers: the new number of each document by its old one, and 0 for documents
+            whose rows are left out.
     """
-    frame = frame.having(document=new[frame["document"]])
-    return (
-        frame
-        if frame["document"].all()
-        else frame.where(np.flatnonzero(frame["document"]))
-    )
+    frame = frame.having(document=new_numbers[frame["document"]])
+    if frame["document"].all():
+        return frame
+    return frame.where(np.flatnonzero(frame["document"]))
 
 
-class Pairs(NamedTuple):
-    """Distinct pairs of numbers, sorted, and the number of their occurrences."""
-
-    first: Numbers
-    second: Numbers
-    counts: Numbers
-
-
-class Members(NamedTuple):
+class NumberSets(NamedTuple):
     """Sets of numbers: those of set `n` are `numbers[starts[n] : starts[n + 1]]`."""
 
     starts: Numbers
     numbers: Numbers
 
-    def of(self, sets: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the index of the set and the member, for each member of each set."""
+    def members_of(self, sets: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the members of each set, one set after the other.
+
+        The first array has the index in `sets` for each member, the second one the
+        member. If set 5 is {7, 8}, `members_of([5, 5])` is [0, 0, 1, 1] and
+        [7, 8, 7, 8].
+        """
         starts = self.starts[sets]
         sizes = self.starts[sets + 1] - starts
-        # The places of all members: `start, start + 1, …` of each set, one set after
-        # the other.
-        before = np.cumsum(sizes) - sizes
-        at = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
-        return np.repeat(np.arange(len(sets)), sizes), self.numbers[at]
+        # The positions of the members of each set: `start`, `start + 1`, ….
+        members_before = np.cumsum(sizes) - sizes
+        position_in_result = np.arange(int(sizes.sum()))
+        positions = np.repeat(starts - members_before, sizes) + position_in_result
+        index = np.repeat(np.arange(len(sets)), sizes)
+        return index, self.numbers[positions]
 
 
-def members(sets: Sequence[Sequence[int]]) -> Members:
+def number_sets(sets: Sequence[Sequence[int]]) -> NumberSets:
     """Return sets of numbers as arrays."""
-    starts = np.cumsum([0, *map(len, sets)])
-    return Members(starts, numbers(number for numbers in sets for number in numbers))
+    starts = np.cumsum([0, *(len(members) for members in sets)])
+    return NumberSets(starts, numbers(chain.from_iterable(sets)))
+
+
+def rows_by(keys: Numbers, count: int) -> NumberSets:
+    """Return the rows that have each key: set `n` has the indexes of key `n`.
+
+    Args:
+        keys: the key of each row.
+        count: the number of sets; all keys are below it.
+    """
+    rows = np.argsort(keys, kind="stable")
+    starts = np.searchsorted(keys[rows], np.arange(count + 1))
+    return NumberSets(starts, rows)
 
 
 def numbers(values: Iterable[int]) -> Numbers:
@@ -143,17 +156,24 @@ def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
     return keys >> 32, keys & 0xFFFFFFFF
 
 
-def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
-    """Return the distinct pairs, with the sum of their weights, by default their
-    number.
+def distinct_pairs(weights: Numbers | None = None, **columns: Numbers) -> Frame:
+    """Return the distinct pairs of two columns, sorted, with their number in `count`.
+
+    Args:
+        weights: numbers that are summed for each pair, instead of counting rows.
+        columns: the two columns. `distinct_pairs(configuration=…, release=…)` has the
+            columns `configuration`, `release` and `count`.
     """
+    first_name, second_name = columns
+    keys = packed(columns[first_name], columns[second_name])
     counts: Numbers
     if weights is None:
-        keys, counts = np.unique(packed(first, second), return_counts=True)
+        keys, counts = np.unique(keys, return_counts=True)
     else:
-        keys, group = np.unique(packed(first, second), return_inverse=True)
+        keys, group = np.unique(keys, return_inverse=True)
         counts = summed(group, weights, len(keys))
-    return Pairs(*unpacked(keys), counts)
+    first, second = unpacked(keys)
+    return Frame(**{first_name: first, second_name: second, "count": counts})
 
 
 def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
@@ -163,35 +183,45 @@ def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
 
 
 def groups(keys: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the index at which each run of equal keys starts, and the run of each
-    key.
+    """Return the groups of equal keys that follow each other.
+
+    The first array has the row at which each group starts, the second one the group of
+    each row: [0, 2] and [0, 0, 1] for the keys [5, 5, 9].
     """
-    starts = np.ones(len(keys), bool)
-    np.not_equal(keys[1:], keys[:-1], out=starts[1:])
-    return np.flatnonzero(starts), np.cumsum(starts) - 1
+    is_start = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_start[1:])
+    return np.flatnonzero(is_start), np.cumsum(is_start) - 1
 
 
-def varying(groups: Numbers, values: Numbers, largest: int) -> Mask:
-    """Return whether each group up to `largest` has different values."""
-    last_values = np.zeros(largest + 1, values.dtype)
-    last_values[groups] = values
+def has_different_values(groups: Numbers, values: Numbers, largest: int) -> Mask:
+    """Return whether each group up to `largest` has different values.
+
+    Args:
+        groups: the group of each row.
+        values: the value of each row.
+        largest: the largest group.
+    """
+    last_value = np.zeros(largest + 1, values.dtype)
+    last_value[groups] = values
+    differs = values != last_value[groups]
     result = np.zeros(largest + 1, bool)
-    result[groups[values != last_values[groups]]] = True
+    result[groups[differs]] = True
     return result
 
 
-def places(order: Numbers, largest: int) -> Numbers:
-    """Return the position of each number in `order`, counted from 1; 0 for other
-    numbers.
+def renumbering(order: Numbers, largest: int) -> Numbers:
+    """Return the new number of each old one: its position in `order`, from 1.
+
+    Numbers up to `largest` that are not in `order` become 0.
     """
-    positions = np.zeros(largest + 1, dtype=np.uint32)
-    positions[order] = np.arange(1, len(order) + 1)
-    return positions
+    new_numbers = np.zeros(largest + 1, dtype=np.uint32)
+    new_numbers[order] = np.arange(1, len(order) + 1)
+    return new_numbers
 
 
-def first_places(values: Numbers, largest: int) -> Numbers:
-    """Return the first index of each number up to `largest`; 0 for missing numbers."""
-    positions = np.zeros(largest + 1, dtype=np.int64)
+def first_rows(values: Numbers, largest: int) -> Numbers:
+    """Return the first row with each number up to `largest`; 0 for missing numbers."""
+    rows = np.zeros(largest + 1, dtype=np.int64)
     # NumPy keeps the last of several values for one index ("Indexing on ndarrays").
-    positions[values[::-1]] = np.arange(len(values))[::-1]
-    return positions
+    rows[values[::-1]] = np.arange(len(values))[::-1]
+    return rows

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -17,11 +18,11 @@ import numpy as np
 
 from spack_cache_db.assembly.frames import (
     Frame,
-    Members,
     Numbers,
-    members,
+    NumberSets,
+    number_sets,
     packed,
-    places,
+    renumbering,
 )
 from spack_cache_db.assembly.merge import Merged
 from spack_cache_db.model import Configuration
@@ -68,120 +69,168 @@ class Numbered:
     records: Frame
     edges: Frame
     configurations: Frame
-    stack_members: Members
+    stack_members: NumberSets
 
 
 def number(merged: Merged) -> Numbered:
     """Return the columns with final ids, without values of refused documents only."""
     texts = merged.texts
     ids = _ids(merged)
-    # The id of each value by its number, 0 for values that are not in use.
-    new: dict[str, Numbers] = {}
+
+    # The id of each value by its number; 0 for values that are not in use.
+    new_numbers: dict[str, Numbers] = {}
     for name in _DICTIONARIES:
-        values = (ids[name].get(value, 0) for value in getattr(texts, name).things)
-        new[name] = np.array([0, *values], dtype=np.uint32)
-    specs = merged.specs.renumbered(new)
+        new_ids = [0]
+        for value in getattr(texts, name).things:
+            new_ids.append(ids[name].get(value, 0))
+        new_numbers[name] = np.array(new_ids, dtype=np.uint32)
+
+    # Specs, by configuration, release and hash. NumPy sorts by the last key first.
     hashes = texts.hashes.things
-    by_hash = np.array(hashes, dtype="S32")[specs["spec"] - 1]
-    specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
-    new["hashes"] = places(specs["spec"], len(texts.hashes))
-    listings = merged.listings.renumbered(new)
-    listings = listings.having(
-        configuration=specs["configuration"][listings["spec"] - 1]
+    specs = merged.specs.renumbered(new_numbers)
+    hash_of_spec = np.array(hashes, dtype="S32")[specs["spec"] - 1]
+    specs = specs.where(
+        np.lexsort((hash_of_spec, specs["release"], specs["configuration"]))
     )
-    in_documents = merged.document_listings.renumbered(new)
-    records = merged.records.renumbered(new)
-    pages = [document.page for document in merged.documents if document.page]
-    rows = [(0,) * len(CONFIGURATION), *_configuration_rows(ids, ids["configurations"])]
-    stacks = ids["stacks"]
+    new_numbers["hashes"] = renumbering(specs["spec"], len(texts.hashes))
+
+    # Tables, each sorted by its key.
+    listings = merged.listings.renumbered(new_numbers)
+    configuration = specs["configuration"][listings["spec"] - 1]
+    listings = listings.having(configuration=configuration)
+    listings = listings.where(np.argsort(packed(listings["release"], listings["spec"])))
+    document_listings = merged.document_listings.renumbered(new_numbers)
+    document_listings = document_listings.where(
+        np.lexsort((document_listings["spec"], document_listings["document"]))
+    )
+    records = merged.records.renumbered(new_numbers)
+    records = records.where(np.argsort(packed(records["spec"], records["document"])))
+
     return Numbered(
         ids=ids,
         texts=texts,
         documents=merged.documents,
-        pages=Frame(
-            release=merged.document_release[1 : len(pages) + 1],
-            package=np.array([ids["packages"][page.package] for page in pages], int),
-        ),
+        pages=_pages(merged, ids),
         hashes=[hashes[number - 1] for number in specs["spec"].tolist()],
         specs=specs,
-        listings=listings.where(
-            np.argsort(packed(listings["release"], listings["spec"]))
-        ),
-        document_listings=in_documents.where(
-            np.lexsort((in_documents["spec"], in_documents["document"]))
-        ),
-        records=records.where(np.argsort(packed(records["spec"], records["document"]))),
-        edges=_distinct(merged.edges.renumbered(new)),
-        configurations=Frame(
-            **dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True))
-        ),
-        stack_members=members(
-            [(), *([stacks[name] for name in names] for names in ids["stack_sets"])]
-        ),
+        listings=listings,
+        document_listings=document_listings,
+        records=records,
+        edges=_distinct(merged.edges.renumbered(new_numbers)),
+        configurations=_configurations(ids),
+        stack_members=_stack_members(ids),
     )
+
+
+def _pages(merged: Merged, ids: Ids) -> Frame:
+    """Return the release and the package of each page; pages come first."""
+    packages = []
+    for document in merged.documents:
+        if document.page:
+            packages.append(ids["packages"][document.page.package])
+    return Frame(
+        release=merged.document_release[1 : len(packages) + 1],
+        package=np.array(packages, int),
+    )
+
+
+def _configurations(ids: Ids) -> Frame:
+    """Return the ids in the columns of configurations; row 0 is not a configuration."""
+    rows = [(0,) * len(CONFIGURATION)]
+    rows += _configuration_rows(ids, ids["configurations"])
+    columns = np.array(rows, dtype=np.int64).T
+    return Frame(**dict(zip(CONFIGURATION, columns, strict=True)))
+
+
+def _stack_members(ids: Ids) -> NumberSets:
+    """Return the stacks of each stack set; set 0 has none."""
+    sets: list[list[int]] = [[]]
+    for names in ids["stack_sets"]:
+        sets.append([ids["stacks"][name] for name in names])
+    return number_sets(sets)
 
 
 def _ids(merged: Merged) -> Ids:
     """Return the ids of all names, and of the values of `_DICTIONARIES` that are in
     use.
     """
-    texts, specs, documents = merged.texts, merged.specs, merged.documents
-    listings, in_documents = merged.listings, merged.document_listings
+    texts = merged.texts
+    specs = merged.specs
+    listings = merged.listings
+    of_documents = merged.document_listings
+
+    # The words of configurations.
     configurations = _in_use(texts.configurations.things, specs["configuration"])
-    stack_columns = listings["stacks"], specs["stacks"], in_documents["stacks"]
-    stack_sets = _in_use(texts.stack_sets.things, *stack_columns)
-    tarballs = _in_use(
-        texts.tarballs.things, listings["tarball"], in_documents["tarball"]
+    ids: Ids = {}
+    for column, table in CONFIGURATION.items():
+        ids[table] = _sorted(_names(column, configurations), _ORDERS.get(column))
+    ids["variants"] = _sorted(chain.from_iterable(ids["variant_sets"]))
+
+    # A page without a spec has a package too, which may change the ids of others.
+    pages = [document.page for document in merged.documents if document.page]
+    ids["packages"] = _sorted([*ids["packages"], *(page.package for page in pages)])
+
+    # Configurations, sorted by the ids of their words.
+    rows = _configuration_rows(ids, configurations)
+    ids["configurations"] = {}
+    for _, configuration in sorted(zip(rows, configurations, strict=True)):
+        ids["configurations"][configuration] = len(ids["configurations"]) + 1
+
+    # Releases, stacks and sets of stacks. An index without a binary has a stack too.
+    ids["releases"] = {name: at for at, name in enumerate(merged.releases, start=1)}
+    stack_sets = _in_use(
+        texts.stack_sets.things,
+        listings["stacks"],
+        specs["stacks"],
+        of_documents["stacks"],
     )
-    ids: Ids = {
-        table: _sorted(_names(column, configurations), _ORDERS.get(column))
-        for column, table in CONFIGURATION.items()
-    }
-    packages = {document.page.package for document in documents if document.page}
-    ids["packages"] = _sorted([*ids["packages"], *packages])
-    stacks = {
-        document.index_facts.stack for document in documents if document.index_facts
-    }
-    rows = zip(_configuration_rows(ids, configurations), configurations, strict=True)
-    return {
-        **ids,
-        "variants": _sorted(text for texts in ids["variant_sets"] for text in texts),
-        "configurations": {
-            document: at for at, (_, document) in enumerate(sorted(rows), start=1)
-        },
-        "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
-        "stacks": _sorted(stacks.union(*stack_sets)),
-        "stack_sets": _sorted(stack_sets),
-        "tarballs": _sorted(tarballs),
-        "nodes": _sorted(_in_use(texts.nodes.things, merged.records["node"])),
-        "uses": _sorted(_in_use(texts.uses.things, merged.edges["use"])),
-    }
+    stacks = set(chain.from_iterable(stack_sets))
+    for document in merged.documents:
+        if document.index_facts:
+            stacks.add(document.index_facts.stack)
+    ids["stacks"] = _sorted(stacks)
+    ids["stack_sets"] = _sorted(stack_sets)
+
+    # Tarballs, and the values of records and dependencies.
+    tarballs = _in_use(
+        texts.tarballs.things, listings["tarball"], of_documents["tarball"]
+    )
+    ids["tarballs"] = _sorted(tarballs)
+    ids["nodes"] = _sorted(_in_use(texts.nodes.things, merged.records["node"]))
+    ids["uses"] = _sorted(_in_use(texts.uses.things, merged.edges["use"]))
+    return ids
 
 
 def _configuration_rows(
     ids: Ids, configurations: Collection[Configuration]
 ) -> list[tuple[int, ...]]:
     """Return the ids in the columns of configurations, as rows."""
-    columns = (
-        map(ids[table].__getitem__, _names(column, configurations))
-        for column, table in CONFIGURATION.items()
-    )
-    return [*zip(*columns, strict=True)]
+    columns = []
+    for column, table in CONFIGURATION.items():
+        id_of = ids[table]
+        columns.append([id_of[name] for name in _names(column, configurations)])
+    return list(zip(*columns, strict=True))
 
 
 def _names(column: str, configurations: Iterable[Configuration]) -> Iterator[Any]:
     """Yield the names in a column; those of versions include the package."""
-    names = ("package", "version") if column == "version" else (column,)
-    return map(attrgetter(*names), configurations)
+    if column == "version":
+        return map(attrgetter("package", "version"), configurations)
+    return map(attrgetter(column), configurations)
 
 
-def _compiler_order(name: str) -> Any:
-    compiler, version = split_compiler(name)
-    return compiler, version_key(version or ""), name
+def _version_order(package_and_version: tuple[str, str]) -> Any:
+    package, version = package_and_version
+    return package, preference(version)
+
+
+def _compiler_order(text: str) -> Any:
+    name, version = split_compiler(text)
+    return name, version_key(version or ""), text
 
 
 _ORDERS: Mapping[str, Callable[[Any], Any]] = {
-    "version": lambda name: (name[0], preference(name[1])),
+    "version": _version_order,
     "compiler": _compiler_order,
 }
 """The sort keys of columns whose names are not sorted by text."""
@@ -197,12 +246,13 @@ def none_first(value: Any) -> Any:
 def _sorted(
     values: Iterable[Any], order: Callable[[Any], Any] | None = None
 ) -> dict[Any, int]:
+    """Return the ids of distinct values; `order` is the sort key."""
     ordered = sorted(set(values), key=order or none_first)
     return {value: number for number, value in enumerate(ordered, start=1)}
 
 
 def _in_use(values: list[Any], *columns: Numbers) -> list[Any]:
-    """Return the values whose numbers are in one of the columns."""
+    """Return the values whose numbers are in one of the columns; 0 has no value."""
     counts = np.bincount(np.concatenate(columns), minlength=1)
     return [values[number - 1] for number in np.flatnonzero(counts).tolist() if number]
 
@@ -211,6 +261,8 @@ def _distinct(edges: Frame) -> Frame:
     """Return the distinct edges in the order of (spec, dependency, use)."""
     keys = packed(edges["spec"], edges["dependency"])
     order = np.lexsort((edges["use"], keys))
-    keys, edges = keys[order], edges.where(order)
-    repeats = (np.diff(keys) == 0) & (np.diff(edges["use"]) == 0)
-    return edges.where(np.append(True, ~repeats)[: len(keys)])
+    keys = keys[order]
+    edges = edges.where(order)
+    is_new = np.ones(len(keys), bool)
+    is_new[1:] = (np.diff(keys) != 0) | (np.diff(edges["use"]) != 0)
+    return edges.where(is_new)

@@ -9,27 +9,29 @@ final numbers, which do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spack_cache_db.assembly.documents import consistent_documents, in_order
 from spack_cache_db.assembly.frames import (
     Frame,
     Numbers,
-    first_places,
+    distinct_pairs,
+    first_rows,
     groups,
+    has_different_values,
     joined,
     numbers,
     of_documents,
     packed,
-    pairs,
-    places,
-    varying,
+    renumbering,
+    unpacked,
 )
 from spack_cache_db.assembly.known_packages import distinct_facts
 from spack_cache_db.assembly.options import NO_SNAPSHOTS, Snapshots
@@ -65,6 +67,15 @@ class Difference(NamedTuple):
     stored: Frame
 
 
+class OtherDependencies(NamedTuple):
+    """The records that give a spec other dependencies than its first record, and their
+    edges.
+    """
+
+    records: Frame
+    edges: Frame
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
     """The merged input; numbers refer to `documents`, `releases` and `texts`.
@@ -76,20 +87,26 @@ class Merged:
             path.
         releases: in the order of `sort_releases`.
         document_release: the release of each document, by its number.
+        texts: the values of all numbers; new ones may have been added.
         listings: one row for each (release, spec), in that order, without
             configurations.
-        document_listings: see `_of_documents`.
+        document_listings: see `_document_listings`.
+        records: the records of indexes, and whether their document lists the spec.
         edges: the dependencies of each spec in the first document that has a record of
             it.
         specs: each spec once, with the `document` that gives its `configuration`, the
             `release` of that document, its `stacks` in all releases, and `is_listed` if
             a release lists it.
-        other_dependencies: records and edges of documents that give a spec other
-            dependencies.
+        differences: values that contradict those of the first document.
+        other_dependencies: records and edges that contradict `edges`.
         packages: package data, sorted by package, with at most one of each form.
+        modules: environment modules.
         origins: the options of databases in the input.
         left_out: the documents that these databases left out.
         snapshots: the snapshots that are new and those that are thinned.
+        faults: the faults of files that cannot be read.
+        refusals: documents that contradict others and are left out.
+        bytes_read: size of the input, in bytes.
     """
 
     documents: list[Document]
@@ -102,7 +119,7 @@ class Merged:
     edges: Frame
     specs: Frame
     differences: list[Difference]
-    other_dependencies: tuple[Frame, Frame]
+    other_dependencies: OtherDependencies
     packages: list[PackageFacts]
     modules: list[ModuleFacts]
     origins: list[Origin]
@@ -121,25 +138,33 @@ class Merge:
         self._units: list[Columns] = []
         self._documents: list[Document] = []
         self._texts = Texts()
-        self._parts: dict[str, list[Frame]] = {
-            table: [Frame(**dict.fromkeys(columns, np.zeros(0, np.uint32)))]
-            for table, columns in TABLES.items()
-        }
+        self._parts: dict[str, list[Frame]] = {}
+        for table, columns in TABLES.items():
+            empty = Frame(**dict.fromkeys(columns, np.zeros(0, np.uint32)))
+            self._parts[table] = [empty]
 
     def add(self, columns: Columns) -> None:
         """Add the columns of one unit."""
+        # The number in the whole input of each document and value of the unit, by its
+        # number in the unit; 0 stays 0.
         before = len(self._documents)
         self._documents += columns.documents
-        new = {DOCUMENTS: np.arange(before, len(self._documents) + 1, dtype=np.uint32)}
+        new_numbers = {}
+        new_numbers[DOCUMENTS] = np.arange(
+            before, len(self._documents) + 1, dtype=np.uint32
+        )
         for name, values in columns.things.items():
+            # An unknown value gets the next number.
             number = getattr(self._texts, name).__getitem__
-            new[name] = np.array([0, *map(number, values)], np.uint32)
+            new_numbers[name] = np.array([0, *map(number, values)], np.uint32)
+
+        # The rows of the unit, with these numbers.
         for table, arrays in columns.tables.items():
             if arrays["document"]:
-                frame = {
-                    name: np.asarray(array, np.uint32) for name, array in arrays.items()
-                }
-                self._parts[table].append(Frame(**frame).renumbered(new))
+                frame = {}
+                for name, array in arrays.items():
+                    frame[name] = np.asarray(array, np.uint32)
+                self._parts[table].append(Frame(**frame).renumbered(new_numbers))
         self._units.append(replace(columns, things={}, tables={}))
 
     def merged(
@@ -151,60 +176,62 @@ class Merge:
             first: the release that comes before all others.
             snapshots: the options about snapshots.
         """
-        documents, replaced, texts = self._documents, set[int](), self._texts
-        frames: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
-        # A unit with an origin is a database of an earlier build.
-        is_old = [bool(unit.origins) for unit in self._units for _ in unit.documents]
+        texts = self._texts
+        documents = self._documents
+        tables: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
+
+        # Add the snapshots of today, and leave out those that options remove.
+        replaced: set[int] = set()
         if snapshots != NO_SNAPSHOTS:
-            old = {*np.flatnonzero(is_old) + 1}
-            documents, frames, snapshots, replaced = dated(
-                documents, frames, old, snapshots
+            documents, tables, snapshots, replaced = dated(
+                documents, tables, self._numbers_of_databases(), snapshots
             )
+
+        # Choose the documents, sort them, and number them anew.
         chosen, refusals = consistent_documents(
-            documents, frames["listings"], texts.hashes.things
+            documents, tables["listings"], texts.hashes.things
         )
         chosen, releases = in_order(documents, chosen, first)
-        document_number = places(numbers(chosen), len(documents))
+        new_number = renumbering(numbers(chosen), len(documents))
         documents = [documents[number - 1] for number in chosen]
-        packages, refused = distinct_facts(self._newest("packages", "form", snapshots))
-        release_number = {name: at for at, name in enumerate(releases, start=1)}
-        document_release = numbers(
-            [0, *(release_number[document.release] for document in documents)]
-        )
-        frames = {
-            table: of_documents(frame, document_number)
-            for table, frame in frames.items()
+        document_release = _document_releases(documents, releases)
+        tables = {
+            table: of_documents(frame, new_number) for table, frame in tables.items()
         }
-        edges, other_dependencies = first_dependencies(
-            frames["records"], frames["edges"]
-        )
-        stated = frames["listings"]
-        stated = stated.having(release=document_release[stated["document"]])
-        stated = stated.where(
-            np.lexsort((stated["document"], packed(stated["release"], stated["spec"])))
-        )
-        unlisted = frames["unlisted"]
+
+        # Merge their listings. Each document states a configuration, stacks, a size and
+        # a tarball of a spec; the first statement counts.
+        stated = _stated_listings(tables["listings"], document_release)
+        unlisted = tables["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
         specs = _specs(
-            stated, [unlisted, frames["unrecorded"]], document_release, texts
+            stated, [unlisted, tables["unrecorded"]], document_release, texts
         )
-        deviating = [_deviating(frame, specs) for frame in (stated, unlisted)]
-        stated = _of_own_configurations(stated, specs, texts)
-        listings, differences = fold(stated, texts.stack_sets)
-        records = frames["records"]
-        listed_keys = packed(stated["document"], stated["spec"])
-        is_listed = np.isin(packed(records["document"], records["spec"]), listed_keys)
+        differences = [
+            _other_configurations(stated, specs),
+            _other_configurations(unlisted, specs),
+        ]
+        stated = _with_tarballs_of_specs(stated, specs, texts)
+        listings, other_values = fold(stated, texts.stack_sets)
+        differences += other_values
+
+        # Merge records and package data.
+        records = tables["records"]
+        edges, other_dependencies = first_dependencies(records, tables["edges"])
+        packages, refused_packages = distinct_facts(
+            self._newest("packages", "form", snapshots)
+        )
         return Merged(
             documents=documents,
             releases=releases,
             document_release=document_release,
             texts=texts,
             listings=listings,
-            document_listings=_of_documents(stated, listings, documents),
-            records=records.having(is_listed=is_listed.astype(np.uint8)),
+            document_listings=_document_listings(stated, listings, documents),
+            records=_with_is_listed(records, stated),
             edges=edges,
             specs=specs,
-            differences=[*deviating, *differences],
+            differences=differences,
             other_dependencies=other_dependencies,
             packages=packages,
             modules=self._newest("modules", "release", snapshots),
@@ -212,7 +239,7 @@ class Merge:
             left_out=self._left_out(replaced),
             snapshots=snapshots,
             faults=[fault for unit in self._units for fault in unit.faults],
-            refusals=[*refusals, *refused],
+            refusals=refusals + refused_packages,
             bytes_read=sum(unit.bytes_read for unit in self._units),
         )
 
@@ -221,53 +248,109 @@ class Merge:
         """The options of databases in the input."""
         return [origin for unit in self._units for origin in unit.origins]
 
+    def _numbers_of_databases(self) -> set[int]:
+        """Return the numbers of the documents that come from databases."""
+        found: set[int] = set()
+        before = 0
+        for unit in self._units:
+            after = before + len(unit.documents)
+            # A unit with an origin is a database of an earlier build.
+            if unit.origins:
+                found.update(range(before + 1, after + 1))
+            before = after
+        return found
+
     def _newest(self, name: str, key: str, snapshots: Snapshots) -> list[Any]:
         """Return all package data or modules; on a day, today's replace those of
         databases.
 
-        Data with the same `key` is replaced; a key that is None today replaces all.
+        Args:
+            name: `packages` or `modules`.
+            key: old data is replaced if today's has the same value of this attribute; a
+                value that is None today replaces all.
+            snapshots: the options about snapshots; without a day, nothing is replaced.
         """
         old: list[Any] = []
         new: list[Any] = []
         for unit in self._units:
-            (old if unit.origins else new).extend(getattr(unit, name))
-        today = {getattr(facts, key) for facts in new if snapshots.day}
-        return [
-            *new,
-            *(facts for facts in old if not today & {getattr(facts, key), None}),
-        ]
+            side = old if unit.origins else new
+            side.extend(getattr(unit, name))
+        if not snapshots.day:
+            return new + old
+        today = {getattr(facts, key) for facts in new}
+        if None in today:
+            return new
+        return new + [facts for facts in old if getattr(facts, key) not in today]
 
     def _left_out(self, replaced: set[int]) -> list[tuple[str, str]]:
         """Return the documents that databases left out, unless a document of them is
         replaced.
         """
-        rows, before = list[tuple[str, str]](), 0
+        left_out: list[tuple[str, str]] = []
+        before = 0
         for unit in self._units:
             after = before + len(unit.documents)
             if replaced.isdisjoint(range(before + 1, after + 1)):
-                rows += unit.left_out
+                left_out += unit.left_out
             before = after
-        return rows
+        return left_out
 
 
-def _of_documents(
+def _document_releases(
+    documents: Iterable[Document], releases: Iterable[str]
+) -> Numbers:
+    """Return the number of the release of each document; 0 for number 0."""
+    number_of_release = {name: number for number, name in enumerate(releases, start=1)}
+    release_numbers = [0]
+    for document in documents:
+        release_numbers.append(number_of_release[document.release])
+    return numbers(release_numbers)
+
+
+def _stated_listings(listings: Frame, document_release: Numbers) -> Frame:
+    """Return the listings of documents with their releases, sorted by release, spec and
+    document.
+    """
+    stated = listings.having(release=document_release[listings["document"]])
+    # NumPy sorts by the last key first.
+    keys = packed(stated["release"], stated["spec"])
+    return stated.where(np.lexsort((stated["document"], keys)))
+
+
+def _with_is_listed(records: Frame, stated: Frame) -> Frame:
+    """Return records with `is_listed`: whether their document lists the spec."""
+    listed = packed(stated["document"], stated["spec"])
+    is_listed = np.isin(packed(records["document"], records["spec"]), listed)
+    return records.having(is_listed=is_listed.astype(np.uint8))
+
+
+def _document_listings(
     stated: Frame, listings: Frame, documents: Sequence[Document]
 ) -> Frame:
     """Return the listings of single documents, for specs that several documents list.
 
     The listings of pages are kept. A listing of an index is kept if its size or tarball
-    differs from the folded listing; its stack is known anyway. `stated` is in the order
-    of `listings`.
+    differs from the folded listing; its stack is known anyway.
+
+    Args:
+        stated: the listings of documents, in the order of `listings`.
+        listings: the folded listings.
+        documents: all documents; their numbers count from 1.
     """
+    # Listings of one release and spec are a group; a group has one folded listing.
     _, group = groups(packed(stated["release"], stated["spec"]))
     is_shared = (np.bincount(group) > 1)[group]
-    shared, folded = stated.where(is_shared), listings.where(group[is_shared])
-    is_page = np.array([False, *(document.page is not None for document in documents)])
-    is_stated = is_page[shared["document"]]
+    shared = stated.where(is_shared)
+    folded = listings.where(group[is_shared])
+
+    is_page = [False]
+    for document in documents:
+        is_page.append(document.page is not None)
+    is_kept = np.array(is_page)[shared["document"]]
     for name in OPTIONAL:
-        is_stated |= shared[name] != folded[name]
-    shared = shared.where(is_stated)
-    return shared.where(np.lexsort((shared["spec"], shared["document"])))
+        is_kept |= shared[name] != folded[name]
+    kept = shared.where(is_kept)
+    return kept.where(np.lexsort((kept["spec"], kept["document"])))
 
 
 def fold(
@@ -280,25 +363,30 @@ def fold(
     first document that has them. The listings are in the order of release, spec and
     document.
     """
+    # Listings of one release and spec are a group.
     starts, group = groups(packed(listings["release"], listings["spec"]))
-    rows = np.arange(len(listings))
-    if len(starts) == len(rows):
+    count = len(listings)
+    if len(starts) == count:
         return listings, []
     folded = listings.where(starts)
     folded = folded.having(stacks=_unions(stack_sets, listings["stacks"], starts))
+
     differences = []
     for name in OPTIONAL:
+        # The first row of each group with a value; the first row, if none has one.
         column = listings[name]
         has_value = column > 0
-        first = np.minimum.reduceat(np.where(has_value, rows, len(rows)), starts)
-        first = np.where(first < len(rows), first, starts)
+        row_with_value = np.where(has_value, np.arange(count), count)
+        first = np.minimum.reduceat(row_with_value, starts)
+        first = np.where(first < count, first, starts)
         folded = folded.having(**{name: column[first]})
+
         # 0 means that a document lacks the value, which contradicts nothing. A binary
         # may be in two mirrors, so two tarballs do not contradict each other either.
         if name != "tarball":
-            odd = has_value & (column != column[first][group])
-            stored = listings.where(first[group][odd])
-            differences.append(Difference(name, listings.where(odd), stored))
+            is_different = has_value & (column != column[first][group])
+            stored = listings.where(first[group][is_different])
+            differences.append(Difference(name, listings.where(is_different), stored))
     return folded, differences
 
 
@@ -309,16 +397,16 @@ def _unions(stack_sets: Interned[Stacks], sets: Numbers, starts: Numbers) -> Num
     """
 
     @cache
-    def union(numbers: frozenset[int]) -> int:
-        return stack_sets[
-            tuple(
-                sorted({name for at in numbers for name in stack_sets.things[at - 1]})
-            )
-        ]
+    def union(set_numbers: frozenset[int]) -> int:
+        stacks: set[str] = set()
+        for number in set_numbers:
+            stacks.update(stack_sets.things[number - 1])
+        return stack_sets[tuple(sorted(stacks))]
 
-    rows, ends = sets.tolist(), np.append(starts, len(sets)).tolist()
-    groups = (frozenset(rows[start:end]) for start, end in pairwise(ends))
-    return np.fromiter(map(union, groups), sets.dtype, len(starts))
+    rows = sets.tolist()
+    ends = np.append(starts, len(sets)).tolist()
+    unions = (union(frozenset(rows[start:end])) for start, end in pairwise(ends))
+    return np.fromiter(unions, sets.dtype, len(starts))
 
 
 def _specs(
@@ -329,20 +417,32 @@ def _specs(
 ) -> Frame:
     """Return `Merged.specs`; the first row of a spec counts.
 
-    The unlisted frame with the most data comes first.
+    Args:
+        listings: the listings of documents, sorted.
+        unlisted_frames: specs without a listing; the frame with the most data comes
+            first.
+        document_release: the release of each document.
+        texts: the values of all numbers.
     """
+    # All rows, those of listings first. Specs without a listing have no stacks.
     unlisted = joined(unlisted_frames)
     no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])
     names = ("document", "spec", "configuration", "stacks")
-    frame = Frame(**{name: listings[name] for name in names})
-    rows = joined([frame, unlisted.having(stacks=no_stacks)])
+    listed = Frame(**{name: listings[name] for name in names})
+    rows = joined([listed, unlisted.having(stacks=no_stacks)])
+
+    # The first row of each spec.
     spec = np.flatnonzero(np.bincount(rows["spec"], minlength=1))
-    first = first_places(rows["spec"], len(texts.hashes))[spec]
-    stacks, document = rows["stacks"][first], rows["document"][first]
-    varies = varying(rows["spec"], rows["stacks"], len(texts.hashes))
+    first = first_rows(rows["spec"], len(texts.hashes))[spec]
+    document = rows["document"][first]
+
+    # The stacks of all its rows. Few specs have different ones.
+    stacks = rows["stacks"][first]
+    varies = has_different_values(rows["spec"], rows["stacks"], len(texts.hashes))
     different = rows.where(varies[rows["spec"]])
-    spec_of_set, sets, _ = pairs(different["spec"], different["stacks"])
-    stacks[varies[spec]] = _unions(texts.stack_sets, sets, groups(spec_of_set)[0])
+    spec_sets = distinct_pairs(spec=different["spec"], stacks=different["stacks"])
+    starts, _ = groups(spec_sets["spec"])
+    stacks[varies[spec]] = _unions(texts.stack_sets, spec_sets["stacks"], starts)
     return Frame(
         spec=spec,
         document=document,
@@ -353,60 +453,84 @@ def _specs(
     )
 
 
-def _deviating(stated: Frame, specs: Frame) -> Difference:
+def _other_configurations(stated: Frame, specs: Frame) -> Difference:
     """Return the rows whose configuration differs from that of `specs`."""
-    at = np.searchsorted(specs["spec"], stated["spec"])
-    odd = stated["configuration"] != specs["configuration"][at]
-    return Difference("configuration", stated.where(odd), specs.where(at[odd]))
+    row_in_specs = np.searchsorted(specs["spec"], stated["spec"])
+    configuration = specs["configuration"][row_in_specs]
+    is_different = stated["configuration"] != configuration
+    stored = specs.where(row_in_specs[is_different])
+    return Difference("configuration", stated.where(is_different), stored)
 
 
-def _of_own_configurations(listings: Frame, specs: Frame, texts: Texts) -> Frame:
-    """Return listings whose tarballs are relative to the configurations of their
-    specs.
+def _with_tarballs_of_specs(listings: Frame, specs: Frame, texts: Texts) -> Frame:
+    """Return listings without configurations; their tarballs are relative to the
+    configurations of their specs.
+
+    A tarball was relative to the configuration in its document, which may differ.
     """
-    now = specs["configuration"][np.searchsorted(specs["spec"], listings["spec"])]
-    odd = np.flatnonzero((listings["configuration"] != now) & (listings["tarball"] > 0))
+    row_in_specs = np.searchsorted(specs["spec"], listings["spec"])
+    new = specs["configuration"][row_in_specs]
+    has_other = listings["configuration"] != new
+    changed = np.flatnonzero(has_other & (listings["tarball"] > 0))
+
     tarball = listings["tarball"].copy()
     configurations = texts.configurations.things
     parts = TarballParts(configurations)
-    rows = (
-        listings.where(odd)
-        .having(now=now[odd])
-        .rows("spec", "configuration", "tarball", "now")
-    )
-    for row, (spec, stated, number, configuration) in zip(odd, rows, strict=True):
+    rows = listings.having(new=new).where(changed)
+    for row, values in zip(
+        changed, rows.rows("spec", "configuration", "tarball", "new"), strict=True
+    ):
+        spec, old_configuration, number, new_configuration = values
         dag_hash = texts.hashes.things[spec - 1]
         url = tarball_url(
-            texts.tarballs.things[number - 1], configurations[stated - 1], dag_hash
+            texts.tarballs.things[number - 1],
+            configurations[old_configuration - 1],
+            dag_hash,
         )
-        tarball[row] = texts.tarballs[parts.split(url, configuration, dag_hash)]
-    columns = listings.columns | {"tarball": tarball}
+        new_tarball = parts.split(url, new_configuration, dag_hash)
+        tarball[row] = texts.tarballs[new_tarball]
+    columns = {**listings.columns, "tarball": tarball}
     del columns["configuration"]
     return Frame(**columns)
 
 
-def first_dependencies(
-    records: Frame, edges: Frame
-) -> tuple[Frame, tuple[Frame, Frame]]:
+def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, OtherDependencies]:
     """Return the edges of each spec's first record, and the records and edges that
     differ.
 
     A spec's edges are part of its hash, except build dependencies, which old indexes
     leave out.
     """
+    # Records, sorted by spec and document; and the record of each edge.
     keys = packed(records["spec"], records["document"])
     order = np.argsort(keys)
     keys = keys[order]
-    of = np.searchsorted(keys, packed(edges["spec"], edges["document"]))
-    # A set of edges is identified by the sum of their hashes.
+    record_of_edge = np.searchsorted(keys, packed(edges["spec"], edges["document"]))
+
+    # Two records with the same edges have the same checksum: the sum of the hashes of
+    # their edges, in any order.
+    checksums = np.zeros(len(keys), np.uint64)
+    np.add.at(checksums, record_of_edge, _hashes(edges))
+
+    # The first record of each spec, by record.
+    spec, _ = unpacked(keys)
+    is_first = np.diff(spec, prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(keys)), 0))
+    is_different = checksums != checksums[first]
+    other = OtherDependencies(
+        records=records.where(order[is_different]),
+        edges=edges.where(is_different[record_of_edge]),
+    )
+    return edges.where(is_first[record_of_edge]), other
+
+
+def _hashes(edges: Frame) -> npt.NDArray[np.uint64]:
+    """Return a hash of the dependency and the use of each edge.
+
+    The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every
+    other.
+    """
     hashes = packed(edges["dependency"], edges["use"]).astype(np.uint64)
-    # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every
-    # other.
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    sums = np.zeros(len(keys), np.uint64)
-    np.add.at(sums, of, hashes ^ (hashes >> np.uint64(31)))
-    begins = np.diff(keys >> 32, prepend=-1) != 0
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
-    odd = sums != sums[first]
-    return edges.where(begins[of]), (records.where(order[odd]), edges.where(odd[of]))
+    return hashes ^ (hashes >> np.uint64(31))

@@ -1,10 +1,9 @@
-"""Yields the rows of every table, and the words of full-text search, from numbered
-columns.
-"""
+"""Yields the rows of every table from numbered columns and counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 
 from spack_cache_db.assembly.counts import Counts
 from spack_cache_db.assembly.documents import installed_releases
-from spack_cache_db.assembly.frames import Frame, Mask, Numbers, numbers, places
+from spack_cache_db.assembly.frames import Frame, Mask, Numbers, numbers, renumbering
 from spack_cache_db.assembly.ids import Numbered
 from spack_cache_db.assembly.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.assembly.modules import Modules
@@ -42,9 +41,13 @@ def table_rows(
 
     Each problem comes with the number of its document, or with the path of its file.
     """
-    documents = enumerate(numbered.documents, start=1)
-    indexes = [number for number, document in documents if document.index_facts]
-    mirrors = places(numbers(indexes), len(numbered.documents))
+    # The id of the mirror of each document; 0 for pages.
+    indexes = []
+    for number, document in enumerate(numbered.documents, start=1):
+        if document.index_facts:
+            indexes.append(number)
+    mirrors = renumbering(numbers(indexes), len(numbered.documents))
+
     yield from _name_rows(numbered, packages)
     yield from _set_rows(numbered)
     yield from _listing_rows(numbered, mirrors)
@@ -57,10 +60,12 @@ def table_rows(
 
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
     """Return the rows of a table from its columns, with ids that count from 1."""
-    _, *names = tables.table(table).columns
-    first, *columns_after = (columns[column.name] for column in names)
-    first = [*first]
-    return table, zip(range(1, len(first) + 1), first, *columns_after, strict=True)
+    # The first column of these tables is the id.
+    values = [columns[column.name] for column in tables.table(table).columns[1:]]
+    # The ids need the number of rows, and a column may be an iterator.
+    first_column = list(values[0])
+    ids = range(1, len(first_column) + 1)
+    return table, zip(ids, first_column, *values[1:], strict=True)
 
 
 def _frame_rows(
@@ -69,17 +74,23 @@ def _frame_rows(
     """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
 
     Args:
+        numbered: the ids and texts of values.
+        table: the name of the table.
+        frame: the rows.
         values: the values by number, for columns that are not in
-            `sources.columns.DICTIONARIES`.
+            `sources.writer.DICTIONARIES`.
     """
-    columns = tables.table(table).columns
-    for name in (column.name for column in columns if column.nullable):
-        if name not in values:
-            of = DICTIONARIES[name]
-            ids = numbered.ids.get(of)
-            texts = numbered.texts.things()[of] if ids is None else ids.values()
-            values[name] = [None, *texts]
-    return table, frame.rows(*(column.name for column in columns), **values)
+    names = []
+    for column in tables.table(table).columns:
+        names.append(column.name)
+        if column.nullable and column.name not in values:
+            dictionary = DICTIONARIES[column.name]
+            # Values with ids are written as their ids; sizes and other texts as texts.
+            known: Iterable[Any] = numbered.texts.things().get(dictionary, ())
+            if dictionary in numbered.ids:
+                known = numbered.ids[dictionary].values()
+            values[column.name] = [None, *known]
+    return table, frame.rows(*names, **values)
 
 
 def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[TableRows]:
@@ -87,73 +98,100 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
     with counts.
     """
     ids = numbered.ids
-    versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
-    oldest_first = sorted(
-        versions, key=lambda version: (version[0], version_key(version[1]))
-    )
-    positions = {
-        version: position
-        for _, group in groupby(oldest_first, itemgetter(0))
-        for position, version in enumerate(group, start=1)
+    versions = ids["versions"]
+    compilers = [split_compiler(name) for name in ids["compilers"]]
+    columns: dict[str, dict[str, Iterable[Any]]] = {
+        table: {"name": ids[table]} for table in tables.CONFIGURATION.values()
     }
-    extra_columns: Mapping[str, dict[str, Iterable[Any]]] = {
-        "versions": {
-            "package": [ids["packages"][package] for package, _ in versions],
-            "name": [name for _, name in versions],
-            "position": map(positions.__getitem__, versions),
-            "versions_behind": versions_behind(packages, versions),
-        },
-        "compilers": {
-            "compiler": ids["compilers"],
-            "name": [name for name, _ in compilers],
-            "version": [version for _, version in compilers],
-        },
-        "targets": {"family": map(targets.family, ids["targets"])},
+    columns["versions"] = {
+        "package": [ids["packages"][package] for package, _ in versions],
+        "name": [name for _, name in versions],
+        "position": _positions(versions),
+        "versions_behind": versions_behind(packages, versions),
     }
-    for table in tables.CONFIGURATION.values():
+    columns["compilers"] = {
+        "compiler": ids["compilers"],
+        "name": [name for name, _ in compilers],
+        "version": [version for _, version in compilers],
+    }
+    columns["targets"]["family"] = [targets.family(name) for name in ids["targets"]]
+    for table in columns:
+        # Packages and sets of variants have more columns, of other functions.
         if table not in ("packages", "variant_sets"):
-            yield _rows(table, **{"name": ids[table], **extra_columns.get(table, {})})
-    runs_on = [
-        (host, at)
-        for host in sorted({*targets.known_targets(), *ids["targets"]})
-        for name, at in ids["targets"].items()
-        if targets.runs_on(name, host)
-    ]
+            yield _rows(table, **columns[table])
+
+    # The targets whose binaries run on each CPU, those without a binary included.
+    runs_on = []
+    for host in sorted({*targets.known_targets(), *ids["targets"]}):
+        for name, target in ids["targets"].items():
+            if targets.runs_on(name, host):
+                runs_on.append((host, target))
     yield "target_runs_on", runs_on
+
+
+def _positions(versions: Iterable[tuple[str, str]]) -> list[int]:
+    """Return the position of each version of a package in Spack's order, from 1.
+
+    The ids are in another order: that of Spack's preference.
+    """
+
+    def oldest_first(package_and_version: tuple[str, str]) -> Any:
+        package, version = package_and_version
+        return package, version_key(version)
+
+    positions = {}
+    ordered = sorted(versions, key=oldest_first)
+    for _, group in groupby(ordered, itemgetter(0)):
+        for position, version in enumerate(group, start=1):
+            positions[version] = position
+    return [positions[version] for version in versions]
 
 
 def _set_rows(numbered: Numbered) -> Iterator[TableRows]:
     """Yield the rows of the tables of stack sets, variants and variant sets."""
-    stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
-    without_root = ([name for name in names if name != ROOT] for names in sets)
+    # Sets of stacks. The stack `root` has everything, so it is not shown.
+    stack_ids = numbered.ids["stacks"]
+    stack_sets = numbered.ids["stack_sets"]
+    without_root = []
+    stack_members = []
+    for stacks, set_id in stack_sets.items():
+        without_root.append(as_json([name for name in stacks if name != ROOT]))
+        stack_members += [(set_id, stack_ids[name]) for name in stacks]
     yield _rows(
-        "stack_sets", stacks=map(as_json, sets), shown=map(as_json, without_root)
+        "stack_sets",
+        stacks=[as_json(stacks) for stacks in stack_sets],
+        shown=without_root,
     )
-    yield (
-        "stack_set_members",
-        [(at, stacks[name]) for names, at in sets.items() for name in names],
-    )
-    variants, sets = numbered.ids["variants"], numbered.ids["variant_sets"]
-    parsed = [
-        readable_variant(text) or Variant(text, ("",), "single") for text in variants
-    ]
+    yield "stack_set_members", stack_members
+
+    # Variants, each with its values.
+    variant_ids = numbered.ids["variants"]
+    variants = []
+    values = []
+    for text, variant_id in variant_ids.items():
+        # A text that is not a variant has an empty value.
+        variant = readable_variant(text) or Variant(text, ("",), "single")
+        variants.append(variant)
+        values += [(variant_id, value) for value in sorted(set(variant.values))]
     yield _rows(
         "variants",
-        name=[variant.name for variant in parsed],
-        value=[variant.value for variant in parsed],
-        text=variants,
+        name=[variant.name for variant in variants],
+        value=[variant.value for variant in variants],
+        text=variant_ids,
     )
-    values = (sorted(set(variant.values)) for variant in parsed)
-    yield (
-        "variant_values",
-        [(at, value) for at, names in enumerate(values, 1) for value in names],
-    )
-    yield _rows("variant_sets", text=map(" ".join, sets))
-    members = [(at, variants[text]) for texts, at in sets.items() for text in texts]
-    yield "variant_set_members", members
+    yield "variant_values", values
+
+    # Sets of variants.
+    variant_sets = numbered.ids["variant_sets"]
+    yield _rows("variant_sets", text=[" ".join(texts) for texts in variant_sets])
+    variant_members = []
+    for texts, set_id in variant_sets.items():
+        variant_members += [(set_id, variant_ids[text]) for text in texts]
+    yield "variant_set_members", variant_members
 
 
 def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
+    """Yield the rows of listings; `mirrors` has the mirror of each document."""
     tarballs = numbered.ids["tarballs"]
     yield _rows(
         "tarball_prefixes",
@@ -161,14 +199,13 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
         is_whole=[tarball.is_whole for tarball in tarballs],
     )
     yield _frame_rows(numbered, "listings", numbered.listings)
-    listings, document = (
-        numbered.document_listings,
-        numbered.document_listings["document"],
-    )
-    mirror = mirrors[document]
+
+    # The listings of single documents, which are pages or mirrors.
+    listings = numbered.document_listings
+    mirror = mirrors[listings["document"]]
     listings = listings.having(
         id=np.arange(1, len(listings) + 1),
-        page=np.where(mirror > 0, 0, document),
+        page=np.where(mirror > 0, 0, listings["document"]),
         mirror=mirror,
     )
     ids = [None, *range(1, len(mirrors) + 1)]
@@ -177,77 +214,99 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
 
 def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
     """Yield the rows of pages and mirrors."""
-    ids, documents, pages = numbered.ids, numbered.documents, numbered.pages
-    spec_counts = np.bincount(numbered.listings["document"], minlength=len(pages) + 1)
+    ids = numbered.ids
+    documents = numbered.documents
+
+    # Pages are the first documents.
+    page_count = len(numbered.pages)
+    pages = documents[:page_count]
+    spec_counts = np.bincount(numbered.listings["document"], minlength=page_count + 1)
     yield _rows(
         "pages",
-        release=pages["release"].tolist(),
-        package=pages["package"].tolist(),
-        path=[document.path for document in documents[: len(pages)]],
-        sha256=[document.sha256 for document in documents[: len(pages)]],
+        release=numbered.pages["release"].tolist(),
+        package=numbered.pages["package"].tolist(),
+        path=[document.path for document in pages],
+        sha256=[document.sha256 for document in pages],
         format=[document.page.format for document in documents if document.page],
-        spec_count=spec_counts[1 : len(pages) + 1].tolist(),
+        spec_count=spec_counts[1 : page_count + 1].tolist(),
     )
+
+    # Indexes, with the number of their records and of the specs that they list.
     records = numbered.records
-    recorded, listed = (
-        np.bincount(rows["document"], minlength=len(documents) + 1).tolist()
-        for rows in (records, records.where(records["is_listed"] > 0))
-    )
-    indexes = [
-        (number, document, document.index_facts)
-        for number, document in enumerate(documents, start=1)
-        if document.index_facts
-    ]
-    yield _rows(
-        "mirrors",
-        release=[ids["releases"][document.release] for _, document, _ in indexes],
-        stack=[ids["stacks"][facts.stack] for *_, facts in indexes],
-        path=[document.path for _, document, _ in indexes],
-        sha256=[document.sha256 for _, document, _ in indexes],
-        format=[facts.format for *_, facts in indexes],
-        url=[facts.url for *_, facts in indexes],
-        is_named=[facts.is_named for *_, facts in indexes],
-        is_signed=[facts.is_signed for *_, facts in indexes],
-        settings=[facts.settings for *_, facts in indexes],
-        record_count=[recorded[number] for number, *_ in indexes],
-        spec_count=[listed[number] for number, *_ in indexes],
-    )
+    listed = records.where(records["is_listed"] > 0)
+    record_counts = np.bincount(records["document"], minlength=len(documents) + 1)
+    listed_counts = np.bincount(listed["document"], minlength=len(documents) + 1)
+    rows = []
+    for number, document in enumerate(documents, start=1):
+        facts = document.index_facts
+        if facts:
+            rows.append(
+                {
+                    "release": ids["releases"][document.release],
+                    "stack": ids["stacks"][facts.stack],
+                    "path": document.path,
+                    "sha256": document.sha256,
+                    "format": facts.format,
+                    "url": facts.url,
+                    "is_named": facts.is_named,
+                    "is_signed": facts.is_signed,
+                    "settings": facts.settings,
+                    "record_count": int(record_counts[number]),
+                    "spec_count": int(listed_counts[number]),
+                }
+            )
+    names = [column.name for column in tables.table("mirrors").columns[1:]]
+    yield _rows("mirrors", **{name: [row[name] for row in rows] for name in names})
 
 
 def _record_rows(
     numbered: Numbered, mirrors: Numbers, modules: Modules
 ) -> Iterator[TableRows]:
-    yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
+    """Yield the rows of records, installations and modules.
+
+    Args:
+        numbered: all columns.
+        mirrors: the mirror of each document.
+        modules: the modules, and the specs that they load.
+    """
+    yield "nodes", [(number, *node) for node, number in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
-    names, details = (
-        ("spec", "mirror", "document", "install"),
-        numbered.texts.installs.things,
-    )
-    installs = [
-        (spec, mirror, *details[at - 1], modules.loading.get((spec, document)))
-        for spec, mirror, document, at in records.where(records["install"] > 0).rows(
-            *names
-        )
-    ]
-    yield "installs", installs
-    releases = numbered.ids["releases"]
-    module_rows = [
-        (at, module.path, releases[str(module.release)], *module[2:])
-        for at, module in enumerate(modules.modules, start=1)
-    ]
+
+    # Installed specs, each with the module that loads it.
+    installs = numbered.texts.installs.things
+    install_rows = []
+    installed = records.where(records["install"] > 0)
+    for spec, mirror, document, number in installed.rows(
+        "spec", "mirror", "document", "install"
+    ):
+        module_id = modules.loading.get((spec, document))
+        install_rows.append((spec, mirror, *installs[number - 1], module_id))
+    yield "installs", install_rows
+
+    # Modules. All fields after the path and the release are columns.
+    release_ids = numbered.ids["releases"]
+    module_rows = []
+    for number, module in enumerate(modules.modules, start=1):
+        release = release_ids[str(module.release)]
+        module_rows.append((number, module.path, release, *module[2:]))
     yield "modules", module_rows
     yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
 
 
 def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
-    uses, use = numbered.ids["uses"], numbered.edges["use"]
+    """Yield the rows of dependencies, and of their types and virtual packages.
+
+    A use has types, virtual packages, and whether it is direct; each becomes a column.
+    """
+    uses = numbered.ids["uses"]
     values: dict[str, list[Any]] = {"direct": [None, *(use.direct for use in uses)]}
     for column in ("types", "virtuals"):
         texts = [",".join(getattr(use, column)) for use in uses]
-        ids = {text: at for at, text in enumerate(sorted({*texts}), start=1)}
+        ids = {text: number for number, text in enumerate(sorted(set(texts)), start=1)}
         values[column] = [0, *(ids[text] for text in texts)]
         yield _rows(f"dependency_{column}", **{column: ids})
+    use = numbered.edges["use"]
     edges = numbered.edges.having(types=use, virtuals=use, direct=use)
     yield _frame_rows(numbered, "dependencies", edges, **values)
 
@@ -255,75 +314,97 @@ def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
 def _problem_rows(
     numbered: Numbered, mirrors: Numbers, problems: Iterable[tuple[int | str, Problem]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `problems`, each with its source."""
-    for at, (source, problem) in enumerate(problems, start=1):
-        if isinstance(source, str):
-            yield at, source, None, None, *problem
-        else:
-            document, mirror = (
-                numbered.documents[source - 1],
-                int(mirrors[source]) or None,
-            )
-            yield at, document.path, None if mirror else source, mirror, *problem
+    """Yield the rows of `problems`, each with its source.
+
+    A source is the number of a page or an index, or the path of another file.
+    """
+    for row_id, (source, problem) in enumerate(problems, start=1):
+        path = source
+        page = None
+        mirror = None
+        if isinstance(source, int):
+            path = numbered.documents[source - 1].path
+            mirror = int(mirrors[source]) or None
+            if mirror is None:
+                page = source
+        yield row_id, path, page, mirror, *problem
 
 
 def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     """Yield the rows of the tables that have counts."""
-    ids, columns = numbered.ids, counts.columns
-    releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
-    trees, branches = (
-        installed_releases(numbered.documents),
-        snapshot_branches(releases),
+    ids = numbered.ids
+    columns = counts.columns
+    yield _release_rows(numbered, counts)
+
+    # Packages. The records of documents that list a spec make it external there.
+    records = numbered.records
+    is_listed = numbered.specs["is_listed"] > 0
+    is_external_where_listed = _are_external(
+        numbered, records.where(records["is_listed"] > 0)
     )
-    copies = copied_releases(numbered.documents)
-    kinds = (
-        INSTALLED if name in trees else release_kind(name, branches)
-        for name in releases
-    )
-    yield _rows(
-        "releases",
-        name=releases,
-        kind=kinds,
-        date=map(release_date, releases),
-        position=releases.values(),
-        is_copy=[name in copies for name in releases],
-        **columns["releases"],
-    )
-    listing = numbered.records.where(numbered.records["is_listed"] > 0)
-    is_binary = (numbered.specs["is_listed"] > 0) & ~_are_external(numbered, listing)
+    is_binary = is_listed & ~is_external_where_listed
     is_gone = np.array(columns["specs"]["is_gone"], bool)
-    newest = _newest_versions(numbered, is_binary, is_gone)
-    yield _rows("packages", name=packages, newest_version=newest, **columns["packages"])
+    yield _rows(
+        "packages",
+        name=ids["packages"],
+        newest_version=_newest_versions(numbered, is_binary, is_gone),
+        **columns["packages"],
+    )
+
+    # Stacks, configurations and specs.
+    stacks = ids["stacks"]
     is_root = [name == ROOT for name in stacks]
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
-    yield _rows(
-        "configurations",
-        **{
-            column: numbered.configurations[column][1:].tolist()
-            for column in tables.CONFIGURATION
-        },
-        **columns["configurations"],
-    )
+    configurations = {}
+    for column in tables.CONFIGURATION:
+        configurations[column] = numbered.configurations[column][1:].tolist()
+    yield _rows("configurations", **configurations, **columns["configurations"])
     yield _rows(
         "specs",
         hash=numbered.hashes,
         configuration=numbered.specs["configuration"].tolist(),
         stacks=numbered.specs["stacks"].tolist(),
         is_binary=is_binary.tolist(),
-        is_external=_are_external(numbered, numbered.records).tolist(),
+        is_external=_are_external(numbered, records).tolist(),
         **columns["specs"],
     )
-    yield from ((table, frame.rows()) for table, frame in counts.tables.items())
-    yield "facet_values", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
+
+    # Tables that have nothing but counts.
+    for table, frame in counts.tables.items():
+        yield table, frame.rows()
+    facet_rows = enumerate(counts.facets, start=1)
+    yield "facet_values", [(row_id, *facet) for row_id, facet in facet_rows]
+
+
+def _release_rows(numbered: Numbered, counts: Counts) -> TableRows:
+    """Return the rows of releases; an installation is known by its index."""
+    releases = numbered.ids["releases"]
+    installed = installed_releases(numbered.documents)
+    branches = snapshot_branches(releases)
+    copies = copied_releases(numbered.documents)
+    kinds = []
+    for name in releases:
+        kind = INSTALLED if name in installed else release_kind(name, branches)
+        kinds.append(kind)
+    return _rows(
+        "releases",
+        name=releases,
+        kind=kinds,
+        date=[release_date(name) for name in releases],
+        position=releases.values(),
+        is_copy=[name in copies for name in releases],
+        **counts.columns["releases"],
+    )
 
 
 def _are_external(numbered: Numbered, records: Frame) -> Mask:
     """Return whether each spec is external in one of these records."""
-    external = np.array(
-        [False, *(node.external is not None for node in numbered.ids["nodes"])]
-    )
+    is_external_node = [False]
+    for node in numbered.ids["nodes"]:
+        is_external_node.append(node.external is not None)
+    is_external_record = np.array(is_external_node)[records["node"]]
     is_external = np.zeros(len(numbered.hashes) + 1, bool)
-    is_external[records["spec"][external[records["node"]]]] = True
+    is_external[records["spec"][is_external_record]] = True
     return is_external[1:]
 
 
@@ -334,13 +415,16 @@ def _newest_versions(
 
     Binaries that the mirror has lost do not count.
     """
-    is_listed = (numbered.specs["is_listed"] > 0) & ~is_gone
-    configurations = [*numbered.ids["configurations"]]
+    configurations = list(numbered.ids["configurations"])
+    is_listed = numbered.specs["is_listed"] > 0
     newest: dict[str, str | None] = {}
-    for is_counted in (is_listed, is_binary & ~is_gone):
-        versions: dict[str, set[str]] = {}
-        for at in np.unique(numbered.specs["configuration"][is_counted]).tolist():
-            configuration = configurations[at - 1]
-            versions.setdefault(configuration.package, set()).add(configuration.version)
-        newest |= {name: newest_version(names) for name, names in versions.items()}
+    # Versions with a binary replace those that are only external.
+    for is_counted in (is_listed & ~is_gone, is_binary & ~is_gone):
+        versions: dict[str, set[str]] = defaultdict(set)
+        counted = numbered.specs["configuration"][is_counted]
+        for number in np.unique(counted).tolist():
+            configuration = configurations[number - 1]
+            versions[configuration.package].add(configuration.version)
+        for package, names in versions.items():
+            newest[package] = newest_version(names)
     return [newest.get(name) for name in numbered.ids["packages"]]

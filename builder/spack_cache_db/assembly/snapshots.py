@@ -14,7 +14,7 @@ from spack_cache_db.assembly.frames import (
     numbers,
     of_documents,
     packed,
-    places,
+    renumbering,
 )
 from spack_cache_db.assembly.options import Snapshots
 from spack_cache_db.errors import ArgumentError
@@ -209,8 +209,8 @@ def _with_copies(
         remaining: the numbers of those that remain; they count from 1 again.
         copied: the numbers of those that are copied; copies count from there on.
     """
-    number = places(numbers(remaining), count)
-    number_of_copy = places(numbers(copied), count)
+    number = renumbering(numbers(remaining), count)
+    number_of_copy = renumbering(numbers(copied), count)
     number_of_copy[number_of_copy > 0] += np.uint32(len(remaining))
     joined_tables = {}
     for name, frame in tables.items():
