@@ -34,10 +34,11 @@ def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:
     """
     if not has_gone(lookups):
         return None
-    # The stacks of configurations do not count lost binaries: `_rows` compares those of
-    # specs.
-    ids = configuration_ids(lookups, without(conditions, "stack"), every=True)
-    return _gone_of(_rows(lookups, ids, conditions))
+    # The stacks of a configuration are those of its other binaries: `_lost_of` compares
+    # the stacks of specs.
+    others = without(conditions, "stack")
+    ids = configuration_ids(lookups, others, every=True)
+    return _gone_of(_lost_of(lookups, ids, conditions))
 
 
 def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
@@ -58,8 +59,8 @@ def gone_beside(lookups: Lookups, spec: int, configuration: int) -> Gone | None:
     """Return the other lost binaries of a spec's configuration, both given by id."""
     if not has_gone(lookups):
         return None
-    others = [lost for lost in _rows(lookups, [configuration], ()) if lost.spec != spec]
-    return _gone_of(others)
+    lost = _lost_of(lookups, [configuration], ())
+    return _gone_of([binary for binary in lost if binary.spec != spec])
 
 
 def gone_counts(
@@ -71,7 +72,8 @@ def gone_counts(
     """
     if asked(conditions, "release") is None or not has_gone(lookups):
         return Counter()
-    return Counter(lost.configuration for lost in _rows(lookups, ids, conditions))
+    lost = _lost_of(lookups, ids, conditions)
+    return Counter(binary.configuration for binary in lost)
 
 
 class _Lost(NamedTuple):
@@ -84,13 +86,20 @@ class _Lost(NamedTuple):
     last_seen: str | None
 
 
-def _rows(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> list[_Lost]:
-    """Return the lost binaries of configurations that satisfy conditions."""
-    places = {kind: asked(conditions, kind) for kind in ("release", "stack")}
-    prefix = asked(conditions, "hash") or ""
-    verdict = asked(conditions, "specs")
-    rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, hash=prefix, **places)
+def _lost_of(
+    lookups: Lookups, ids: Iterable[int], conditions: Conditions
+) -> list[_Lost]:
+    """Return the lost binaries of configurations, of those that satisfy conditions on
+    specs, a release and a stack.
+    """
+    parameters = {
+        "release": asked(conditions, "release"),
+        "stack": asked(conditions, "stack"),
+        "hash": asked(conditions, "hash") or "",
+    }
+    rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, **parameters)
     lost = [_Lost._make(row) for row in rows]
+    verdict = asked(conditions, "specs")
     if verdict is None:
         return lost
     return [binary for binary in lost if binary.spec in verdict.holds]
@@ -99,4 +108,6 @@ def _rows(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> list[
 def _gone_of(lost: list[_Lost]) -> Gone | None:
     if not lost:
         return None
-    return Gone(len(lost), max(binary.last_seen or "" for binary in lost))
+    # A binary may have no day: only snapshots have one.
+    days = [binary.last_seen or "" for binary in lost]
+    return Gone(len(lost), max(days))

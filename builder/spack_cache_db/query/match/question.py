@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions.conditions import (
@@ -38,8 +38,12 @@ from spack_cache_db.spack.queries import SpecQuery
 MOST_RECENT = 4
 """Questions of a database that are kept with their results."""
 
-_NAMED_IN_SPECS = {"name": "dependency"} | {
-    name: name for name in ("target", "os", "platform", "hash")
+_KINDS_OF_NAMES = {
+    "name": "dependency",
+    "target": "target",
+    "os": "os",
+    "platform": "platform",
+    "hash": "hash",
 }
 """The parts of a spec that are names, and their kinds (`Spellings`)."""
 RECORDED_PROVIDERS = """
@@ -88,7 +92,7 @@ class Question:
     @property
     def canonical_spec(self) -> SpecQuery:
         """The spec with the names of the database."""
-        return self._respelled[0]
+        return self._respelled.spec
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -114,7 +118,7 @@ class Question:
     def notes(self) -> tuple[str, ...]:
         """How the spec was read, and what the database does not know about binaries."""
         read_spec = self._read_spec
-        notes = [*self._respelled[1], *read_spec.notes]
+        notes = [*self._respelled.notes, *read_spec.notes]
         if only(read_spec.conditions, "specs"):
             notes += self._records.notes(self.canonical_spec)
         notes += self._unknown_note()
@@ -127,7 +131,7 @@ class Question:
         return gone_note(self.lookups, self.conditions)
 
     @cached_property
-    def _respelled(self) -> tuple[SpecQuery, tuple[str, ...]]:
+    def _respelled(self) -> Respelled:
         return respelled(self.lookups, self.spec)
 
     @cached_property
@@ -172,24 +176,41 @@ def recent_question(
     return recent(spec, scope)
 
 
-def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
-    """Return a query with canonical names, and a note on each name that was
+class Respelled(NamedTuple):
+    """A spec with the names of a database, and a note on each name that was
     replaced.
     """
-    spellings, notes = read_spellings(lookups), []
+
+    spec: SpecQuery
+    notes: tuple[str, ...] = ()
+
+
+def respelled(lookups: Lookups, query: SpecQuery) -> Respelled:
+    """Return a spec with the names of the database, also in its dependencies.
+
+    `HDF5 target=ZEN3` is `hdf5 target=zen3`, with the notes `HDF5 is read as hdf5` and
+    `ZEN3 is read as zen3`.
+    """
+    spellings = read_spellings(lookups)
     changes: dict[str, Any] = {}
-    for part, kind in _NAMED_IN_SPECS.items():
+    notes: list[str] = []
+    for part, kind in _KINDS_OF_NAMES.items():
         text = getattr(query, part)
-        if text is not None and (name := spellings.canonical(kind, text)) != text:
+        if text is None:
+            continue
+        name = spellings.canonical(kind, text)
+        if name != text:
             changes[part] = name
             notes.append(f"{text} is read as {name}")
-    nodes = [respelled(lookups, edge.node) for edge in query.dependencies]
-    notes += chain.from_iterable(node_notes for _, node_notes in nodes)
+    dependencies = []
+    for edge in query.dependencies:
+        node = respelled(lookups, edge.node)
+        notes += node.notes
+        dependencies.append(replace(edge, node=node.spec))
     if not notes:
-        return query, ()
-    edges = zip(query.dependencies, nodes, strict=True)
-    dependencies = tuple(replace(edge, node=node) for edge, (node, _) in edges)
-    return replace(query, dependencies=dependencies, **changes), tuple(notes)
+        return Respelled(query)
+    spec = replace(query, dependencies=tuple(dependencies), **changes)
+    return Respelled(spec, tuple(notes))
 
 
 def read_query(records: SpecRecords, query: SpecQuery) -> ReadSpec:
@@ -199,19 +220,12 @@ def read_query(records: SpecRecords, query: SpecQuery) -> ReadSpec:
     A virtual name is a package like any other if the database has a package of that
     name. Raises UnsupportedQuery if the database cannot answer the query.
     """
-    name, is_package = query.name, query.name in records.lookups.packages
-    if (
-        name is not None
-        and not is_package
-        and (provided := _provided(records, query, name))
-    ):
-        read_spec = read_query(
-            replace(records, package=None), replace(query, name=None)
-        )
-        names = ", ".join(sorted(provided))
-        note = f"the virtual package {name} is known to be provided by {names}"
-        condition = Condition("package", name, OneOf(provided))
-        return ReadSpec((condition, *read_spec.conditions), (note, *read_spec.notes))
+    name = query.name
+    is_package = name in records.lookups.packages
+    if name is not None and not is_package:
+        providers = _providers(records, query, name)
+        if providers:
+            return _read_virtual(records, query, name, providers)
     if beyond_configurations(query) and has_records(records.lookups.conn):
         conditions = conditions_beside_records(query, records.is_virtual)
         return ReadSpec((*conditions, *records.conditions(query)))
@@ -219,19 +233,34 @@ def read_query(records: SpecRecords, query: SpecQuery) -> ReadSpec:
     return read_for_pages(query, hint, is_package=is_package)
 
 
-def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:
-    """Return the packages that provide a name; empty if it is not a virtual package.
+def _read_virtual(
+    records: SpecRecords, query: SpecQuery, virtual: str, providers: Sequence[str]
+) -> ReadSpec:
+    """Return the conditions of a query on a virtual package: one of its providers
+    satisfies the rest.
+    """
+    of_all_packages = replace(records, package=None)
+    rest = read_query(of_all_packages, replace(query, name=None))
+    condition = Condition("package", virtual, OneOf(frozenset(providers)))
+    names = ", ".join(providers)
+    note = f"the virtual package {virtual} is known to be provided by {names}"
+    return ReadSpec((condition, *rest.conditions), (note, *rest.notes))
+
+
+def _providers(records: SpecRecords, query: SpecQuery, name: str) -> list[str]:
+    """Return the packages that provide a name, sorted; none if it is not a virtual
+    package.
 
     Raises UnsupportedQuery if package data has no provider, or for versions and
     variants, which providers do not share.
     """
-    sets = records.edges.of_virtuals({name})
-    rows = (
-        select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets))
-        if sets
-        else ()
-    )
-    recorded = [name for (name,) in rows]
+    # What records show as a provider, and what package data lists.
+    recorded: list[str] = []
+    virtuals = records.edges.of_virtuals({name})
+    if virtuals:
+        sets = json.dumps(virtuals)
+        rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=sets)
+        recorded = [provider for (provider,) in rows]
     listed = records.lookups.providers.get(name, ())
     if recorded and not listed:
         raise UnsupportedQuery(
@@ -239,25 +268,30 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
             f"{', '.join(recorded)}: ask for a provider by name"
         )
     providers = sorted({*listed, *recorded})
-    if providers and (query.versions is not None or query.variants):
+    has_details = query.versions is not None or bool(query.variants)
+    if providers and has_details:
         raise UnsupportedQuery(
             f"{name} is a virtual package: its versions and options are in Spack's recipes; "
             f"ask for a provider by name: {', '.join(providers)}"
         )
-    return frozenset(providers)
+    return providers
 
 
 def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
     """Return advice if dependencies are unknown: the providers, and the variant of that
     name.
+
+    For example `; 'hdf5+mpi' requires its variant`.
     """
-    providers = records.lookups.providers.get(dependency or "", ())
-    words = (
-        [f"{dependency} is known to be provided by {', '.join(providers)}"]
-        if providers
-        else []
-    )
+    advice = ""
+    if dependency is not None:
+        providers = records.lookups.providers.get(dependency)
+        if providers:
+            advice += (
+                f"; {dependency} is known to be provided by {', '.join(providers)}"
+            )
     parameters = {"package": query.name, "on": f"+{dependency}"}
     if any(select(records.lookups.conn, OPTION, **parameters)):
-        words.append(f"{f'{query.name}+{dependency}'!r} requires its variant")
-    return "".join(f"; {text}" for text in words)
+        spec = f"{query.name}+{dependency}"
+        advice += f"; {spec!r} requires its variant"
+    return advice

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
+from typing import NamedTuple
 
 from spack_cache_db.environments.rules import ALL, PackageRules, Requirement
 from spack_cache_db.query.conditions.conditions import Condition, Conditions, Verdict
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import read_query, respelled
-from spack_cache_db.query.match.records import NONE, SpecRecords
+from spack_cache_db.query.match.recorded import NONE
+from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_ids
 from spack_cache_db.query.stored import graph
@@ -25,15 +27,26 @@ from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstrain
 MOST_EXPLAINED = 6
 """Maximum of requirements on one package that are explained one by one."""
 MOST_NAMED = 3
+"""Maximum of options that a label names."""
 USED_PROVIDERS = """
 SELECT DISTINCT dependency FROM dependencies
 WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
   AND types IN (SELECT value FROM json_each(:types))
 """
-_Broken = tuple[Set[int], Set[int], Set[int]]
-"""The specs that break a requirement or use a provider that does, those for which this
-is unknown, and those that an explanation names.
-"""
+
+
+class _Broken(NamedTuple):
+    """The specs that break a requirement.
+
+    Attributes:
+        specs: the specs that break it, or use a provider that does.
+        unknown: the specs for which this is unknown.
+        named: the specs that an explanation names.
+    """
+
+    specs: Set[int]
+    unknown: Set[int]
+    named: Set[int]
 
 
 class CheckedRules:
@@ -46,30 +59,19 @@ class CheckedRules:
     for externals, and `buildable: false` excludes no binary. Without dependency data,
     requirements on the packages `roots` are checked for their own specs, and do not
     make all others unknown.
+
+    Args:
+        records: the records of all packages.
+        rules: the requirements.
+        roots: the packages of the environment's specs.
     """
 
     def __init__(
         self, records: SpecRecords, rules: PackageRules, roots: Set[str]
     ) -> None:
-        self._records = records = replace(records, is_run_time=True)
+        self._records = replace(records, is_run_time=True)
         self._roots = roots
-        self._checks: list[_Check] = []
-        run_time, with_users = records.edges.run_time, records.edges.with_ancestors
-        for kind in (rules.required, rules.conflicts, rules.preferred):
-            # `all` applies to packages without an entry.
-            packages = [
-                name for name in kind if kind[name] and name in records.lookups.packages
-            ]
-            pairs = (
-                (owner, requirement) for owner in kind for requirement in kind[owner]
-            )
-            for owner, requirement in pairs:
-                breaking, unknown, named = self._broken(owner, requirement, packages)
-                excluded = with_users(breaking, run_time)
-                unknown = with_users(unknown, run_time) - excluded
-                self._checks.append(
-                    _Check(owner, requirement, named, excluded, unknown)
-                )
+        self._checks = list(self._all_checks(rules))
 
     def dropped_for(self, query: SpecQuery) -> frozenset[Requirement]:
         """Return the preferences that a spec contradicts, which Spack drops for it."""
@@ -88,119 +90,186 @@ class CheckedRules:
             ids: the specs, which are those of one package.
             dropped: preferences that do not count (`dropped_for`).
         """
+        conditions = []
         verdicts = []
         for check in self._checks:
             if check.requirement in dropped:
                 continue
-            holds = ids - check.excluded - check.unknown
-            if len(holds) < len(ids):
-                query = check.option if ids & check.named else None
-                verdict = Verdict(holds, check.unknown & ids, query, check.named)
-                verdicts.append((check.label, verdict))
-        if len(verdicts) > MOST_EXPLAINED:
-            label = f"'packages:' ({len(verdicts)} requirements)"
-            named = NONE.union(*(verdict.named or () for _, verdict in verdicts))
-            combined = reduce(and_, (verdict for _, verdict in verdicts))
-            verdicts = [(label, replace(combined, named=named))]
-        return tuple(Condition("specs", label, verdict) for label, verdict in verdicts)
+            satisfying = ids - check.excluded - check.unknown
+            if len(satisfying) == len(ids):
+                continue
+            # The option explains why a spec itself breaks the requirement.
+            query = check.option if ids & check.named else None
+            verdict = Verdict(satisfying, check.unknown & ids, query, check.named)
+            verdicts.append(verdict)
+            conditions.append(Condition("specs", check.label, verdict))
+        if len(conditions) <= MOST_EXPLAINED:
+            return tuple(conditions)
+
+        # Too many for an explanation of each: they become one condition.
+        label = f"'packages:' ({len(conditions)} requirements)"
+        named = NONE.union(*(verdict.named or NONE for verdict in verdicts))
+        combined = replace(reduce(and_, verdicts), named=named)
+        return (Condition("specs", label, combined),)
+
+    def _all_checks(self, rules: PackageRules) -> Iterator[_Check]:
+        """Check all requirements, then conflicts, then preferences."""
+        edges = self._records.edges
+        known_packages = self._records.lookups.packages
+        for requirements in (rules.required, rules.conflicts, rules.preferred):
+            # `all` applies to packages without an entry.
+            with_entry = [
+                name
+                for name in requirements
+                if requirements[name] and name in known_packages
+            ]
+            for owner, requirements_of_owner in requirements.items():
+                for requirement in requirements_of_owner:
+                    broken = self._broken(owner, requirement, with_entry)
+                    # Whatever links or runs such a spec breaks it too.
+                    excluded = edges.with_ancestors(broken.specs, edges.run_time)
+                    unknown = edges.with_ancestors(broken.unknown, edges.run_time)
+                    yield _Check(
+                        owner, requirement, broken.named, excluded, unknown - excluded
+                    )
 
     def _broken(
-        self, owner: str, requirement: Requirement, packages: list[str]
+        self, owner: str, requirement: Requirement, with_entry: list[str]
     ) -> _Broken:
+        """Return the specs that break a requirement of a package, a virtual package or
+        `all`.
+        """
         if owner == ALL:
-            return self._of_all(requirement, packages)
-        when = requirement.when or SpecQuery()
-        # Conditions on other packages cannot be checked.
-        is_seen = when.name in (None, owner)
+            return self._of_all(requirement, with_entry)
         if owner not in self._records.lookups.packages:
-            return self._of_virtual(
-                requirement, owner, is_seen and when.versions is None
-            )
-        specs = self._of(owner)
+            return self._of_virtual(requirement, owner)
+        return self._of_package(requirement, owner)
 
+    def _of_package(self, requirement: Requirement, package: str) -> _Broken:
         def verdict_of(query: SpecQuery) -> Verdict:
-            return self._satisfying(query if query.name else replace(query, name=owner))
+            # `+mpi` is about the package itself.
+            named = query if query.name else replace(query, name=package)
+            return self._satisfying(named)
 
-        breaking, unknown = _breaking(requirement, verdict_of, specs, is_seen)
-        # A package does not depend on itself.
-        unrecorded = NONE if owner in self._roots else self._records.unrecorded - specs
-        return breaking, unknown | unrecorded, breaking
+        # Conditions on other packages cannot be checked.
+        when = requirement.when
+        is_checkable = when is None or when.name in (None, package)
+        specs = self._specs_of(package)
+        breaking, unknown = _breaking(requirement, verdict_of, specs, is_checkable)
+        # Specs without a record may use it, but not itself: a package does not depend
+        # on itself.
+        if package not in self._roots:
+            unknown = unknown | (self._records.unrecorded - specs)
+        return _Broken(breaking, unknown, named=breaking)
 
-    def _of_all(self, requirement: Requirement, packages: list[str]) -> _Broken:
+    def _of_all(self, requirement: Requirement, with_entry: list[str]) -> _Broken:
         """Check a requirement of `all`.
 
         An option applies only to packages that have its variants; one with dependencies
         does not apply to compilers and their runtimes.
         """
-        provided = graph.externals(self._records.lookups)
-        specs = self._records.every - provided.union(*map(self._of, packages))
-        exempt: Set[int] = specs
-        for option in requirement.options:
-            not_counting: Set[int] = NONE
-            for variant in option.variants:
-                exists = SpecQuery(
-                    variants=(VariantConstraint(variant.name, (), "multi"),)
-                )
-                not_counting |= specs - self._satisfying(exists).holds
-            for name in COMPILERS | RUNTIMES if option.dependencies else ():
-                not_counting |= self._of(name)
-            exempt = exempt & not_counting
-        breaking, unknown = _breaking(requirement, self._satisfying, specs)
-        return breaking - exempt, unknown - exempt, breaking - exempt
+        # `all` is about packages without an entry, and not about externals.
+        specs = self._records.every - graph.externals(self._records.lookups)
+        for package in with_entry:
+            specs = specs - self._specs_of(package)
 
-    def _of_virtual(
-        self, requirement: Requirement, virtual: str, is_seen: bool
-    ) -> _Broken:
+        # Specs to which no option applies.
+        exempt = specs
+        for option in requirement.options:
+            exempt = exempt & self._exempt_from(option, specs)
+        breaking, unknown = _breaking(requirement, self._satisfying, specs)
+        breaking = breaking - exempt
+        return _Broken(breaking, unknown - exempt, named=breaking)
+
+    def _exempt_from(self, option: SpecQuery, specs: Set[int]) -> Set[int]:
+        """Return the specs to which an option of `all` does not apply."""
+        exempt: Set[int] = NONE
+        for variant in option.variants:
+            any_value = VariantConstraint(variant.name, (), "multi")
+            with_variant = self._satisfying(SpecQuery(variants=(any_value,)))
+            exempt = exempt | (specs - with_variant.holds)
+        if option.dependencies:
+            for name in COMPILERS | RUNTIMES:
+                exempt = exempt | self._specs_of(name)
+        return exempt
+
+    def _of_virtual(self, requirement: Requirement, virtual: str) -> _Broken:
         """Check a requirement on a virtual package: it applies to the providers in use.
 
         A virtual package has no variants, flags, compiler or dependencies: a `when`
         with one of them never holds. Only recipes have its versions.
         """
-        when, records, edges = requirement.when, self._records, self._records.edges
-        if when and (when.variants or when.flags or when.dependencies):
-            return NONE, NONE, NONE
-        types = edges.of_any_type(DEPTYPES) if virtual in LANGUAGES else edges.run_time
-        used = {
-            "virtuals": json.dumps(edges.of_virtuals({virtual})),
-            "types": json.dumps(types),
-        }
-        providers = select_ids(records.lookups.conn, USED_PROVIDERS, None, **used)
+        when = requirement.when
+        is_checkable = True
+        if when is not None:
+            if when.variants or when.flags or when.dependencies:
+                return _Broken(NONE, NONE, NONE)
+            is_checkable = when.name in (None, virtual) and when.versions is None
 
         def verdict_of(query: SpecQuery) -> Verdict:
-            return self._satisfying(
-                replace(query, name=None) if query.name == virtual else query
-            )
+            # `mpi target=zen3` is about the provider.
+            is_virtual = query.name == virtual
+            return self._satisfying(replace(query, name=None) if is_virtual else query)
 
-        def of_compiler(query: SpecQuery) -> Verdict:
+        # The providers that break it, and the specs that use one of these.
+        records = self._records
+        edges = records.edges
+        types = edges.run_time
+        if virtual in LANGUAGES:
+            types = edges.of_any_type(DEPTYPES)
+        providers = self._providers_in_use(virtual, types)
+        breaking, unknown = _breaking(requirement, verdict_of, providers, is_checkable)
+        users = self._users(breaking, virtual, types)
+        unknown_users = self._users(unknown, virtual, types)
+        if virtual not in LANGUAGES:
+            unknown_users = unknown_users | records.without_virtuals
+            return _Broken(users, unknown_users | records.unrecorded, named=breaking)
+
+        # Specs from before Spack 1.0 have one compiler, and no edge to it.
+        def verdict_of_users(query: SpecQuery) -> Verdict:
             edge = Dependency(query, direct=True, virtuals=(virtual,))
             return self._satisfying(SpecQuery(dependencies=(edge,)))
 
-        broken = _breaking(requirement, verdict_of, providers, is_seen)
-        users, unknown = (
-            edges.needing(specs, types, frozenset({virtual})) if specs else NONE
-            for specs in broken
+        unconditional = replace(requirement, when=None)
+        old, _ = _breaking(unconditional, verdict_of_users, records.with_compiler)
+        return _Broken(
+            users | old, unknown_users | records.unrecorded, named=breaking | old
         )
-        if virtual not in LANGUAGES:
-            return (
-                users,
-                unknown | records.unrecorded | records.without_virtuals,
-                broken[0],
-            )
-        # Specs from before Spack 1.0 have one compiler.
-        requirement = replace(requirement, when=None)
-        old, _ = _breaking(requirement, of_compiler, records.with_compiler)
-        return users | old, unknown | records.unrecorded, broken[0] | old
 
-    def _of(self, package: str) -> Set[int]:
+    def _providers_in_use(self, virtual: str, types: Sequence[int]) -> Set[int]:
+        """Return the specs that provide a virtual package for another spec.
+
+        Args:
+            virtual: the virtual package.
+            types: the ids of the sets of types that the edge between them may have.
+        """
+        records = self._records
+        virtuals = records.edges.of_virtuals({virtual})
+        parameters = {"virtuals": json.dumps(virtuals), "types": json.dumps(types)}
+        return select_ids(records.lookups.conn, USED_PROVIDERS, None, **parameters)
+
+    def _users(
+        self, providers: Set[int], virtual: str, types: Sequence[int]
+    ) -> Set[int]:
+        """Return the specs for which one of the providers is the virtual package."""
+        if not providers:
+            return NONE
+        return self._records.edges.needing(providers, types, frozenset({virtual}))
+
+    def _specs_of(self, package: str) -> Set[int]:
         if package not in self._records.lookups.packages:
             return NONE
         return self._satisfying(SpecQuery(name=package)).holds
 
     def _satisfying(self, query: SpecQuery) -> Verdict:
-        """Return the verdict on all specs, binaries or not, for a query."""
+        """Return the verdict on all specs, binaries or not, for a query.
+
+        All are unknown if the database cannot answer it.
+        """
         try:
-            query, _ = respelled(self._records.lookups, query)
-            return self._records.satisfying(read_query(self._records, query).conditions)
+            spelled, _ = respelled(self._records.lookups, query)
+            read_spec = read_query(self._records, spelled)
+            return self._records.satisfying(read_spec.conditions)
         except UnsupportedQuery:
             return Verdict(NONE, self._records.every)
 
@@ -225,84 +294,115 @@ class _Check:
     def option(self) -> SpecQuery | None:
         """The only option of the requirement, if it has one and no condition."""
         requirement = self.requirement
-        if len(requirement.options) != 1 or requirement.when is not None:
+        if requirement.when is not None or requirement.is_conflict:
             return None
-        return None if requirement.is_conflict else requirement.options[0]
+        return requirement.options[0] if len(requirement.options) == 1 else None
 
     @property
     def label(self) -> str:
-        """The requirement as it is written in `packages:`."""
-        return _label(self.owner, self.requirement)
+        """The requirement as it is written in `packages:`, on one line.
+
+        For example `'packages: hdf5: require: one_of +mpi, ~mpi when @1.14:'`.
+        """
+        requirement = self.requirement
+        key = "require"
+        if requirement.is_conflict:
+            key = "conflict"
+        elif requirement.is_preferred:
+            key = "prefer"
+        options = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
+        if len(requirement.options) > MOST_NAMED:
+            options.append("…")
+        group = ""
+        if len(options) > 1:
+            group = "one_of " if requirement.is_single else "any_of "
+        text = f"packages: {self.owner}: {key}: {group}{', '.join(options)}"
+        if requirement.when:
+            text += f" when {spec_text(requirement.when)}"
+        return f"'{text}'"
 
 
 def _contradicts(query: SpecQuery, check: _Check) -> bool:
     """Return whether a spec, or its constraint on a dependency, contradicts all
     options.
     """
-    named = [query] if check.owner in (query.name, ALL) else []
-    named += [edge.node for edge in query.dependencies if edge.node.name == check.owner]
-    return any(
-        not any(_intersects(node, option) for option in check.requirement.options)
-        for node in named
-    )
+    nodes = [query] if check.owner in (query.name, ALL) else []
+    for edge in query.dependencies:
+        if edge.node.name == check.owner:
+            nodes.append(edge.node)
+    options = check.requirement.options
+    return any(_excludes_all(node, options) for node in nodes)
+
+
+def _excludes_all(node: SpecQuery, options: Sequence[SpecQuery]) -> bool:
+    return not any(_intersects(node, option) for option in options)
 
 
 def _intersects(node: SpecQuery, option: SpecQuery) -> bool:
+    """Return whether one spec may satisfy both; an option may lack the name."""
+    name = node.name if option.name else None
     try:
-        constrained(replace(node, name=option.name and node.name), option)
+        constrained(replace(node, name=name), option)
     except UnsatisfiableSpec:
         return False
     return True
-
-
-def _label(owner: str, requirement: Requirement) -> str:
-    """Return a requirement as it is written in `packages:`, on one line."""
-    texts = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
-    texts += ["…"] if len(requirement.options) > MOST_NAMED else []
-    group = "" if len(texts) < 2 else "one_of " if requirement.is_single else "any_of "
-    when = f" when {spec_text(requirement.when)}" if requirement.when else ""
-    key = "require"
-    if requirement.is_conflict:
-        key = "conflict"
-    elif requirement.is_preferred:
-        key = "prefer"
-    return f"'packages: {owner}: {key}: {group}{', '.join(texts)}{when}'"
 
 
 def _breaking(
     requirement: Requirement,
     verdict_of: Callable[[SpecQuery], Verdict],
     specs: Set[int],
-    is_seen: bool = True,
+    is_checkable: bool = True,
 ) -> tuple[Set[int], Set[int]]:
     """Return the specs that break a requirement, and those for which this is unknown.
 
-    If its condition cannot be checked (`is_seen`), specs that do not meet it are
-    unknown.
+    Args:
+        requirement: the requirement.
+        verdict_of: returns the verdict on all specs for a query.
+        specs: the specs that are checked.
+        is_checkable: whether its condition (`when`) can be checked; if not, specs that
+            do not satisfy the options are unknown.
     """
-    any_met = two_met = Verdict(NONE)
-    for verdict in map(verdict_of, requirement.options):
-        any_met, two_met = any_met | verdict, two_met | (any_met & verdict)
-    meets = any_met & two_met.opposite(specs) if requirement.is_single else any_met
+    # The specs that satisfy one option, and those that satisfy two.
+    one = Verdict(NONE)
+    two = Verdict(NONE)
+    for option in requirement.options:
+        verdict = verdict_of(option)
+        two = two | (one & verdict)
+        one = one | verdict
+
+    satisfying = one
     if requirement.is_conflict:
-        meets = any_met.opposite(specs)
-    if not is_seen:
-        return NONE, specs - meets.holds
+        satisfying = one.opposite(specs)
+    elif requirement.is_single:
+        # `one_of`
+        satisfying = one & two.opposite(specs)
+    if not is_checkable:
+        return NONE, specs - satisfying.holds
     if requirement.when is not None:
-        meets = verdict_of(requirement.when).opposite(specs) | meets
-    return specs - meets.holds - meets.unknown, specs & meets.unknown
+        # It applies only to specs that satisfy its condition.
+        satisfying = verdict_of(requirement.when).opposite(specs) | satisfying
+    breaking = specs - satisfying.holds - satisfying.unknown
+    return breaking, specs & satisfying.unknown
 
 
 def breaking_dependencies(
     lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec
 ) -> list[str]:
     """Return the dependencies of a spec that break requirements which the spec itself
-    meets.
+    satisfies, such as `zlib-ng@2.2.4`.
     """
-    groups = [verdict.named or NONE for verdict in verdicts]
-    named = NONE.union(*(specs for specs in groups if spec.id not in specs))
-    needs = graph.read_run_time(lookups, [spec.id] if named else [])
+    breaking: Set[int] = NONE
+    for verdict in verdicts:
+        named = verdict.named or NONE
+        if spec.id not in named:
+            breaking = breaking | named
+    if not breaking:
+        return []
+    needs = graph.read_run_time(lookups, [spec.id])
     nodes = graph.read_nodes(lookups.conn, needs.edges)
     return sorted(
-        f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys()
+        f"{node.package}@{node.version}"
+        for key, node in nodes.items()
+        if key in breaking
     )

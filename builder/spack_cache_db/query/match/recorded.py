@@ -1,0 +1,176 @@
+"""Sets of specs by what the records of indexes have about them.
+
+If several indexes have a record of a spec, the first one by release and path counts. A
+spec that only pages list has no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from spack_cache_db.database_file import stored_json
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+    configuration_conditions,
+)
+from spack_cache_db.query.match.selection import configuration_ids
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.sql import select, select_ids, select_in
+from spack_cache_db.query.stored import graph
+from spack_cache_db.query.stored.binary import specs_of_configurations
+from spack_cache_db.spack.facts import VIRTUALS
+from spack_cache_db.spack.queries import SpecQuery
+
+EVERY = "SELECT id FROM specs"
+UNRECORDED = """
+SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
+"""
+# SQLite takes the node from the row that has the minimum (SQLite docs, "SELECT", 2.5).
+FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
+FIRST_RECORDS_OF = """
+SELECT spec, node, min(mirror) FROM records
+WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
+"""
+PARAMETERS = "SELECT id, namespace, parameters FROM nodes"
+WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
+"""Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
+MIRRORS = "SELECT id FROM mirrors"
+# Edges have virtuals since database 7 and specfile 4; layout 2 has spec files of any
+# version.
+WITHOUT_VIRTUALS = """
+SELECT id FROM mirrors
+WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
+  OR format = 'spec files, layout 2' AND NOT EXISTS (
+    SELECT 1 FROM records
+    JOIN dependencies ON dependencies.spec = records.spec
+    JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
+    WHERE records.mirror = mirrors.id AND dependency_virtuals.virtuals <> '')
+"""
+NONE: frozenset[int] = frozenset()
+
+
+class Record(NamedTuple):
+    """The record of a spec that counts, as ids."""
+
+    spec: int
+    node: int
+    mirror: int
+
+
+@dataclass
+class RecordedSpecs:
+    """The specs of a database, or of one package, by their records; read at first use.
+
+    Args:
+        lookups: the database.
+        package: the package; None for all.
+    """
+
+    lookups: Lookups
+    package: str | None = None
+
+    @cached_property
+    def among(self) -> Set[int] | None:
+        """The specs of `package`; None for all specs."""
+        if self.package is None:
+            return None
+        return self.configured(configuration_conditions(SpecQuery(name=self.package)))
+
+    @cached_property
+    def every(self) -> Set[int]:
+        """The specs of `package`, or all specs."""
+        if self.among is None:
+            return select_ids(self.lookups.conn, EVERY)
+        return self.among
+
+    @cached_property
+    def edges(self) -> graph.Dependencies:
+        """The dependencies of all specs."""
+        return graph.Dependencies(self.lookups.conn)
+
+    @cached_property
+    def unrecorded(self) -> Set[int]:
+        """The specs without a record, which only pages list."""
+        conn = self.lookups.conn
+        if self.among is None:
+            return self.lookups.once(UNRECORDED, lambda: select_ids(conn, UNRECORDED))
+        recorded = graph.recorded_specs(conn, self.among)
+        return self.among - set(recorded)
+
+    @cached_property
+    def with_compiler(self) -> Set[int]:
+        """The specs whose record names one compiler: those from before Spack 1.0."""
+        return self._with_node(select_ids(self.lookups.conn, WITH_COMPILER))
+
+    @cached_property
+    def without_virtuals(self) -> Set[int]:
+        """The specs whose record lacks the virtual packages that its dependencies
+        provide.
+        """
+        mirrors = self._mirrors_without_virtuals
+        if not mirrors:
+            return NONE
+        return {record.spec for record in self._records if record.mirror in mirrors}
+
+    @cached_property
+    def has_virtuals(self) -> bool:
+        """Whether any index has the virtual packages that dependencies provide."""
+        mirrors = select_ids(self.lookups.conn, MIRRORS)
+        return not mirrors <= self._mirrors_without_virtuals
+
+    def is_virtual(self, name: str) -> bool:
+        """Return whether a name is a virtual package, and not a package of the
+        database.
+        """
+        if name in self.lookups.packages:
+            return False
+        # Spack's own virtual packages, those of records, and those of package data.
+        return (
+            name in VIRTUALS
+            or name in self.edges.virtuals
+            or name in self.lookups.providers
+        )
+
+    def configured(self, conditions: Conditions) -> Set[int]:
+        """Return the specs of configurations that satisfy conditions on words."""
+        ids = configuration_ids(self.lookups, conditions, every=True)
+        return specs_of_configurations(self.lookups.conn, ids)
+
+    def with_namespace(self, namespace: str) -> Set[int]:
+        """Return the specs whose recipe is of a namespace."""
+        nodes = select(self.lookups.conn, PARAMETERS)
+        return self._with_node({node for node, name, _ in nodes if name == namespace})
+
+    def with_parameters(
+        self, is_satisfied_by: Callable[[Mapping[str, Any]], bool]
+    ) -> Set[int]:
+        """Return the specs whose parameters, which are variants and flags, satisfy a
+        function.
+        """
+        satisfying = set()
+        for node, _, text in select(self.lookups.conn, PARAMETERS):
+            if is_satisfied_by(stored_json(text)):
+                satisfying.add(node)
+        return self._with_node(satisfying)
+
+    def _with_node(self, nodes: Set[int]) -> Set[int]:
+        if not nodes:
+            return NONE
+        return {record.spec for record in self._records if record.node in nodes}
+
+    @cached_property
+    def _records(self) -> list[Record]:
+        """The record of each spec that counts."""
+        conn = self.lookups.conn
+        if self.among is None:
+            rows = select(conn, FIRST_RECORDS)
+        else:
+            rows = select_in(conn, FIRST_RECORDS_OF, self.among)
+        return [Record._make(row) for row in rows]
+
+    @cached_property
+    def _mirrors_without_virtuals(self) -> Set[int]:
+        return select_ids(self.lookups.conn, WITHOUT_VIRTUALS)
