@@ -22,7 +22,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for name in api.__all__
     if inspect.isfunction(getattr(api, name))
 }
-ELSEWHERE = {"db", "file", "output", "paths", "baseline", "options", "limits"}
+ELSEWHERE = {
+    *("db", "file", "output", "paths", "baseline", "options", "limits", "connection"),
+}
 """Arguments that are checked where they are opened."""
 
 

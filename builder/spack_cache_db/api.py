@@ -38,6 +38,7 @@ from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
 from spack_cache_db.sources.fetch.report import FetchReport
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.sql_functions import register
 
 __all__ = [
     "ArgumentError",
@@ -84,6 +85,7 @@ __all__ = [
     "info",
     "install_plan",
     "package_data",
+    "register",
     "retention",
     "verify",
 ]

@@ -1,0 +1,96 @@
+"""Spack's rules as functions in SQL, for connections of the caller.
+
+| function | result |
+| --- | --- |
+| `spec_match(spec, hash)` | 1 if the binary satisfies the spec, else 0 |
+| `spec_error(spec)` | why the spec has no answer; NULL if it has one |
+| `runs_on(target, host)` | 1 if a binary for the target runs on the machine, else 0 |
+| `version_order(version)` | a text that sorts as Spack sorts versions |
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.database_file import open_database
+from spack_cache_db.errors import ArgumentError
+from spack_cache_db.site.sql.functions import SpecFunctions
+from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.version_order import version_order
+
+
+@checked
+def register(connection: Any, file: AnyPath | None = None) -> None:
+    """Add the SQL functions `spec_match`, `spec_error`, `runs_on` and `version_order`.
+
+    `SELECT hash FROM builds WHERE spec_match('hdf5 +mpi', hash) AND
+    runs_on(target, 'zen3') ORDER BY version_order(version)`. They return NULL for NULL,
+    and `spec_match` also for a spec that has no answer.
+
+    Args:
+        connection: of `sqlite3` to a database made by `build`, or of `duckdb`.
+        file: the database, as text or `Path`, which `spec_match` reads. Required for
+            DuckDB; a connection of `sqlite3` is to the database itself.
+
+    Raises:
+        ArgumentError: it is another connection, or DuckDB's without a file.
+        DatabaseError: the file was not made by this builder, or is damaged.
+    """
+    path = None if file is None else checked_file("file", file)
+    if isinstance(connection, sqlite3.Connection):
+        _register_in_sqlite(connection)
+    elif type(connection).__name__ != "DuckDBPyConnection":
+        kind = type(connection).__name__
+        expected = "one of sqlite3 or duckdb"
+        raise ArgumentError(f"connection is of type {kind}, expected {expected}")
+    elif path is None:
+        raise ArgumentError("file is missing, expected the path of the database")
+    else:
+        _register_in_duckdb(connection, path)
+
+
+def _register_in_sqlite(connection: sqlite3.Connection) -> None:
+    specs = SpecFunctions(connection)
+    add = partial(connection.create_function, deterministic=True)
+    add("spec_match", 2, specs.match)
+    add("spec_error", 1, specs.error)
+    add("runs_on", 2, _runs_on)
+    add("version_order", 1, _version_order)
+
+
+def _register_in_duckdb(connection: Any, file: Path) -> None:
+    specs = SpecFunctions(open_database(file))
+    # DuckDB calls functions in several threads, and the answers are kept in one place.
+    lock = Lock()
+
+    def match(spec: str | None, dag_hash: str | None) -> int | None:
+        with lock:
+            return specs.match(spec, dag_hash)
+
+    def error(spec: str | None) -> str | None:
+        with lock:
+            return specs.error(spec)
+
+    text = "VARCHAR"
+    # A function sees NULL, and may return it.
+    add = partial(connection.create_function, null_handling="special")
+    add("spec_match", match, [text, text], "INTEGER")
+    add("spec_error", error, [text], text)
+    add("runs_on", _runs_on, [text, text], "INTEGER")
+    add("version_order", _version_order, [text], text)
+
+
+def _runs_on(target: str | None, host: str | None) -> int | None:
+    if target is None or host is None:
+        return None
+    return int(runs_on(target, host))
+
+
+def _version_order(version: str | None) -> str | None:
+    return None if version is None else version_order(version)
