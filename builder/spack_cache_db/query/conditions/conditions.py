@@ -61,8 +61,12 @@ class Verdict:
     """The specs that satisfy a condition, and those for which the database lacks the
     data.
 
-    `query` is the part of the query that the records of indexes answer; `named` are the
-    specs that an explanation names, for a requirement of `packages:`.
+    Attributes:
+        holds: the ids of the specs that satisfy it.
+        unknown: the ids of those that may.
+        query: the part of the query that the records of indexes answer.
+        named: the specs that an explanation names; None unless the condition is a
+            requirement of `packages:`.
     """
 
     holds: Set[int]
@@ -73,12 +77,14 @@ class Verdict:
     def __and__(self, other: Verdict) -> Verdict:
         """Return the verdict on both conditions together."""
         holds = self.holds & other.holds
-        return Verdict(holds, (self._possible() & other._possible()) - holds)
+        possible = self._possible() & other._possible()
+        return Verdict(holds, possible - holds)
 
     def __or__(self, other: Verdict) -> Verdict:
         """Return the verdict on either condition."""
         holds = self.holds | other.holds
-        return Verdict(holds, (self.unknown | other.unknown) - holds)
+        unknown = self.unknown | other.unknown
+        return Verdict(holds, unknown - holds)
 
     def opposite(self, every: Set[int]) -> Verdict:
         """Return the verdict on the opposite condition, among the specs `every`."""
@@ -166,12 +172,14 @@ def asked(conditions: Conditions, kind: str) -> Any:
     """Return the value of the first condition of a kind, or None; verdicts are
     combined.
     """
-    answers: list[Any] = [
+    values: list[Any] = [
         condition.asked for condition in conditions if condition.kind == kind
     ]
-    return (
-        (reduce(and_, answers) if kind == "specs" else answers[0]) if answers else None
-    )
+    if not values:
+        return None
+    if kind == "specs":
+        return reduce(and_, values)
+    return values[0]
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:
@@ -193,10 +201,14 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """Return the variants of a name; texts that Spack cannot read as a variant are left
     out.
     """
-    variants = (readable_variant(text) for text in texts if name in text)
-    return [
-        variant for variant in variants if variant is not None and variant.name == name
-    ]
+    variants = []
+    for text in texts:
+        # Most texts are of other variants: reading them takes longer.
+        if name in text:
+            variant = readable_variant(text)
+            if variant is not None and variant.name == name:
+                variants.append(variant)
+    return variants
 
 
 def configuration_conditions(query: SpecQuery) -> Conditions:
@@ -205,18 +217,24 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
     if query.name is not None:
         conditions.append(Condition("package", query.name, Word(query.name)))
     if query.versions is not None:
-        conditions.append(
-            Condition("version", f"@{query.versions.text}", query.versions)
-        )
+        text = f"@{query.versions.text}"
+        conditions.append(Condition("version", text, query.versions))
     for variant in query.variants:
+        # A doubled sign (`++mpi`) is about dependencies too, which records have.
         if not variant.propagate:
             conditions.append(variant_condition(variant))
-    for kind in ("platform", "os", "target"):
-        if (value := getattr(query, kind)) is not None:
-            word = value if kind == "target" else Word(value)
-            conditions.append(Condition(kind, f"{kind}={value}", word))
+    if query.platform is not None:
+        text = f"platform={query.platform}"
+        conditions.append(Condition("platform", text, Word(query.platform)))
+    if query.os is not None:
+        conditions.append(Condition("os", f"os={query.os}", Word(query.os)))
+    if query.target is not None:
+        # The text may be a range of targets.
+        text = f"target={query.target}"
+        conditions.append(Condition("target", text, query.target))
     if query.hash is not None:
         conditions.append(Condition("hash", f"/{query.hash}", query.hash))
+    # A condition that is written twice counts once.
     return tuple(dict.fromkeys(conditions))
 
 
@@ -227,5 +245,7 @@ def variant_condition(variant: VariantConstraint) -> Condition:
 
 def compiler_condition(compiler: CompilerConstraint) -> Condition:
     """Return the condition on the one compiler of a configuration."""
-    versions = f"@{compiler.versions.text}" if compiler.versions else ""
-    return Condition("compiler", f"%{compiler.name}{versions}", compiler)
+    text = f"%{compiler.name}"
+    if compiler.versions:
+        text += f"@{compiler.versions.text}"
+    return Condition("compiler", text, compiler)
