@@ -1,6 +1,4 @@
-"""Everything that reads a published file, and the rows of its answers as JSON and
-CSV.
-"""
+"""The rows of an answer, as a table of a notebook, as JSON and as CSV."""
 
 from __future__ import annotations
 
@@ -42,22 +40,34 @@ class NotebookTable:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        columns, records = self.rows
-        table = [[f"<th>{escape(name)}</th>" for name in columns]]
-        records = [*records]
+        columns, every_record = self.rows
+        records = list(every_record)
+        headings = [f"<th>{escape(name)}</th>" for name in columns]
+        lines = [_table_row(headings)]
         for record in records[:MOST_SHOWN]:
-            values = [_cell(name, record.get(name)) for name in columns]
-            texts = ["" if value is None else escape(str(value)) for value in values]
-            table.append([f"<td>{text}</td>" for text in texts])
-        lines = "".join(f"<tr>{''.join(cells)}</tr>" for cells in table)
+            cells = []
+            for name in columns:
+                value = _cell(name, record.get(name))
+                text = "" if value is None else escape(str(value))
+                cells.append(f"<td>{text}</td>")
+            lines.append(_table_row(cells))
+        html = f"<table>{''.join(lines)}</table>"
         more = len(records) - MOST_SHOWN
-        return f"<table>{lines}</table>" + (
-            f"<p>and {more:,} more</p>" if more > 0 else ""
-        )
+        if more > 0:
+            html += f"<p>and {more:,} more</p>"
+        return html
+
+
+def _table_row(cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
-    """Return the second members of pairs by the first, both in their order."""
+    """Return the second members of pairs by the first, both in their order.
+
+    >>> grouped([("mpi", "openmpi"), ("blas", "openblas"), ("mpi", "mpich")])
+    {'mpi': ('openmpi', 'mpich'), 'blas': ('openblas',)}
+    """
     groups: dict[str, list[T]] = {}
     for name, member in pairs:
         groups.setdefault(name, []).append(member)
@@ -88,6 +98,10 @@ def csv_text(rows: Rows) -> str:
 
 
 def _cell(name: str, value: Any) -> Any:
+    """Return a value as one cell: lists as text, truth values as 1 and 0."""
     if isinstance(value, list | tuple):
-        return (" " if name in WORDS else "; ").join(value)
-    return int(value) if isinstance(value, bool) else value
+        separator = " " if name in WORDS else "; "
+        return separator.join(value)
+    if isinstance(value, bool):
+        return int(value)
+    return value

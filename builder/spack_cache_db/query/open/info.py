@@ -31,9 +31,8 @@ class Info(dict[str, Any], NotebookTable):
     @property
     def rows(self) -> Rows:
         """A row for each value."""
-        return Rows(
-            ("name", "value"), [{"name": name, "value": self[name]} for name in self]
-        )
+        records = [{"name": name, "value": value} for name, value in self.items()]
+        return Rows(("name", "value"), records)
 
 
 @checked
@@ -46,22 +45,26 @@ def info(file: AnyPath) -> Info:
     """
     path = checked_file("file", file)
     with connected(path) as conn:
-        counts = {
-            name: next(select(conn, f"SELECT count(*) FROM {rows}"))[0]
-            for name, rows in identity.COUNTED.items()
-        }
-        by_format = "SELECT format, count(*) FROM {} GROUP BY 1 ORDER BY 1"
-        formats = {
-            f"{name}_by_format": dict(
-                select(conn, by_format.format(identity.COUNTED[name]))
-            )
-            for name in ("pages", "indexes")
-        }
+        # Count the rows of the main tables, and the sources of each format.
+        counts = {}
+        for name, table in identity.COUNTED.items():
+            ((count,),) = select(conn, f"SELECT count(*) FROM {table}")
+            counts[name] = count
+        formats = {}
+        for name in ("pages", "indexes"):
+            table = identity.COUNTED[name]
+            sql = f"SELECT format, count(*) FROM {table} GROUP BY 1 ORDER BY 1"
+            formats[f"{name}_by_format"] = dict(select(conn, sql))
+
+        # Without package data, there is nothing to compare with.
         beside_spack = {}
         if counts["known_packages"]:
             cursor = conn.execute(BESIDE_SPACK)
-            names = (column[0] for column in cursor.description)
-            beside_spack = dict(zip(names, *cursor, strict=True))
+            columns = [column[0] for column in cursor.description]
+            (row,) = cursor
+            beside_spack = dict(zip(columns, row, strict=True))
+
+        # Read what the releases are, and where the database is from.
         kinds = dict(select(conn, "SELECT kind, count(*) FROM releases GROUP BY kind"))
         ((first, last),) = select(conn, "SELECT min(date), max(date) FROM releases")
         origin = dict(select(conn, "SELECT name, value FROM origin ORDER BY name"))

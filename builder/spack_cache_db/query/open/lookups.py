@@ -40,6 +40,7 @@ WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variant
 DESCRIPTIONS = """
 SELECT "table", "column", description FROM column_descriptions ORDER BY id LIMIT 10000
 """
+STACK_SETS = "SELECT id, shown FROM stack_sets"
 RELEASES_OF_STACK = """
 SELECT release, spec_count FROM facet_counts
 WHERE facet = 'stack' AND value = :name AND release IS NOT NULL
@@ -103,10 +104,12 @@ class Stack:
     spec_count: int
 
 
-# Compared by identity, because its tables are large.
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Caches results by key."""
+    """Caches results by key, for as long as a database is open.
+
+    A key is a statement, or the function or class that makes the result.
+    """
 
     _results: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -122,10 +125,14 @@ class Lookups(Memory):
     """The small tables of a database, and a connection from which other tables are
     read.
 
-    Releases and stacks are by id, releases in the database's order (branches, then
-    releases and snapshots from new to old), stacks sorted by name, without `root`.
-    `words` has the words of each column of a configuration by id, and `positions` the
-    position of a version in Spack's order within its package; see `learn`.
+    Attributes:
+        releases: by id, in the database's order: branches, then releases and snapshots
+            from new to old.
+        stacks: by id, sorted by name, without `root`.
+        families: the family of each target, such as `x86_64` of `zen3`.
+        words: the words of each column of a configuration, by id; see `learn`.
+        positions: the position of each version in Spack's order within its package, by
+            the id of the version; see `learn`.
     """
 
     conn: sqlite3.Connection
@@ -157,10 +164,10 @@ class Lookups(Memory):
 
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
-        return next(
-            (release for release in self.releases.values() if release.name == name),
-            None,
-        )
+        for release in self.releases.values():
+            if release.name == name:
+                return release
+        return None
 
     def before(self, release: Release) -> Release | None:
         """Return the release that a release is compared with, if there is one."""
@@ -168,25 +175,28 @@ class Lookups(Memory):
 
     def stack(self, name: str | None) -> Stack | None:
         """Return the stack called `name`, if there is one; `root` is not a stack."""
-        return next(
-            (stack for stack in self.stacks.values() if stack.name == name), None
-        )
+        for stack in self.stacks.values():
+            if stack.name == name:
+                return stack
+        return None
 
     def trees(self, release: int | None = None) -> tuple[int, ...]:
         """Return the ids of installed trees: all, or this release if it is one."""
-        every = (tree.id for tree in self.releases.values() if tree.kind == INSTALLED)
-        return tuple(tree for tree in every if release in (None, tree))
+        trees = [tree.id for tree in self.releases.values() if tree.kind == INSTALLED]
+        if release is not None:
+            trees = [tree for tree in trees if tree == release]
+        return tuple(trees)
 
     def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Return the names of releases in the database's order."""
-        releases = sorted(
-            (self.releases[key] for key in ids), key=lambda release: release.position
-        )
+        releases = [self.releases[key] for key in ids]
+        releases.sort(key=lambda release: release.position)
         return tuple(release.name for release in releases)
 
     def stack_names(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Return the names of stacks, sorted, without `root`."""
-        return tuple(sorted(self.stacks[key].name for key in ids if key in self.stacks))
+        names = [self.stacks[key].name for key in ids if key in self.stacks]
+        return tuple(sorted(names))
 
     def column(self, table: str, column: str) -> array[int]:
         """Return a column of ids by the id of their rows, 0 for a missing row.
@@ -198,6 +208,7 @@ class Lookups(Memory):
             values: array[int] = array("I")
             sql = f"SELECT id, {column} FROM {table} ORDER BY id DESC"
             for key, value in select(self.conn, sql):
+                # The first row has the largest id: fill the array with zeros up to it.
                 if not values:
                     values.frombytes(bytes(values.itemsize * (key + 1)))
                 values[key] = value
@@ -207,46 +218,52 @@ class Lookups(Memory):
 
     def stack_sets(self) -> dict[int, tuple[str, ...]]:
         """Return the names in each set of stacks, sorted, without `root`."""
-        sql = "SELECT id, shown FROM stack_sets"
-        return self.once(
-            sql,
-            lambda: {
-                key: tuple(stored_json(names)) for key, names in select(self.conn, sql)
-            },
-        )
+
+        def read() -> dict[int, tuple[str, ...]]:
+            rows = select(self.conn, STACK_SETS)
+            return {key: tuple(stored_json(names)) for key, names in rows}
+
+        return self.once(STACK_SETS, read)
 
     def learn(self, versions: set[int], variant_sets: set[int]) -> None:
         """Make sure that `words` and `positions` have these versions and sets of
         variants.
         """
-        for key, name, position in select_in(
-            self.conn, VERSIONS, versions - self.positions.keys()
-        ):
+        # Read the versions that are not known yet.
+        unread_versions = versions - self.positions.keys()
+        for key, name, position in select_in(self.conn, VERSIONS, unread_versions):
             self.words["version"][key] = name
             self.positions[key] = position
-        variants = self.words["variants"]
-        texts: dict[int, list[str]] = {
-            key: [] for key in variant_sets - variants.keys()
+
+        # Read the variants of each set that is not known yet. A set may be empty.
+        sets = self.words["variants"]
+        texts_of_set: dict[int, list[str]] = {
+            key: [] for key in variant_sets - sets.keys()
         }
-        for key, text in select_in(self.conn, VARIANTS, texts):
-            texts[key].append(text)
-        variants.update(
-            (key, tuple(variant_texts)) for key, variant_texts in texts.items()
-        )
+        for key, text in select_in(self.conn, VARIANTS, texts_of_set):
+            texts_of_set[key].append(text)
+        for key, texts in texts_of_set.items():
+            sets[key] = tuple(texts)
 
 
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
     """Read the small tables, which takes a few milliseconds."""
-    words: dict[str, dict[int, Any]] = {
-        column: {}
-        if column in LAZY
-        else dict(select(conn, f"SELECT id, {LABELS.get(column, 'name')} FROM {table}"))
-        for column, table in CONFIGURATION.items()
-    }
-    releases = {row[0]: Release(*row) for row in select(conn, RELEASES)}
-    stacks = {row[0]: Stack(*row) for row in select(conn, STACKS)}
+    releases = [Release(*row) for row in select(conn, RELEASES)]
+    stacks = [Stack(*row) for row in select(conn, STACKS)]
     families = dict(select(conn, "SELECT name, family FROM targets"))
-    return Lookups(conn, releases, stacks, families, words)
+    words: dict[str, dict[int, Any]] = {}
+    for column, table in CONFIGURATION.items():
+        words[column] = {}
+        if column not in LAZY:
+            label = LABELS.get(column, "name")
+            words[column].update(select(conn, f"SELECT id, {label} FROM {table}"))
+    return Lookups(
+        conn=conn,
+        releases={release.id: release for release in releases},
+        stacks={stack.id: stack for stack in stacks},
+        families=families,
+        words=words,
+    )
 
 
 class OpenFile:
@@ -299,9 +316,8 @@ def opened(db: Database) -> Iterator[Lookups]:
         with db.lock, damage_as_error(db.path):
             yield db.lookups
         return
-    with connected(
-        db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
-    ) as conn:
+    file = db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
+    with connected(file) as conn:
         yield read_lookups(conn)
 
 

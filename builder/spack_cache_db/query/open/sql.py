@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +80,11 @@ def select_ids(
     **parameters: Any,
 ) -> frozenset[int]:
     """Return the first column of the rows of a statement; see `select_in` for `ids`."""
-    rows = select(conn, sql, **parameters) if ids is None else select_in(conn, sql, ids)
-    return frozenset(map(itemgetter(0), rows))
+    if ids is None:
+        rows = select(conn, sql, **parameters)
+    else:
+        rows = select_in(conn, sql, ids, **parameters)
+    return frozenset(row[0] for row in rows)
 
 
 def json_pieces(
@@ -92,5 +94,8 @@ def json_pieces(
     members.
     """
     remaining = iter(ids)
-    while piece := [*islice(remaining, limit or IDS_AT_ONCE)]:
+    while True:
+        piece = list(islice(remaining, limit or IDS_AT_ONCE))
+        if not piece:
+            return
         yield json.dumps(piece, separators=(",", ":"))
