@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.conditions.conditions import Conditions, asked
@@ -28,6 +28,7 @@ SELECT id FROM releases WHERE EXISTS (
     AND listed.configuration IN (SELECT value FROM json_each(:ids)))
 ORDER BY position LIMIT :limit
 """
+DAYS = f"SELECT id, first_seen, last_seen FROM configurations WHERE id {OF_IDS}"
 # Only (release, spec) is a key of listings, and the specs of a configuration have
 # consecutive ids.
 SPEC_RELEASES = """
@@ -36,7 +37,6 @@ FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
   ON listings.release = releases.id
   AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
 """
-# The last row of a spec counts.
 PROVISIONS = """
 SELECT specs.id, installations.is_external, prefix, module_load, module_tree
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
@@ -96,7 +96,7 @@ class FoundSpec(Presence):
     Attributes:
         hash: its hash.
         differences: how it differs from the other specs of its configuration in the
-            answer (see `comparison.distinctions`); empty if not requested.
+            answer (see `differences.distinctions`); empty if not requested.
         is_gone: whether its mirror has lost it.
         is_external: whether the system provides it, and Spack did not build it.
         prefix: the folder where an installation has it; None if unknown.
@@ -134,6 +134,7 @@ def first_releases(lookups: Lookups, ids: Iterable[int], limit: int) -> tuple[st
 def _in_places(
     conn: sqlite3.Connection, place: str, ids: Collection[int]
 ) -> dict[int, list[int]]:
+    """Return the releases or the stacks (`place`) of each configuration."""
     rows = dict(select_in(conn, IN_PLACES.format(place=place), ids))
     return {key: stored_json(rows.get(key, "[]")) for key in ids}
 
@@ -168,17 +169,19 @@ def presence_of_configurations(
     lookups: Lookups, ids: Sequence[int]
 ) -> dict[int, Presence]:
     """Return the releases, stacks and days of configurations, by their ids."""
-    conn, releases = lookups.conn, releases_of(lookups.conn, ids)
-    stacks = _in_places(conn, "stack", ids)
+    releases = _in_places(lookups.conn, "release", ids)
+    stacks = _in_places(lookups.conn, "stack", ids)
     # Many configurations are in the same few releases.
-    names = lru_cache(maxsize=None)(lookups.release_names)
-    seen = f"SELECT id, first_seen, last_seen FROM configurations WHERE id {OF_IDS}"
-    return {
-        key: Presence(
-            names(tuple(releases[key])), lookups.stack_names(stacks[key]), *days
+    release_names = lru_cache(maxsize=None)(lookups.release_names)
+    presence = {}
+    for key, first_seen, last_seen in select_in(lookups.conn, DAYS, ids):
+        presence[key] = Presence(
+            releases=release_names(tuple(releases[key])),
+            stacks=lookups.stack_names(stacks[key]),
+            first_seen=first_seen,
+            last_seen=last_seen,
         )
-        for key, *days in select_in(conn, seen, ids)
-    }
+    return presence
 
 
 def found_specs(
@@ -193,52 +196,93 @@ def found_specs(
     Prefixes and modules are those of the installation `release`, or else of the first
     one.
     """
-    specs = [*specs]
+    specs = list(specs)
+
+    # Read the releases of each spec, and where it is installed.
     releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
-    installed = releases if lookups.trees(release) else ()
-    provisions = {
-        spec: {
-            "is_external": bool(is_external),
-            "prefix": prefix,
-            "modules": tuple((module or "").split()),
-            "module_tree": module_tree,
-        }
-        for spec, is_external, prefix, module, module_tree in select_in(
-            lookups.conn, PROVISIONS, installed, release=release
-        )
-    }
     for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
-        for spec, listing_release in select(lookups.conn, SPEC_RELEASES, runs=runs):
-            releases[spec].append(listing_release)
+        for spec_id, release_id in select(lookups.conn, SPEC_RELEASES, runs=runs):
+            releases[spec_id].append(release_id)
+    provisions: dict[int, _Provision] = {}
+    if lookups.trees(release):
+        provisions = _read_provisions(lookups, releases, release)
+
     # Many specs are in the same few releases.
-    names = lru_cache(maxsize=None)(lookups.release_names)
+    release_names = lru_cache(maxsize=None)(lookups.release_names)
     for spec in specs:
-        where = names(tuple(releases[spec.id])), lookups.stack_sets()[spec.stacks]
-        days = spec.first_seen, spec.last_seen
-        apart = differences.get(spec.id, ())
-        facts = provisions.get(spec.id, {})
-        yield FoundSpec(*where, *days, spec.hash, apart, bool(spec.is_gone), **facts)
+        provision = provisions.get(spec.id, _NOT_PROVIDED)
+        yield FoundSpec(
+            releases=release_names(tuple(releases[spec.id])),
+            stacks=lookups.stack_sets()[spec.stacks],
+            first_seen=spec.first_seen,
+            last_seen=spec.last_seen,
+            hash=spec.hash,
+            differences=differences.get(spec.id, ()),
+            is_gone=bool(spec.is_gone),
+            is_external=provision.is_external,
+            prefix=provision.prefix,
+            modules=provision.modules,
+            module_tree=provision.module_tree,
+        )
+
+
+class _Provision(NamedTuple):
+    """Where an installation has a spec (see `FoundSpec`)."""
+
+    is_external: bool
+    prefix: str | None
+    modules: tuple[str, ...]
+    module_tree: str | None
+
+
+_NOT_PROVIDED = _Provision(False, None, (), None)
+
+
+def _read_provisions(
+    lookups: Lookups, specs: Iterable[int], release: int | None
+) -> dict[int, _Provision]:
+    provisions = {}
+    # The last row of a spec counts.
+    for row in select_in(lookups.conn, PROVISIONS, specs, release=release):
+        spec, is_external, prefix, modules, module_tree = row
+        provisions[spec] = _Provision(
+            is_external=bool(is_external),
+            prefix=prefix,
+            modules=tuple((modules or "").split()),
+            module_tree=module_tree,
+        )
+    return provisions
 
 
 def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
     """Return the union of several presences."""
-    parts = [*parts]
-    releases = {name for part in parts for name in part.releases}
+    releases: set[str] = set()
+    stacks: set[str] = set()
+    first_days = []
+    last_days = []
+    for part in parts:
+        releases.update(part.releases)
+        stacks.update(part.stacks)
+        # A spec that no snapshot has has no days.
+        if part.first_seen:
+            first_days.append(part.first_seen)
+        if part.last_seen:
+            last_days.append(part.last_seen)
+    every_release = [release.name for release in lookups.releases.values()]
     return Presence(
-        tuple(
-            release.name
-            for release in lookups.releases.values()
-            if release.name in releases
-        ),
-        tuple(sorted({name for part in parts for name in part.stacks})),
-        min((part.first_seen for part in parts if part.first_seen), default=None),
-        max((part.last_seen for part in parts if part.last_seen), default=None),
+        releases=tuple(name for name in every_release if name in releases),
+        stacks=tuple(sorted(stacks)),
+        first_seen=min(first_days, default=None),
+        last_seen=max(last_days, default=None),
     )
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:
     """Return the first and last id of each run of consecutive ids; the ids are
     sorted.
+
+    >>> runs_of([3, 4, 5, 9])
+    [[3, 5], [9, 9]]
     """
     runs: list[list[int]] = []
     for number in ids:

@@ -6,8 +6,6 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from operator import contains
 from typing import Any, NamedTuple
 
 from spack_cache_db.model import ROOT
@@ -132,7 +130,8 @@ class Count(NamedTuple):
 
 def read_totals(conn: sqlite3.Connection) -> Totals:
     """Return the size of a database."""
-    return Totals(*next(select(conn, TOTALS)))
+    (row,) = select(conn, TOTALS)
+    return Totals(*row)
 
 
 def read_mirrors(conn: sqlite3.Connection) -> tuple[Mirror, ...]:
@@ -156,7 +155,9 @@ def facet_counts(
 
 def words_with(lookups: Lookups, condition: Condition) -> set[str]:
     """Return the words of a column that satisfy a condition on it."""
-    return set(filter(condition.holds, lookups.words[COLUMNS[condition.kind]].values()))
+    column = COLUMNS[condition.kind]
+    words = lookups.words[column].values()
+    return {word for word in words if condition.holds(word)}
 
 
 def sizes_of(
@@ -165,8 +166,10 @@ def sizes_of(
     """Return the size of each spec in a release, given pairs of a release's name and a
     spec.
     """
-    pieces = (select(conn, SIZES, listings=piece) for piece in json_pieces(listings))
-    return dict(chain.from_iterable(pieces))
+    sizes: dict[int, str | None] = {}
+    for piece in json_pieces(listings):
+        sizes.update(select(conn, SIZES, listings=piece))
+    return sizes
 
 
 def largest_packages(
@@ -180,8 +183,8 @@ def largest_packages(
 
 def newest_snapshot(lookups: Lookups) -> str | None:
     """Return the day of the newest snapshot, YYYY-MM-DD; None without snapshots."""
-    dates = (release.date for release in lookups.releases.values())
-    return max(filter(None, dates), default=None)
+    days = [release.date for release in lookups.releases.values() if release.date]
+    return max(days, default=None)
 
 
 def count_packages(
@@ -189,37 +192,51 @@ def count_packages(
 ) -> dict[str, Count]:
     """Return the counts of packages, of binaries that satisfy conditions.
 
-    Conditions are on words, a stack and releases. The first release is counted; the
-    others have a binary of the package too. In this release and stack, or in all stacks
-    of the release `lacks`, no binary of the package satisfies the condition `lacks`.
-    `Lookups.words` has the versions.
+    Args:
+        lookups: an open database; afterwards, `Lookups.words` has the newest versions.
+        conditions: on words, a stack and releases. The binaries of the first release
+            are counted; packages without a binary in the other releases are left out.
+        lacks: a condition that no binary of the package may satisfy, in this release
+            and stack; or a release that may not have the package, in any stack.
     """
-    places = only(conditions, "release", "stack")
+    counts = _counts_with_words(lookups, conditions)
+
+    # Leave out packages that are not in all releases, and those with what they may not
+    # have.
+    for other_release in only(conditions, "release")[1:]:
+        required = count_packages(lookups, (other_release,))
+        counts = {name: counts[name] for name in counts if name in required}
+    if lacks is not None:
+        within: Conditions = ()
+        if lacks.kind != "release":
+            within = only(conditions, "release", "stack")
+        excluded = count_packages(lookups, (lacks, *within))
+        counts = {name: counts[name] for name in counts if name not in excluded}
+
+    lookups.learn({count.newest for count in counts.values()}, set())
+    return counts
+
+
+def _counts_with_words(lookups: Lookups, conditions: Conditions) -> dict[str, Count]:
+    """Return the counts of packages in the first release and stack of conditions, of
+    binaries with words that satisfy them.
+    """
+    # Several conditions may be on one column: on a target and a host.
     allowed: dict[str, set[str]] = {}
     for condition in without(conditions, "release", "stack"):
-        column, words = COLUMNS[condition.kind], words_with(lookups, condition)
+        column = COLUMNS[condition.kind]
+        words = words_with(lookups, condition)
         allowed[column] = allowed.get(column, words) & words
-    release, stack = asked(conditions, "release"), asked(conditions, "stack")
+
+    # Count by the columns of the conditions, and add up the rows with allowed words.
+    release = asked(conditions, "release")
+    stack = asked(conditions, "stack")
+    rows = count_by(lookups, release, stack, "package", *allowed)
     counts: dict[str, Count] = {}
-    for (package, *cells), count in count_by(
-        lookups, release, stack, "package", *allowed
-    ).items():
-        if all(map(contains, allowed.values(), cells)):
+    for (package, *cells), count in rows.items():
+        cells_and_words = zip(cells, allowed.values(), strict=True)
+        if all(cell in words for cell, words in cells_and_words):
             counts[package] = counts[package] + count if package in counts else count
-    for other in only(conditions, "release")[1:]:
-        required = count_packages(lookups, (other,))
-        counts = {
-            package: count for package, count in counts.items() if package in required
-        }
-    if lacks is not None:
-        is_release = lacks.kind == "release"
-        excluded = count_packages(lookups, (lacks,) if is_release else (lacks, *places))
-        counts = {
-            package: count
-            for package, count in counts.items()
-            if package not in excluded
-        }
-    lookups.learn({count.newest for count in counts.values()}, set())
     return counts
 
 
@@ -229,17 +246,19 @@ def newest_release(
     """Return the first release with packages that `count_packages` counts, and their
     number.
     """
+    # Releases without such words need not be counted.
     releases = frozenset(lookups.releases)
     for condition in without(conditions, "release", "stack"):
-        texts = json.dumps([*words_with(lookups, condition)])
         facet = COLUMNS[condition.kind]
+        texts = json.dumps(list(words_with(lookups, condition)))
         releases &= select_ids(lookups.conn, RELEASES_WITH, facet=facet, texts=texts)
-    for key, release in lookups.releases.items():
-        place = Condition("release", release.name, key)
-        if key in releases and (
-            counts := count_packages(lookups, (place, *conditions), lacks)
-        ):
-            return release.name, len(counts)
+
+    for release in lookups.releases.values():
+        if release.id in releases:
+            in_release = Condition("release", release.name, release.id)
+            counts = count_packages(lookups, (in_release, *conditions), lacks)
+            if counts:
+                return release.name, len(counts)
     return None
 
 
