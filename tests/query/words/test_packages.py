@@ -21,11 +21,8 @@ from spack_cache_db.query.answers.why_not import why_not
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.query.stored.package_data import (
-    recipe_links,
-    recipe_notes,
-    summary_of,
-)
+from spack_cache_db.query.stored.package_data import recipe_links, summary_of
+from spack_cache_db.query.stored.recipe_notes import recipe_notes
 from spack_cache_db.query.words.described import described_packages
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.versions import equality_key, preference_key

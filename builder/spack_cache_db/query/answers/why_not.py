@@ -45,7 +45,7 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.stored import graph
 from spack_cache_db.query.stored.binary import HASH_BEGINS_OR_ANY
-from spack_cache_db.query.stored.package_data import recipe_notes
+from spack_cache_db.query.stored.recipe_notes import recipe_notes
 from spack_cache_db.spack.legacy import legacy_reading
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import (

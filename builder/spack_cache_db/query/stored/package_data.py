@@ -1,10 +1,7 @@
-"""Compares Spack's package data (descriptions, versions, variants, recipes) with
-binaries.
-"""
+"""Spack's package data (descriptions, versions, variants, recipes), beside binaries."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,14 +11,10 @@ from urllib.parse import quote
 
 from spack_cache_db.bounded_files import AnyPath
 from spack_cache_db.errors import one_line, printable
-from spack_cache_db.query.open.lookups import Lookups, opened
+from spack_cache_db.query.open.lookups import opened
 from spack_cache_db.query.open.sql import select
-from spack_cache_db.query.stored.configurations import configurations_of_package
 from spack_cache_db.query.stored.gone import Gone, gone_of_package
-from spack_cache_db.spack.facts import VARIANTS_WITHOUT_RECIPE
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.queries import SpecQuery
-from spack_cache_db.spack.versions import newest_version
 
 _VERSIONS = """
 SELECT version, deprecated, kind FROM known_versions WHERE package = :name
@@ -82,6 +75,8 @@ LEFT JOIN packages ON packages.name = asked.name
 LEFT JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
 WHERE known_packages.id IS NOT NULL OR packages.id IS NOT NULL
 """
+MOST_OF_SENTENCE = 160
+"""Characters of a summary."""
 _SENTENCE_END = re.compile(r"[.!?] ")
 _BEHIND = """
 SELECT packages.name, versions.name, versions_behind, latest_version FROM versions
@@ -119,9 +114,13 @@ class VariantMeaning(NamedTuple):
     @property
     def default_text(self) -> str:
         """The default in spec syntax, such as `+mpi` and `build_type=Release`."""
-        switch = {"true": "+", "false": "~"}.get(self.default, "")
-        values = "" if switch else f"={','.join(self.default_values)}"
-        return printable(f"{switch}{self.name}{values}")
+        if self.default == "true":
+            text = f"+{self.name}"
+        elif self.default == "false":
+            text = f"~{self.name}"
+        else:
+            text = f"{self.name}={','.join(self.default_values)}"
+        return printable(text)
 
     @property
     def default_values(self) -> tuple[str, ...]:
@@ -175,7 +174,8 @@ class PackageData:
     @property
     def homepage_url(self) -> str | None:
         """The homepage if it is a web address."""
-        return self.status.homepage if _is_of_the_web(self.status.homepage) else None
+        homepage = self.status.homepage
+        return homepage if _is_of_the_web(homepage) else None
 
     @property
     def recipe_url(self) -> str | None:
@@ -184,25 +184,30 @@ class PackageData:
         Spack prints addresses in a folder that no longer exists.
         """
         if self.recipe is None:
+            # Package data has a build system for each of Spack's own recipes.
             is_public = self.build_system is not None
         elif self.recipe.startswith(_NO_LONGER):
             is_public = f"/{PUBLIC_NAMESPACE}/" in self.recipe
         else:
             return self.recipe if _is_of_the_web(self.recipe) else None
-        name = quote(self.status.name, safe="")
-        return PUBLIC_RECIPES.format(package=name) if is_public else None
+        if not is_public:
+            return None
+        return PUBLIC_RECIPES.format(package=quote(self.status.name, safe=""))
 
     @property
     def comparison(self) -> str:
         """A sentence that compares the newest binary with Spack's version."""
-        status, latest = self.status, printable(self.status.latest_version or "")
-        if status.newest_version is None or not latest:
-            return f"Spack has {latest}." if latest else ""
-        if not status.versions_behind:
-            return f"The newest binary is {status.newest_version}; Spack has none that is newer."
-        newest = f"The newest binary is {status.newest_version}, Spack has {latest}"
-        count = status.versions_behind
-        return f"{newest}: {'one version' if count == 1 else f'{count:,} versions'} behind."
+        newest = self.status.newest_version
+        latest = printable(self.status.latest_version or "")
+        count = self.status.versions_behind
+        if not latest:
+            return ""
+        if newest is None:
+            return f"Spack has {latest}."
+        if not count:
+            return f"The newest binary is {newest}; Spack has none that is newer."
+        versions = "one version" if count == 1 else f"{count:,} versions"
+        return f"The newest binary is {newest}, Spack has {latest}: {versions} behind."
 
     def variant_notes(self, texts: Iterable[str]) -> Mapping[str, VariantNote]:
         """Return notes on variants such as `+mpi`; variants unknown to Spack are left
@@ -212,14 +217,14 @@ class PackageData:
         notes = {}
         for text in texts:
             parsed = readable_variant(text)
-            if parsed is not None and (variant := by_name.get(parsed.name)):
-                is_default = parsed.values == variant.default_values
-                default = (
-                    "the default" if is_default else f"default {variant.default_text}"
-                )
-                notes[text] = VariantNote(
-                    is_default, "; ".join(filter(None, (variant.meaning, default)))
-                )
+            if parsed is None or parsed.name not in by_name:
+                continue
+            variant = by_name[parsed.name]
+            is_default = parsed.values == variant.default_values
+            hint = "the default" if is_default else f"default {variant.default_text}"
+            if variant.meaning:
+                hint = f"{variant.meaning}; {hint}"
+            notes[text] = VariantNote(is_default, hint)
         return notes
 
     def as_dict(self) -> dict[str, Any]:
@@ -228,14 +233,13 @@ class PackageData:
             **self.status.as_dict(),
             "gone_count": 0 if self.gone is None else self.gone.count,
             "gone_last_listed": None if self.gone is None else self.gone.last_listed,
-            **{
-                key: getattr(self, key)
-                for key in ("build_system", "recipe", "dependent_count")
-            },
+            "build_system": self.build_system,
+            "recipe": self.recipe,
+            "dependent_count": self.dependent_count,
             "versions": [version._asdict() for version in self.versions],
             "variants": [variant._asdict() for variant in self.variants],
-            "provides": [*self.provides],
-            "dependents": [*self.dependents],
+            "provides": list(self.provides),
+            "dependents": list(self.dependents),
         }
 
 
@@ -253,77 +257,35 @@ def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
     if row is None:
         return None
     key, build_system, recipe, dependent_count, *status = row
+    provided = select(conn, _PROVIDED, package=key)
+    dependents = select(conn, _DEPENDENTS, name=name)
     return PackageData(
-        PackageStatus(*status),
-        build_system,
-        recipe,
-        dependent_count,
-        versions=tuple(
-            PackageVersion(
-                version, None if deprecated is None else bool(deprecated), kind
-            )
-            for version, deprecated, kind in select(conn, _VERSIONS, name=name)
-        ),
+        status=PackageStatus(*status),
+        build_system=build_system,
+        recipe=recipe,
+        dependent_count=dependent_count,
+        versions=_read_versions(conn, name),
         variants=tuple(
-            VariantMeaning(*row) for row in select(conn, _VARIANTS, name=name)
+            VariantMeaning(*variant) for variant in select(conn, _VARIANTS, name=name)
         ),
-        provides=tuple(virtual for (virtual,) in select(conn, _PROVIDED, package=key)),
-        dependents=tuple(
-            dependent for (dependent,) in select(conn, _DEPENDENTS, name=name)
-        ),
+        provides=tuple(virtual for (virtual,) in provided),
+        dependents=tuple(dependent for (dependent,) in dependents),
         gone=gone_of_package(conn, name),
     )
 
 
+def _read_versions(conn: sqlite3.Connection, name: str) -> tuple[PackageVersion, ...]:
+    versions = []
+    for version, flag, kind in select(conn, _VERSIONS, name=name):
+        deprecated = None if flag is None else bool(flag)
+        versions.append(PackageVersion(version, deprecated, kind))
+    return tuple(versions)
+
+
 def _is_of_the_web(url: str | None) -> bool:
-    return (
-        url is not None
-        and url.startswith(("https://", "http://"))
-        and url.isprintable()
-    )
-
-
-def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
-    """Return the versions and variants of a query that Spack does not have, or no
-    binary has.
-    """
-    name = query.name
-    data = None if name is None else read_package(lookups.conn, name)
-    if data is None or not (data.versions or data.variants):
-        # Without package data there is nothing to compare with.
-        return ()
-    package = lookups.packages.get(data.status.name, 0)
-    built = [
-        row for row in configurations_of_package(lookups, package) if row.spec_count
-    ]
-    built_versions = {row.configuration.version for row in built}
-    notes, versions = list[str](), [version.version for version in data.versions]
-    if versions and query.versions is not None:
-        fitting, text = (
-            [*filter(query.versions.contains, versions)],
-            query.versions.text,
-        )
-        if not fitting:
-            newest = newest_version(versions)
-            notes.append(
-                f"Spack has no version {text} of {name}, its newest is {newest}"
-            )
-        elif built and not any(map(query.versions.contains, built_versions)):
-            newest = newest_version(fitting)
-            notes.append(f"Spack has version {newest} of {name}, no binary has it")
-    variants = [variant.name for variant in data.variants]
-    texts = {text for row in built for text in row.configuration.variants}
-    built_variants = {parsed.name for parsed in map(readable_variant, texts) if parsed}
-    for variant in query.variants if variants else ():
-        if variant.name not in variants and variant.name not in VARIANTS_WITHOUT_RECIPE:
-            close = difflib.get_close_matches(variant.name, variants, 3)
-            near = f" (near: {', '.join(close)})" if close else ""
-            notes.append(f"Spack has no variant {variant.name!r} of {name}{near}")
-        elif built and variant.name in variants and variant.name not in built_variants:
-            notes.append(
-                f"Spack has the variant {variant.name!r} of {name}, no binary has it"
-            )
-    return tuple(notes)
+    if url is None or not url.isprintable():
+        return False
+    return url.startswith(("https://", "http://"))
 
 
 def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
@@ -332,23 +294,27 @@ def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
     A package that only pages list is one of Spack's own. The addresses of other
     namespaces come from `build --recipes`.
     """
-    url_of = {PUBLIC_NAMESPACE: PUBLIC_RECIPES, **dict(select(conn, RECIPES))}
-    names = [name for (name,) in select(conn, NAMESPACES, package=package)] or [
-        PUBLIC_NAMESPACE
-    ]
-    return {
-        name: url_of[name].replace("{package}", quote(package, safe=""))
-        for name in names
-        if name in url_of
-    }
+    urls = {PUBLIC_NAMESPACE: PUBLIC_RECIPES}
+    urls.update(select(conn, RECIPES))
+    namespaces = [name for (name,) in select(conn, NAMESPACES, package=package)]
+    if not namespaces:
+        namespaces = [PUBLIC_NAMESPACE]
+    links = {}
+    for namespace in namespaces:
+        if namespace in urls:
+            url = urls[namespace]
+            links[namespace] = url.replace("{package}", quote(package, safe=""))
+    return links
 
 
 def summary_of(description: str) -> str:
     """Return the first sentence of a description, shortened if it is long."""
     text = printable(one_line(description))
     end = _SENTENCE_END.search(text)
-    first = text[: end.start() + 1] if end else text
-    return first if len(first) <= 160 else f"{first[:157].rstrip()}..."
+    sentence = text[: end.start() + 1] if end else text
+    if len(sentence) <= MOST_OF_SENTENCE:
+        return sentence
+    return f"{sentence[: MOST_OF_SENTENCE - 3].rstrip()}..."
 
 
 class PackageStatus(NamedTuple):
@@ -386,10 +352,13 @@ def newest_binary(conn: sqlite3.Connection, name: str) -> str | None:
     """Return the newest version of a package's binaries, with its families of
     targets.
     """
-    rows = [*select(conn, _NEWEST, name=name)]
-    return (
-        f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None
-    )
+    rows = list(select(conn, _NEWEST, name=name))
+    if not rows:
+        return None
+    # Each row has the version, and one of its families.
+    version = rows[0][0]
+    families = ", ".join(family for _, family in rows)
+    return f"{version} on {families}"
 
 
 def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
