@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
-from spack_cache_db.database_file import stored_json
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import PLACES, Conditions, asked, only
 from spack_cache_db.query.open.lookups import Lookups
@@ -21,10 +19,11 @@ from spack_cache_db.query.open.sql import (
 )
 from spack_cache_db.query.stored.configurations import OF_IDS, configurations_by_id
 
-COUNTED_IN = """
+OF_PLACE = """
 SELECT configuration, spec_count FROM configuration_{place}s
 WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
 """
+"""The number of specs of each configuration in a `release` or a `stack`."""
 HASH_BEGINS = "specs.hash >= :hash AND specs.hash < :hash || '{'"
 """The specs whose hashes begin with a text, by the index of hashes.
 
@@ -35,6 +34,7 @@ HASH_BEGINS_OR_ANY = f"(:hash = '' OR ({HASH_BEGINS}))"
 IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
+"""The specs or listings (a table or its alias) in a stack; all if the stack is NULL."""
 HASHES_AT_ONCE = 4_000
 """Number of hashes in a JSON text below 200 kB, the longest value that the site
 allows.
@@ -53,30 +53,12 @@ _OF_RELEASE = f"""specs
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}"""
 _OF_STACK = f"specs WHERE {AVAILABLE} AND {IN_STACK.format('specs')}"
-STORED = """
-SELECT specs.id, configuration, stack_sets.shown, release_count, first_seen, last_seen
-FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks WHERE hash = :hash
-"""
-LISTINGS = """
-SELECT releases.name, releases.kind, stack_sets.shown, releases.is_copy, build_listings.size,
-  build_listings.tarball
-FROM specs
-JOIN listings ON listings.spec = specs.id
-JOIN releases ON releases.id = listings.release
-JOIN stack_sets ON stack_sets.id = listings.stacks
-JOIN build_listings ON build_listings.release = releases.name AND build_listings.hash = :hash
-WHERE specs.hash = :hash ORDER BY releases.position
-"""
-CONTRADICTIONS = """
-SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
-"""
 BEGINNING = f"""
 SELECT id, hash FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
 """
 CONFIGURATIONS_BEGINNING = f"""
 SELECT hash, configuration FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
 """
-_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 
 
 class Spec(NamedTuple):
@@ -93,37 +75,6 @@ class Spec(NamedTuple):
     first_seen: str | None
     last_seen: str | None
     is_gone: int = 0
-
-
-class StoredSpec(NamedTuple):
-    """A spec, listed or not, with the id of its configuration and the names of its
-    stacks.
-    """
-
-    id: int
-    configuration: int
-    stacks: tuple[str, ...]
-    release_count: int
-    first_seen: str | None
-    last_seen: str | None
-
-
-class Listing(NamedTuple):
-    """A spec's presence in one release; `is_copy` if `build --snapshot` made the
-    release.
-    """
-
-    release: str
-    kind: str
-    stacks: tuple[str, ...]
-    is_copy: bool
-    size: str
-    tarball: str | None
-
-    @property
-    def has_link(self) -> bool:
-        """Whether the tarball's address is a web address, not a script or a file."""
-        return bool(self.tarball and _WEB.match(self.tarball))
 
 
 def configurations_of_listed(
@@ -145,6 +96,7 @@ def specs_in_scope(
     out.
     """
     specs: dict[int, list[Spec]] = {}
+    # Ids are in the order of first releases and hashes.
     order = "ORDER BY specs.is_gone, specs.id"
     rows = _rows_in_scope(conn, ids, conditions, SPEC_COLUMNS, order)
     for configuration, *spec in rows:
@@ -172,7 +124,7 @@ def counts_in_scope(
     # The counts of a release and of a stack are stored.
     if kinds in ({"release"}, {"stack"}):
         (place,) = kinds
-        sql = COUNTED_IN.format(place=place)
+        sql = OF_PLACE.format(place=place)
         value = {place: asked(conditions, place)}
         return Counter(dict(select_in(lookups.conn, sql, ids, **value)))
 
@@ -270,51 +222,3 @@ def specs_of_configurations(
 ) -> frozenset[int]:
     """Return the ids of the specs of some configurations."""
     return select_ids(conn, f"SELECT id FROM specs WHERE configuration {OF_IDS}", ids)
-
-
-def stored_spec(conn: sqlite3.Connection, dag_hash: str) -> StoredSpec | None:
-    """Return the spec with this full hash, listed or not; None if there is none."""
-    row = next(select(conn, STORED, hash=dag_hash), None)
-    if row is None:
-        return None
-    spec, configuration, stacks, release_count, first_seen, last_seen = row
-    return StoredSpec(
-        id=spec,
-        configuration=configuration,
-        stacks=tuple(stored_json(stacks)),
-        release_count=release_count,
-        first_seen=first_seen,
-        last_seen=last_seen,
-    )
-
-
-def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
-    """Return the presence of a spec in each release, in the database's order."""
-    listings = []
-    for row in select(conn, LISTINGS, hash=dag_hash):
-        release, kind, stacks, is_copy, size, tarball = row
-        listings.append(
-            Listing(
-                release=release,
-                kind=kind,
-                stacks=tuple(stored_json(stacks)),
-                is_copy=bool(is_copy),
-                size=size,
-                tarball=tarball,
-            )
-        )
-    return tuple(listings)
-
-
-def contradictions_of(
-    conn: sqlite3.Connection, dag_hash: str
-) -> tuple[tuple[str, str], ...]:
-    """Return the sources that contradict what is stored about a spec, with their
-    messages.
-    """
-    contradictions = []
-    for path, message in select(conn, CONTRADICTIONS, hash=dag_hash):
-        # The reader knows which spec it is.
-        without_hash = message.replace(f" {dag_hash}", "", 1)
-        contradictions.append((path, without_hash))
-    return tuple(contradictions)

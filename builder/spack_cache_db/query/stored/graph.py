@@ -25,6 +25,16 @@ SELECT dependencies.spec, dependency, types, virtuals FROM json_each(:ids) AS wa
 CROSS JOIN dependencies ON dependencies.spec = wanted.value
 WHERE 1"""
 TYPED = "\n  AND types IN (SELECT value FROM json_each(:types))"
+PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
+"""Conditions on edges, which follow a statement: on its types, and virtual packages."""
+NEEDING = (
+    """
+SELECT dependencies.spec FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.dependency = wanted.value
+WHERE 1"""
+    + TYPED
+)
+NEEDING_ANY = "SELECT spec FROM dependencies WHERE 1" + TYPED
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary, specs.is_gone,
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
@@ -47,17 +57,9 @@ JOIN packages ON packages.id = configurations.package
 WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
+"""Maximum of edges that are read for the dependents of a package."""
 MAX_CACHED_SPECS = 20_000
 """Maximum of specs whose edges a process caches: some 8 MB."""
-NEEDING = (
-    """
-SELECT dependencies.spec FROM json_each(:ids) AS wanted
-CROSS JOIN dependencies ON dependencies.dependency = wanted.value
-WHERE 1"""
-    + TYPED
-)
-NEEDING_ANY = "SELECT spec FROM dependencies WHERE 1" + TYPED
-PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 EXTERNALS = "SELECT id FROM specs WHERE is_external AND NOT is_binary"
 KNOWN_AS_DEPENDENCY = "known as a dependency"
 """The kind of a spec that has an index record, but is in no release."""

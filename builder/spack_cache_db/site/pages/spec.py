@@ -18,13 +18,8 @@ from spack_cache_db.query.match.gone import gone_beside
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import (
-    Listing,
-    StoredSpec,
     configurations_beginning,
-    contradictions_of,
-    listings_of,
     specs_in_scope,
-    stored_spec,
 )
 from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.dependency_trees import Trees, trees_of
@@ -35,6 +30,13 @@ from spack_cache_db.query.stored.graph import (
     read_needs,
     read_nodes,
     recorded_specs,
+)
+from spack_cache_db.query.stored.listings import (
+    Listing,
+    StoredSpec,
+    contradictions_of,
+    listings_of,
+    stored_spec,
 )
 from spack_cache_db.site.filters import (
     Narrowing,
