@@ -24,7 +24,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.assembly.output_lock import FileState, require_unchanged, state_of
+from spack_cache_db.assembly.output_lock import (
+    FileState,
+    cannot_write,
+    require_unchanged,
+    state_of,
+)
 from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
 from spack_cache_db.database_file import (
     LOOKED,
@@ -85,26 +90,29 @@ def _table_statements() -> tuple[str, ...]:
     statements = []
     with closing(sqlite_utils.Database(memory=True)) as database:
         for table in tables_module.TABLES:
+            primary_key: str | tuple[str, ...] = table.primary_key[0]
+            if table.without_rowid:
+                primary_key = table.primary_key
+            foreign_keys = []
+            not_null = set()
+            for column in table.columns:
+                if column.references:
+                    key = tables_module.table(column.references).primary_key[0]
+                    foreign_keys.append((column.name, column.references, key))
+                # SQLite never stores NULL in an integer primary key.
+                if not column.nullable and column.name != "id":
+                    not_null.add(column.name)
             sql = database.create_table_sql(
                 table.name,
                 {column.name: column.type for column in table.columns},
-                pk=table.primary_key if table.without_rowid else table.primary_key[0],
-                foreign_keys=[
-                    (
-                        column.name,
-                        column.references,
-                        tables_module.table(column.references).primary_key[0],
-                    )
-                    for column in table.columns
-                    if column.references
-                ],
-                not_null={
-                    column.name for column in table.columns if not column.nullable
-                }
-                - {"id"},
+                pk=primary_key,
+                foreign_keys=foreign_keys,
+                not_null=not_null,
             )
-            without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
-            statement = sql.rstrip().rstrip(";") + without_rowid
+            statement = sql.rstrip().rstrip(";")
+            if table.without_rowid:
+                # sqlite-utils cannot write such tables.
+                statement += " WITHOUT ROWID"
             database.execute(statement)
             statements.append(statement)
     return tuple(statements)
@@ -115,13 +123,17 @@ def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) 
 
     A statement inserts many rows, because a statement per row would be slow.
     """
-    remaining = iter(rows)
     width = len(tables_module.table(table).columns)
-    while chunk := [*islice(remaining, _MOST_PARAMETERS // width)]:
-        values = ", ".join([f"({', '.join('?' * width)})"] * len(chunk))
-        db.execute(
-            f"INSERT INTO [{table}] VALUES {values}", [*chain.from_iterable(chunk)]
-        )
+    rows_at_once = _MOST_PARAMETERS // width
+    row_sql = f"({', '.join('?' * width)})"
+    remaining = iter(rows)
+    while True:
+        chunk = list(islice(remaining, rows_at_once))
+        if not chunk:
+            break
+        values_sql = ", ".join([row_sql] * len(chunk))
+        parameters = list(chain.from_iterable(chunk))
+        db.execute(f"INSERT INTO [{table}] VALUES {values_sql}", parameters)
 
 
 def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
@@ -130,8 +142,8 @@ def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> No
 
     The tables store no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves
     a copy of the words, and `count(*)` reads only the index. The comment in the
-    statement is for sqlite-utils
-    and Datasette: they search it for `content="<table>"` to find the indexed table.
+    statement is for sqlite-utils and Datasette: they search it for `content="<table>"`
+    to find the indexed table.
     """
     for table, full_text in full_text_module.FULL_TEXT.items():
         db.execute(f"""\
@@ -154,6 +166,7 @@ def finish(db: sqlite3.Connection) -> None:
     """
     import sqlite_utils
 
+    # Indexes, views, and the descriptions of columns, which need the views.
     database = sqlite_utils.Database(db)
     for table in tables_module.TABLES:
         for index in table.every_index():
@@ -163,7 +176,10 @@ def finish(db: sqlite3.Connection) -> None:
     for name, sql in views_module.VIEWS.items():
         database.create_view(name, sql)
     descriptions = enumerate(_descriptions(db), start=1)
-    insert(db, "column_descriptions", ((at, *row) for at, row in descriptions))
+    rows = [(row_id, *description) for row_id, description in descriptions]
+    insert(db, "column_descriptions", rows)
+
+    # Statistics.
     db.execute("ANALYZE")
     # Most queries are about a branch, which lists many more specs than the average
     # release. With the average as its estimate, SQLite would read the whole branch to
@@ -173,6 +189,8 @@ def finish(db: sqlite3.Connection) -> None:
         "(SELECT max(spec_count) FROM releases) || ' 1' WHERE tbl = 'listings' AND idx = 'listings'"
     )
     db.execute("COMMIT")
+
+    # Readers compare this checksum.
     statements = db.execute("SELECT name, sql FROM sqlite_master").fetchall()
     checksum = identity.statements_sha256(statements)
     if checksum != identity.STATEMENTS_SHA256:
@@ -187,22 +205,22 @@ def _descriptions(
     """Yield the descriptions of each table, followed by those of its columns in
     order.
     """
-    described = _described()
-    for table, description in described["tables"].items():
+    descriptions = _descriptions_file()
+    # Columns of one name in several tables have one description.
+    common = descriptions["columns"]["common"]
+    for table, description in descriptions["tables"].items():
         yield table, None, description, None
-        texts = described["columns"]["common"] | described["columns"].get(table, {})
-        for (column,) in db.execute(
-            "SELECT name FROM pragma_table_info(?)", (table,)
-        ).fetchall():
-            yield table, column, texts[column], int(column in described["derived"])
+        texts = common | descriptions["columns"].get(table, {})
+        sql = "SELECT name FROM pragma_table_info(?)"
+        for (column,) in db.execute(sql, (table,)).fetchall():
+            is_derived = column in descriptions["derived"]
+            yield table, column, texts[column], int(is_derived)
 
 
 @cache
-def _described() -> dict[str, Any]:
-    text = (
-        files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
-    )
-    return tomllib.loads(text)
+def _descriptions_file() -> dict[str, Any]:
+    file = files("spack_cache_db.schema").joinpath("descriptions.toml")
+    return tomllib.loads(file.read_text("utf-8"))
 
 
 def require_intact(path: Path) -> None:
@@ -240,7 +258,7 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
         return
     except (OSError, ValueError) as error:
         # A name with a NUL is a ValueError.
-        raise _cannot_write(output, error) from None
+        raise cannot_write(output, error) from None
     kind = KINDS.get(stat.S_IFMT(status.st_mode))
     if kind is not None:
         raise OutputError(f"{output}: is {kind}, expected a regular file or a new name")
@@ -259,12 +277,12 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
 
 def _is_within(output: Path, path: str) -> bool:
     try:
-        real, folder = os.path.realpath(output), os.path.realpath(path)
+        file = os.path.realpath(output)
+        folder = os.path.realpath(path)
     except ValueError:
-        return (
-            False  # No file can have a path with a NUL; reading the input reports it.
-        )
-    return os.path.commonpath([real, folder]) == folder
+        # No file can have a path with a NUL; reading the input reports it.
+        return False
+    return os.path.commonpath([file, folder]) == folder
 
 
 def temporary(path: Path) -> Path:
@@ -290,17 +308,19 @@ def replacing(output: Path) -> Iterator[Path]:
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         for path in (output, inspect_path(output)):
-            for left_over in output.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+            # The names that `temporary` gives.
+            pattern = f".{glob.escape(path.name)}.*.tmp"
+            for left_over in output.parent.glob(pattern):
                 if not _is_being_written(left_over):
                     left_over.unlink(missing_ok=True)
         temporary(output).touch()
         yield temporary(output)
     except OSError as error:
-        raise _cannot_write(output, error) from error
+        raise cannot_write(output, error) from error
     except sqlite3.DatabaseError as error:
         if not is_of_system(error):
             raise
-        raise _cannot_write(output, error) from error
+        raise cannot_write(output, error) from error
     finally:
         discard(output)
 
@@ -319,29 +339,33 @@ def _is_being_written(path: Path) -> bool:
     return int(pid) != os.getpid()
 
 
-def _cannot_write(output: Path, error: Exception) -> OutputError:
-    is_file = isinstance(error, FileExistsError)
-    why = f"{output.parent} is not a folder" if is_file else reason(error)
-    return OutputError(
-        f"{output}: cannot be written: {why}; free space or choose another place with -o. "
-        "The old file, if there was one, is untouched."
-    )
-
-
 def publish(
     built: Path, output: Path, record: Mapping[str, Any], before: FileState | None
 ) -> tuple[str, bool]:
     """Move a finished database to `output`, then write its inspect file, with a build
     record.
 
-    Return the sha256 in hex, and whether the old file has the same bytes and stays. If
-    `output` is not in the state `before`, another program wrote it, and nothing is
-    replaced (OutputError).
+    Return the sha256 in hex, and whether the old file has the same bytes and stays.
+
+    Args:
+        built: the finished database under its temporary name.
+        output: its place.
+        record: what the next build compares: the fingerprint of the input, the day and
+            the counts; empty if the next build must not compare it.
+        before: the state of `output` when the build began.
+
+    Raises:
+        OutputError: another program has written `output` since, or a file cannot be
+            written.
     """
+    # The inspect file, complete under a temporary name.
     inspected = inspect(built)
-    inspected[NAME] |= {"file": output.name, RECORD: {**record, LOOKED: _now()}}
+    inspected[NAME]["file"] = output.name
+    inspected[NAME][RECORD] = {**record, LOOKED: _now()}
     inspect_file = inspect_path(output)
     _write_inspection(temporary(inspect_file), inspected)
+
+    # The database first: a reader compares the hash in an inspect file.
     sha256 = str(inspected[NAME]["hash"])
     is_same = output.exists() and sha256_of(output) == sha256
     new_inode = built.stat().st_ino
@@ -355,13 +379,11 @@ def publish(
         is_replaced = state is not None and state.inode == new_inode
         if not (is_same or is_replaced):
             raise
-        what = (
-            "the new database is complete and in place"
-            if is_replaced
-            else "is unchanged"
-        )
+        outcome = "is unchanged"
+        if is_replaced:
+            outcome = "the new database is complete and in place"
         raise OutputError(
-            f"{output}: {what}, but {inspect_file} was not written: {reason(error)}. "
+            f"{output}: {outcome}, but {inspect_file} was not written: {reason(error)}. "
             "`serve` works without it; build again to write it"
         ) from error
     return sha256, is_same
@@ -406,10 +428,7 @@ def inspect(database: Path) -> dict[str, Any]:
     tables = {}
     views = {}
     with closing(_connected(database)) as db:
-        names = db.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table'"
-        ).fetchall()
-        for (name,) in names:
+        for name in _table_names(db):
             quoted = name.replace('"', '""')
             (rows,) = db.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()
             tables[name] = {"count": rows}
@@ -419,7 +438,7 @@ def inspect(database: Path) -> dict[str, Any]:
             for name, sql in views_module.VIEW_COUNTS.items():
                 (rows,) = db.execute(sql).fetchone()
                 views[name] = {"count": rows}
-    entry = {
+    entry: dict[str, Any] = {
         "hash": sha256_of(database),
         "size": database.stat().st_size,
         "file": database.name,
@@ -438,11 +457,11 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
     published = published or database
     try:
         inspected = json.loads(read_file(inspect_path(published), MAX_INSPECTION))
-        if inspected[NAME]["hash"] == sha256_of(database) and _is_inspection(
-            inspected, database
-        ):
+        is_current = inspected[NAME]["hash"] == sha256_of(database)
+        if is_current and _is_inspection(inspected, database):
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        # The file is missing, or something else wrote it.
         pass
     with damage_as_error(published):
         with closing(_connected(database)) as db:
@@ -470,10 +489,11 @@ def _is_inspection(inspected: Any, database: Path) -> bool:
     if not all(type(count) is int for count in counts):
         return False
     with closing(_connected(database)) as db:
-        rows = db.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table'"
-        ).fetchall()
-    tables = {name for (name,) in rows}
-    return set(entry["tables"]) == tables and set(views) <= set(
-        views_module.VIEW_COUNTS
-    )
+        tables = set(_table_names(db))
+    has_known_views = set(views) <= set(views_module.VIEW_COUNTS)
+    return set(entry["tables"]) == tables and has_known_views
+
+
+def _table_names(db: sqlite3.Connection) -> list[str]:
+    rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [name for (name,) in rows.fetchall()]

@@ -77,10 +77,10 @@ class Frame:
 
 def joined(frames: Sequence[Frame]) -> Frame:
     """Return one frame with the rows of several that have the same columns."""
-    names = frames[0].columns
-    return Frame(
-        **{name: np.concatenate([frame[name] for frame in frames]) for name in names}
-    )
+    columns = {}
+    for name in frames[0].columns:
+        columns[name] = np.concatenate([frame[name] for frame in frames])
+    return Frame(**columns)
 
 
 def of_documents(frame: Frame, new_numbers: Numbers) -> Frame:

@@ -49,29 +49,27 @@ def alone_at(output: Path) -> Iterator[None]:
 
     The lock is on a hidden file beside the output. The system releases it when the
     process ends, even if it is killed; a file that then stays does not block the next
-    build. File systems
-    without locks are not locked: `require_unchanged` notices other builds there.
+    build. File systems without locks are not locked: `require_unchanged` notices other
+    builds there.
 
     Raises:
         OutputError: another build has the lock, or the folder cannot be written.
     """
+    # Other threads of this process.
     name = os.path.realpath(output)
     with _GUARD:
         if name in _in_this_process:
             raise _busy(output)
         _in_this_process.add(name)
+
+    # Other processes.
     new_folders = [folder for folder in output.parents if not folder.exists()]
     try:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             descriptor = _locked(output)
         except OSError as error:
-            is_file = isinstance(error, FileExistsError)
-            why = f"{output.parent} is not a folder" if is_file else reason(error)
-            raise OutputError(
-                f"{output}: cannot be written: {why}; free space or choose another place with -o. "
-                "The old file, if there was one, is untouched."
-            ) from None
+            raise cannot_write(output, error) from None
         _lock_files.add(_lock_file(output))
         try:
             yield
@@ -127,6 +125,17 @@ def _locked(output: Path) -> int:
 
 def _lock_file(output: Path) -> Path:
     return output.with_name(f".{output.name}.lock")
+
+
+def cannot_write(output: Path, error: Exception) -> OutputError:
+    """Return the error about an output that cannot be written."""
+    why = reason(error)
+    if isinstance(error, FileExistsError):
+        why = f"{output.parent} is not a folder"
+    return OutputError(
+        f"{output}: cannot be written: {why}; free space or choose another place with -o. "
+        "The old file, if there was one, is untouched."
+    )
 
 
 def _busy(output: Path) -> OutputError:

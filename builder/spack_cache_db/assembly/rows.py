@@ -255,8 +255,10 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
                     "spec_count": int(listed_counts[number]),
                 }
             )
-    names = [column.name for column in tables.table("mirrors").columns[1:]]
-    yield _rows("mirrors", **{name: [row[name] for row in rows] for name in names})
+    columns = {}
+    for column in tables.table("mirrors").columns[1:]:
+        columns[column.name] = [row[column.name] for row in rows]
+    yield _rows("mirrors", **columns)
 
 
 def _record_rows(
