@@ -20,25 +20,30 @@ def many_pages() -> dict[str, bytes]:
     chance = random.Random(7)
     pages = {}
     for release in RELEASES:
-        for number in range(6):
-            package = f"pkg-{number}"
-            specs = [
-                spec(
-                    number * 100 + chance.randrange(40),
+        for package_number in range(6):
+            # A hash may be drawn twice; a page lists it once.
+            specs = {}
+            for _ in range(4):
+                drawn = spec(
+                    package_number * 100 + chance.randrange(40),
                     target=chance.choice(["zen3", "x86_64_v3"]),
                     stacks=chance.sample(["a", "b", "c", "root"], 2),
                     versions=[chance.choice(["1.0", "1.10", "1.9"])],
                 )
-                for _ in range(4)
-            ]
-            unique = {each["hash"]: each for each in specs}
-            pages[f"{release}/{package}"] = page(package, release, unique.values())
+                specs[drawn["hash"]] = drawn
+            package = f"pkg-{package_number}"
+            pages[f"{release}/{package}"] = page(package, release, specs.values())
     return pages
 
 
 def digest(path: Path) -> str:
     """Return the sha256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return digest_of(path.read_bytes())
+
+
+def digest_of(data: bytes) -> str:
+    """Return the sha256 of bytes."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
@@ -47,29 +52,25 @@ def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
     return output.read_bytes()
 
 
-def digest_of(data: bytes) -> str:
-    """Return the sha256 of bytes."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def whole(path: Path) -> bool:
-    """Whether SQLite finds nothing wrong with a file."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    checked = connection.execute("PRAGMA integrity_check").fetchall()
-    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
-    connection.close()
-    return checked == [("ok",)] and not broken
+def is_whole(path: Path) -> bool:
+    """Return whether SQLite finds nothing wrong with a file."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        integrity = connection.execute("PRAGMA integrity_check").fetchall()
+        broken_keys = connection.execute("PRAGMA foreign_key_check").fetchall()
+    return integrity == [("ok",)] and not broken_keys
 
 
 @contextmanager
-def opened(write: Callable[[Path], object]) -> Iterator[sqlite3.Connection]:
+def database_of(write: Callable[[Path], object]) -> Iterator[sqlite3.Connection]:
     """Build the sources that are written into a folder, and connect as the site
     does.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder, "in"))
-        build(Path(folder, "in"), Path(folder, "out.db"))
-        with closing(sqlite3.connect(Path(folder, "out.db"))) as connection:
+    with tempfile.TemporaryDirectory() as temporary:
+        sources = Path(temporary, "in")
+        output = Path(temporary, "out.db")
+        write(sources)
+        build(sources, output)
+        with closing(sqlite3.connect(output)) as connection:
             sql_functions.register(connection)
             yield connection
 
@@ -77,6 +78,10 @@ def opened(write: Callable[[Path], object]) -> Iterator[sqlite3.Connection]:
 def signalled_after(moment: str, name: str) -> str:
     """Return a program that runs the command and sends itself a signal after a function
     of ours.
+
+    Args:
+        moment: the function, such as `spack_cache_db.assembly.builds.build`.
+        name: the signal, such as `SIGTERM`.
     """
     module, _, function = moment.rpartition(".")
     return (

@@ -26,50 +26,35 @@ def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     return completed([sys.executable, "-m", "spack_cache_db", *map(str, arguments)])
 
 
+PEAK_MEMORY = """
+import resource, subprocess, sys
+done = subprocess.run(
+    [sys.executable, "-m", "spack_cache_db", *sys.argv[1:]],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+print(done.returncode, peak, flush=True)
+sys.stdout.buffer.write(done.stdout)
+"""
+"""A program that runs the command, and prints its status and its peak memory first."""
+
+
 def peak_memory(*arguments: object) -> tuple[int, int, str]:
     """Run the command; return its status, its peak memory in megabytes, and its
     output.
     """
-    program = (
-        "import resource, subprocess, sys\n"
-        "run = subprocess.run([sys.executable, '-m', 'spack_cache_db', *sys.argv[1:]],\n"
-        "    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)\n"
-        "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024\n"
-        "print(run.returncode, peak, flush=True)\n"
-        "sys.stdout.buffer.write(run.stdout)\n"
-    )
-    # The shell is small: what it becomes was never this process.
-    command = [
-        "/bin/sh",
-        "-c",
-        '"$@"',
-        "sh",
-        sys.executable,
-        "-c",
-        program,
-        *map(str, arguments),
-    ]
-    done = completed(command, check=True)
-    first, _, output = done.stdout.partition("\n")
-    status, megabytes = map(int, first.split())
-    return status, megabytes, output
-
-
-def closing(count: int) -> str:
-    """Return the last line of a refusal."""
-    return (
-        f"Error: {count} fault{'s' if count > 1 else ''} in the input; nothing was written. "
-        "Fix it, or leave it out with --keep-going."
-    )
-
-
-def untouched(output: Path) -> bool:
-    """Whether the old file is whole and has no new neighbour."""
-    return output.read_bytes() == OLD and [*output.parent.iterdir()] == [output]
+    python = [sys.executable, "-c", PEAK_MEMORY, *map(str, arguments)]
+    # A new process begins with the memory of the one that starts it, and a shell is
+    # small.
+    done = completed(["/bin/sh", "-c", '"$@"', "sh", *python], check=True)
+    first_line, _, output = done.stdout.partition("\n")
+    status, megabytes = first_line.split()
+    return int(status), int(megabytes), output
 
 
 def refusal(output: Path, *arguments: object) -> list[str]:
-    """Build what has faults; return the lines about them."""
+    """Build faulty sources; return the lines about their faults."""
     result = run("build", *arguments, "-o", output)
     assert result.exit_code == 1, result.output
     assert isinstance(result.exception, SystemExit)
@@ -78,3 +63,18 @@ def refusal(output: Path, *arguments: object) -> list[str]:
     *lines, last = result.stderr.splitlines()
     assert last == closing(len(lines))
     return lines
+
+
+def untouched(output: Path) -> bool:
+    """Return whether the old file is whole and has no new neighbour."""
+    neighbours = list(output.parent.iterdir())
+    return output.read_bytes() == OLD and neighbours == [output]
+
+
+def closing(count: int) -> str:
+    """Return the last line of a refusal."""
+    faults = "fault" if count == 1 else "faults"
+    return (
+        f"Error: {count} {faults} in the input; nothing was written. "
+        "Fix it, or leave it out with --keep-going."
+    )

@@ -3,6 +3,8 @@ build.
 """
 
 import gc
+import itertools
+import math
 import os
 import signal
 import sqlite3
@@ -25,29 +27,28 @@ from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 from tests.shared import built_once
 
-# No test runs on a terminal, whatever width whoever started the tests says that theirs
-# has.
+# No test runs on a terminal, so the width of the one that started the tests does not
+# count.
 os.environ.pop("COLUMNS", None)
 
-# Whoever started the tests may ignore these (nohup, a shell's &); what they start would
-# as well.
+# The tests may be started with these signals ignored (nohup, a shell's &), and programs
+# that they start would ignore them as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Each client of httpx would read the certificates of all authorities again.
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
-# A deadline would be a timing, and fail where the machine has other things to do.
+# A deadline would be a timing, and fail on a machine that is busy.
 settings.register_profile("tests", deadline=None, max_examples=50)
 settings.load_profile("tests")
 
-# Thousands of tests are collected and stay until the end: looking for garbage among
-# them takes
-# time and finds nothing.
+# Thousands of tests are collected and stay until the end: the garbage collector would
+# search them in vain.
 gc.disable()
 
 Build = Callable[..., sqlite3.Connection]
-
+"""Builds pages, given as keyword=bytes, and connects to the database."""
 
 RESULTS = "SPACK_CACHE_DB_TEST_RESULTS"
 """The environment variable with the path of a file for the outcomes of tests."""
@@ -76,19 +77,29 @@ long.
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let each process of xdist begin with a group of the longest tests."""
-    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    groups = [[each for each in items if each.path.name in names] for names in LONGEST]
-    rest = [each for each in items if not any(each in group for group in groups)]
-    size = -(-len(rest) // processes)
-    items[:] = [
-        each
-        for number in range(processes)
-        for part in (
-            *groups[number::processes],
-            rest[number * size : (number + 1) * size],
-        )
-        for each in part
-    ]
+    process_count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    groups: list[list[pytest.Item]] = [[] for _ in LONGEST]
+    rest: list[pytest.Item] = []
+    for item in items:
+        _group_of(item, groups, rest).append(item)
+
+    # xdist gives each process a slice of the list, so each slice begins with groups.
+    size = math.ceil(len(rest) / process_count)
+    in_order: list[pytest.Item] = []
+    for number in range(process_count):
+        for group in groups[number::process_count]:
+            in_order += group
+        in_order += rest[number * size : (number + 1) * size]
+    items[:] = in_order
+
+
+def _group_of(
+    item: pytest.Item, groups: list[list[pytest.Item]], rest: list[pytest.Item]
+) -> list[pytest.Item]:
+    for names, group in zip(LONGEST, groups, strict=True):
+        if item.path.name in names:
+            return group
+    return rest
 
 
 def pytest_collection_finish() -> None:
@@ -119,6 +130,7 @@ def connection_to(fixture: str) -> Any:
 
 
 def _build(*paths: Path, **options: Any) -> Callable[[Path], object]:
+    """Return a function that builds some sources in a folder."""
     return lambda folder: build(paths, folder / "spack-cache.db", **options)
 
 
@@ -158,34 +170,34 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[Build]:
     """Build pages, given as keyword=bytes, and connect to the database."""
+    numbers = itertools.count()
     with ExitStack() as stack:
 
-        def make(**pages: bytes) -> sqlite3.Connection:
-            number = len([*tmp_path.glob("built-*.db")])
-            folder, output = (
-                tmp_path / f"pages-{number}",
-                tmp_path / f"built-{number}.db",
-            )
-            build(write(folder, **pages), output)
+        def build_pages(**pages: bytes) -> sqlite3.Connection:
+            # A test may build several databases.
+            number = next(numbers)
+            folder = write(tmp_path / f"pages-{number}", **pages)
+            output = tmp_path / f"built-{number}.db"
+            build(folder, output)
             return stack.enter_context(closing(sqlite3.connect(output)))
 
-        yield make
+        yield build_pages
 
 
 @pytest.fixture
 def layout3(tmp_path: Path) -> Path:
     """A mirror of layout 3: its own index, and two views of it."""
-    views = {None: ("a", "b", "c"), "e4s": ("a", "b"), "hep": ("b", "c")}
-    indexes = {
-        view: index(*(record(node(name)) for name in names))
-        for view, names in views.items()
-    }
+    names_in_view = {None: ("a", "b", "c"), "e4s": ("a", "b"), "hep": ("b", "c")}
+    indexes = {}
+    for view, names in names_in_view.items():
+        records = [record(node(name)) for name in names]
+        indexes[view] = index(*records)
     return write_layout3(tmp_path / "layout3", indexes)
 
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """A target where an old file stands, alone in its folder."""
+    """The path of an old database, alone in its folder, that a build would replace."""
     path = tmp_path / "out" / "spack-cache.db"
     path.parent.mkdir()
     path.write_bytes(OLD)

@@ -299,6 +299,6 @@ def _record(each: Listing) -> dict[str, Any]:
     return record(one, is_binary=each.is_binary)
 
 
-def opened(drawn: list[Listing]) -> AbstractContextManager[sqlite3.Connection]:
+def database_of(drawn: list[Listing]) -> AbstractContextManager[sqlite3.Connection]:
     """Build the sources and connect to the database as the site does."""
-    return builds.opened(lambda folder: write_sources(folder, drawn))
+    return builds.database_of(lambda folder: write_sources(folder, drawn))

@@ -62,8 +62,8 @@ def edge(
     name: str, *types: str, virtuals: tuple[str, ...] = (), **more: Any
 ) -> dict[str, Any]:
     """Return an edge as databases 7 and 8 have it."""
-    how = {"deptypes": [*types], "virtuals": [*virtuals], **more}
-    return {"name": name, "hash": hash_of(name), "parameters": how}
+    parameters = {"deptypes": list(types), "virtuals": list(virtuals), **more}
+    return {"name": name, "hash": hash_of(name), "parameters": parameters}
 
 
 def record(
@@ -75,21 +75,28 @@ def record(
 
 def index(*records: dict[str, Any], version: str = "8") -> bytes:
     """Return the bytes of an index."""
-    installs = {_hash(each["spec"]): each for each in records}
+    installs = {_hash(record["spec"]): record for record in records}
     return json.dumps({"database": {"version": version, "installs": installs}}).encode()
 
 
 def _hash(spec: dict[str, Any]) -> str:
     if "hash" in spec:
         return str(spec["hash"])
-    (named,) = spec.values()
-    return str(named["hash"])
+    # In version 5, a node is below its name.
+    (node_below_name,) = spec.values()
+    return str(node_below_name["hash"])
 
 
 def old_node(
     name: str, version: str, *needs: str, types: tuple[str, ...] = ("link",)
 ) -> Any:
-    """Return a node with a compiler, as database 5, 6 or 7 has it."""
+    """Return a node with a compiler, as database 5, 6 or 7 has it.
+
+    Args:
+        version: the version of the database.
+        needs: the names of its dependencies.
+        types: the types of its edges.
+    """
     spec = node(
         name,
         compiler={"name": "gcc", "version": "12.2.0"},
@@ -97,18 +104,19 @@ def old_node(
     )
     del spec["annotations"]
     if version == "7":
-        spec["dependencies"] = [edge(each, *types) for each in needs]
+        spec["dependencies"] = [edge(needed, *types) for needed in needs]
         del spec["full_hash"]
         return spec
-    spec["dependencies"] = [
-        {"name": each, "hash": hash_of(each), "type": [*types]} for each in needs
-    ]
+    edges: list[dict[str, Any]] = []
+    for needed in needs:
+        edges.append({"name": needed, "hash": hash_of(needed), "type": list(types)})
+    spec["dependencies"] = edges
     if version == "6":
         return spec
-    del spec["package_hash"], spec["name"]
-    spec["dependencies"] = {each["name"]: each for each in spec["dependencies"]}
-    for each in spec["dependencies"].values():
-        del each["name"]
+    # Version 5 has names as keys, of nodes and of edges.
+    spec["dependencies"] = {old_edge.pop("name"): old_edge for old_edge in edges}
+    del spec["package_hash"]
+    del spec["name"]
     return {name: spec}
 
 
@@ -123,15 +131,15 @@ def write_layout3(
         manifests.mkdir(parents=True, exist_ok=True)
         blob = write_blob(folder, data, "application/vnd.spack.db.v8+json")
         text = json.dumps({"version": 3, "data": [blob]})
-        (manifests / "index.manifest.json").write_text(
-            signed(text) if is_signed else text
-        )
+        if is_signed:
+            text = signed(text)
+        (manifests / "index.manifest.json").write_text(text)
     (folder / "v3" / "layout.json").write_text('{"signing": "gpg"}')
     return folder
 
 
 def write_blob(folder: Path, data: bytes, media_type: str) -> dict[str, Any]:
-    """Write a blob of layout 3; return what a manifest says of it."""
+    """Write a blob of layout 3; return its entry in a manifest."""
     checksum = sha256(data).hexdigest()
     path = folder / "blobs" / "sha256" / checksum[:2] / checksum
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,38 +155,48 @@ def write_blob(folder: Path, data: bytes, media_type: str) -> dict[str, Any]:
 
 def signed(text: str) -> str:
     """Return a text in a clear signature, as gpg makes one."""
-    body = "\n".join(
-        f"- {line}" if line.startswith("-") else line for line in text.split("\n")
-    )
+    # gpg puts `- ` before lines that begin with a dash.
+    lines = []
+    for line in text.split("\n"):
+        lines.append(f"- {line}" if line.startswith("-") else line)
+    body = "\n".join(lines)
     return (
         f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\n"
         "-----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCgAdFiEE\n-----END PGP SIGNATURE-----\n"
     )
 
 
-def ways(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to each value within a value."""
-    yield way
-    if isinstance(value, dict | list):
-        for step in value if isinstance(value, dict) else range(len(value)):
-            yield from ways(value[step], (*way, step))
+KeyPath = tuple[str | int, ...]
+"""The keys and positions that lead to a value within a value: `("spec", 0, "name")`."""
 
 
-def replaced(value: Any, way: tuple[Any, ...], other: Any) -> Any:
-    """Return a value with another one somewhere in it."""
-    if not way:
+def key_paths(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the path of a value, and of each value within it."""
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from key_paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from key_paths(inner, (*path, position))
+
+
+def replaced(value: Any, path: KeyPath, other: Any) -> Any:
+    """Return a value with another one at a path in it."""
+    if not path:
         return other
-    found = copy.copy(value)
-    found[way[0]] = replaced(value[way[0]], way[1:], other)
-    return found
+    step, *below = path
+    changed = copy.copy(value)
+    changed[step] = replaced(value[step], tuple(below), other)
+    return changed
 
 
 def lock_of(*nodes: dict[str, Any]) -> bytes:
     """Return a lockfile of nodes, the first of which is its root."""
-    return json.dumps(
-        {
-            "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
-            "roots": [{"hash": nodes[0]["hash"], "spec": nodes[0]["name"]}],
-            "concrete_specs": {each["hash"]: each for each in nodes},
-        }
-    ).encode()
+    root = nodes[0]
+    lock = {
+        "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
+        "roots": [{"hash": root["hash"], "spec": root["name"]}],
+        "concrete_specs": {node["hash"]: node for node in nodes},
+    }
+    return json.dumps(lock).encode()

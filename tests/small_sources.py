@@ -191,9 +191,9 @@ def built(drawn: Sources, folder: Path) -> Path:
     return output
 
 
-def opened(drawn: Sources) -> AbstractContextManager[sqlite3.Connection]:
+def database_of(drawn: Sources) -> AbstractContextManager[sqlite3.Connection]:
     """Build the sources and connect to the database as the site does."""
-    return builds.opened(lambda folder: write_sources(folder, drawn))
+    return builds.database_of(lambda folder: write_sources(folder, drawn))
 
 
 def hashes(conn: sqlite3.Connection, text: str, **options: Any) -> set[str]:

@@ -21,7 +21,14 @@ from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import Elsewhere, Search
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
-from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, opened
+from tests.contradictions import (
+    EXAMPLE,
+    QUERIES,
+    STACKS,
+    Listing,
+    database_of,
+    listings,
+)
 from tests.oracle import Answer, Oracle, days_of
 from tests.pagetexts import spec_hash
 
@@ -52,14 +59,14 @@ def test_every_way_to_ask_gives_the_same_answer(
     """
     expected = Oracle(drawn)
     release = [*expected.releases, None][number % (len(expected.releases) + 1)]
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         every_way_gives_the_same(conn, expected, queries, (release, stack, host, os))
 
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[sqlite3.Connection]:
     """A database of the example."""
-    with opened(EXAMPLE) as conn:
+    with database_of(EXAMPLE) as conn:
         yield conn
 
 
@@ -265,7 +272,7 @@ def test_the_page_of_a_spec_of_an_example(example: sqlite3.Connection) -> None:
 @given(listings())
 def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:
     """The same of any sources."""
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         each_page_of_a_spec_follows_the_rule(conn, Oracle(drawn))
 
 

@@ -20,7 +20,7 @@ from spack_cache_db.site.pages.overviews import (
     load_stack,
 )
 from spack_cache_db.spack.versions import newest_version
-from tests.contradictions import EXAMPLE, Listing, listings, opened
+from tests.contradictions import EXAMPLE, Listing, database_of, listings
 from tests.oracle import Oracle, day_of, days_of
 
 WORDS = "package, version, compiler, os, platform, target, variants"
@@ -77,7 +77,7 @@ def test_every_count_of_an_example() -> None:
 def every_count_follows_the_rule(drawn: list[Listing]) -> None:
     """Compare every count with the sources."""
     expected = Oracle(drawn)
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         lookups = read_lookups(conn)
         the_views_follow_the_rule(conn, expected)
         the_tables_follow_the_rule(conn, expected)
@@ -288,7 +288,7 @@ def test_the_rows_of_large_views_are_counted_in_one_table(seen: list[Listing]) -
     """The counts of the inspect file are those of the views, whatever the sources
     say.
     """
-    with opened(seen) as conn:
+    with database_of(seen) as conn:
         for view, sql in VIEW_COUNTS.items():
             assert (
                 conn.execute(sql).fetchall()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds import built, many_pages, signalled_after, whole
+from tests.builds import built, is_whole, many_pages, signalled_after
 from tests.pagetexts import write
 from tests.processes import completed
 
@@ -64,7 +64,7 @@ def test_a_kill_at_each_stage_leaves_a_whole_file(
     assert output.read_bytes() == (
         new if moment.endswith(".publish") else (old / "x.db").read_bytes()
     )
-    assert whole(output)
+    assert is_whole(output)
     assert built(output, folder) == new
     assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
 

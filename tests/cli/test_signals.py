@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.fetch.stack_folder import PART_FILE
-from tests.builds import built, digest, digest_of, whole
+from tests.builds import built, digest, digest_of, is_whole
 from tests.pagetexts import SAMPLES, page, spec
 from tests.processes import completed
 from tests.sources.fetch.mirrors import below, index, layout_2
@@ -116,7 +116,7 @@ def test_a_signal_ends_a_build_at_any_moment(
             said = running.communicate(timeout=60)[1].decode()
         length = length or time.monotonic() - begun
         assert digest(output) in (digest(old / "x.db"), new)
-        assert whole(output)
+        assert is_whole(output)
         assert {each.name for each in output.parent.iterdir()} == TIDY
         if running.returncode == 0:
             assert said == ""

@@ -20,7 +20,7 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key
-from tests.contradictions import EXAMPLE, STACKS, Listing, listings, opened
+from tests.contradictions import EXAMPLE, STACKS, Listing, database_of, listings
 from tests.indexes import edge, hash_of, index, node, record
 from tests.oracle import Oracle
 
@@ -151,7 +151,7 @@ def test_difference_is_what_the_sources_say(
     if stacks and not any(":" in side for side in sides):
         options["stack"] = st.sampled_from(stacks)
     narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         difference_follows_the_rule(conn, sources, sides, narrowing)
 
 
@@ -176,7 +176,7 @@ def difference_follows_the_rule(
 def test_differences_of_an_example() -> None:
     """The same of all releases of one file, in the fast loop."""
     sources = Oracle(EXAMPLE)
-    with opened(EXAMPLE) as conn:
+    with database_of(EXAMPLE) as conn:
         for sides in [
             (old, new) for old in sources.releases for new in sources.releases
         ]:

@@ -232,7 +232,7 @@ def test_what_is_said_of_any_file_holds(kind: Any, data: st.DataObject) -> None:
     least.
     """
     sources = kind.listings() if kind is contradictions else kind.sources()
-    with kind.opened(data.draw(sources)) as conn:
+    with kind.database_of(data.draw(sources)) as conn:
         for text in data.draw(st.lists(kind.QUERIES, min_size=8, max_size=8)):
             all_that_is_said_holds(conn, text, data.draw(names_in(conn)))
 
@@ -261,7 +261,7 @@ def test_what_is_said_of_an_example_holds(names: dict[str, Any]) -> None:
     """The same of one file, in the fast loop; conditions may stand behind a
     compiler.
     """
-    with contradictions.opened(contradictions.EXAMPLE) as conn:
+    with contradictions.database_of(contradictions.EXAMPLE) as conn:
         for text in (*EXAMPLE_QUERIES, f"aa /{spec_hash(3)[:31]}"):
             all_that_is_said_holds(conn, text, names)
 

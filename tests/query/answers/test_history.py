@@ -12,7 +12,14 @@ from spack_cache_db.query.answers.diff import diff
 from spack_cache_db.query.answers.history import history
 from spack_cache_db.query.rows import csv_text
 from spack_cache_db.releases import release_date, releases_before
-from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, opened
+from tests.contradictions import (
+    EXAMPLE,
+    QUERIES,
+    STACKS,
+    Listing,
+    database_of,
+    listings,
+)
 from tests.oracle import Oracle
 from tests.pagetexts import spec_hash
 
@@ -39,14 +46,14 @@ def test_history_is_what_find_answers_in_each_release(
     if stacks:
         options["stack"] = st.sampled_from(stacks)
     narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         history_follows_the_rule(conn, sources, text, narrowing)
 
 
 def test_histories_of_an_example() -> None:
     """The same of one file, in the fast loop."""
     sources = Oracle(EXAMPLE)
-    with opened(EXAMPLE) as conn:
+    with database_of(EXAMPLE) as conn:
         for text in (
             "*",
             "aa@1.10:",
@@ -127,7 +134,7 @@ def views_follow_the_rule(drawn: list[Listing]) -> None:
     sources = Oracle(drawn)
     before = releases_before(sources.releases)
     words = ", ".join(Configuration._fields)
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         rows = conn.execute(
             f"SELECT release, change, {words}, kept, added, removed FROM release_changes"
         ).fetchall()

@@ -21,7 +21,7 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, node, real, record
 from tests.paths import DATA
-from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
+from tests.small_sources import LOOK_ALIKES, Sources, database_of, hashes
 from tests.spackrecords import SPACK
 
 ANSWERS: dict[str, list[tuple[str, list[int]]]] = json.loads(
@@ -61,7 +61,7 @@ def test_every_recorded_answer_is_spacks(real_index: sqlite3.Connection) -> None
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A file of indexes in which two specs look alike, and of pages."""
-    with opened(LOOK_ALIKES) as conn:
+    with database_of(LOOK_ALIKES) as conn:
         yield conn
 
 
@@ -109,7 +109,7 @@ def test_a_cycle_comes_to_an_end() -> None:
         record(node("a", edge("b", "link"))),
         record(node("b", edge("a", "link"))),
     ]
-    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with database_of(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "a ^a") == {hash_of("a")}
 
 

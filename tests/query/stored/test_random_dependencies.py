@@ -17,7 +17,7 @@ from spack_cache_db.spack.parser import parse_query
 from tests.indexes import edge, hash_of, node, old_node, record
 from tests.oracle import Walk, left_out
 from tests.pagetexts import page, spec
-from tests.small_sources import QUERIES, Sources, hashes, opened, sources
+from tests.small_sources import QUERIES, Sources, database_of, hashes, sources
 
 LISTED = "SELECT hash FROM build_listings WHERE release = ?"
 
@@ -29,7 +29,7 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
     """SQL finds what a walk over the records finds, and counts what nothing can be said
     of.
     """
-    with opened(drawn) as conn:
+    with database_of(drawn) as conn:
         answers_are_those_of_a_walk(drawn, conn, queries)
 
 
@@ -154,7 +154,7 @@ def test_each_query_has_the_answer_of_a_walk_over_an_example(
 @pytest.fixture(scope="module")
 def example() -> Iterator[sqlite3.Connection]:
     """A database of the example."""
-    with opened(EXAMPLE) as conn:
+    with database_of(EXAMPLE) as conn:
         yield conn
 
 

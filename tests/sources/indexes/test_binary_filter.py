@@ -110,7 +110,7 @@ def database() -> Iterator[sqlite3.Connection]:
         (folder / "develop" / "e4s" / "index.json").write_bytes(INDEX)
         return folder
 
-    with builds.opened(write) as conn:
+    with builds.database_of(write) as conn:
         yield conn
 
 

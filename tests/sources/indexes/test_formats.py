@@ -6,10 +6,10 @@ import gzip
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -31,16 +31,17 @@ from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 from tests.indexes import (
     MIRRORS,
     OTHERS,
+    KeyPath,
     edge,
     hash_of,
     index,
+    key_paths,
     node,
     old_node,
     real,
     record,
     replaced,
     signed,
-    ways,
 )
 from tests.paths import DATA
 
@@ -74,29 +75,31 @@ def test_words_are_those_that_spack_prints() -> None:
     """For each of 905 real records, configuration for configuration, as Spack 1.1
     prints it.
     """
-    found = read_files([RawFile("index.json", "index.json", real())])
-    hashes, things = found.things["hashes"], found.things["configurations"]
-    tables = {name: found.tables[name] for name in ("listings", "unlisted")}
-    configurations = {
-        hashes[spec - 1]: things[configuration - 1]
-        for table in tables.values()
+    columns = read_files([RawFile("index.json", "index.json", real())])
+    hashes = columns.things["hashes"]
+    configurations = columns.things["configurations"]
+    read_configurations = {}
+    for table in (columns.tables["listings"], columns.tables["unlisted"]):
         for spec, configuration in zip(
             table["spec"], table["configuration"], strict=True
-        )
-    }
+        ):
+            # Numbers begin with 1.
+            dag_hash = hashes[spec - 1]
+            read_configurations[dag_hash] = configurations[configuration - 1]
+
     printed = json.loads((DATA / "satisfies.json").read_text())
     expected = {}
     for dag_hash, package, version, compiler, *words, number in printed["specs"]:
         variants = tuple(sorted(map(normal_variant, printed["variants"][number])))
         values = [package, version, normal_compiler(compiler), *words, variants]
         expected[dag_hash] = Configuration._make(values)
-    assert configurations == expected
-    counts = {
-        name: len(found.tables[name]["spec"])
-        for name in ("listings", "unlisted", "edges")
-    }
-    assert counts == {"listings": 883, "unlisted": 22, "edges": 6115}
-    assert (found.faults, found.documents[0].problems) == ([], ())
+    assert read_configurations == expected
+
+    assert len(columns.tables["listings"]["spec"]) == 883
+    assert len(columns.tables["unlisted"]["spec"]) == 22
+    assert len(columns.tables["edges"]["spec"]) == 6115
+    assert columns.faults == []
+    assert columns.documents[0].problems == ()
 
 
 BROKEN_INDEXES = {
@@ -154,33 +157,25 @@ def test_keys_beside_the_records_are_noted(tmp_path: Path) -> None:
     ]
 
 
+STORED = {
+    "version": "SELECT version FROM builds WHERE package = 'a'",
+    "namespace": "SELECT namespace FROM nodes WHERE namespace <> 'builtin'",
+}
+"""The query for the stored value of each key."""
+
+
 @pytest.mark.parametrize(
-    ("place", "number", "text"),
-    [
-        ("version", "1.10", "1.10"),
-        ("version", "3", "3"),
-        ("version", "2024", "2024"),
-        ("namespace", "7", "7"),
-    ],
+    ("key", "number"),
+    [("version", "1.10"), ("version", "3"), ("version", "2024"), ("namespace", "7")],
 )
-def test_numbers_are_read_as_texts(
-    tmp_path: Path, place: str, number: str, text: str
-) -> None:
+def test_numbers_are_read_as_texts(tmp_path: Path, key: str, number: str) -> None:
     """A number where Spack writes a text is one problem, and keeps its digits."""
-    whole = index(record(node("a", **{place: "PLACE"})), record(node("b"))).decode()
-    whole = whole.replace('"PLACE"', number).replace('"version": "8"', '"version": 8')
-    assert problems_of(tmp_path, whole) == [
-        (
-            "number_for_text",
-            f"the key spec.{place} is a number and read as a text: 1 record has it",
-        )
-    ]
+    text = index(record(node("a", **{key: "NUMBER"})), record(node("b"))).decode()
+    text = text.replace('"NUMBER"', number).replace('"version": "8"', '"version": 8')
+    message = f"the key spec.{key} is a number and read as a text: 1 record has it"
+    assert problems_of(tmp_path, text) == [("number_for_text", message)]
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
-        sql = {
-            "version": "SELECT version FROM builds WHERE package = 'a'",
-            "namespace": "SELECT namespace FROM nodes WHERE namespace <> 'builtin'",
-        }
-        assert conn.execute(sql[place]).fetchall() == [(text,)]
+        assert conn.execute(STORED[key]).fetchall() == [(number,)]
 
 
 def test_a_number_in_a_variant_is_read_as_a_text(tmp_path: Path) -> None:
@@ -196,46 +191,47 @@ def test_a_number_in_a_variant_is_read_as_a_text(tmp_path: Path) -> None:
 
 FAULTS: dict[str, tuple[Any, str]] = {
     "another hash": (
-        [{**record(node("a")), "spec": node("b")}],
+        {**record(node("a")), "spec": node("b")},
         "its spec has the hash",
     ),
     "no node": (
-        [{"spec": {"name": "a", "hash": hash_of("a")}}],
+        {"spec": {"name": "a", "hash": hash_of("a")}},
         "spec.arch is not an object",
     ),
     "a word for a flag": (
-        [record(node("a"), installed="yes")],
+        record(node("a"), installed="yes"),
         "has installed 'yes', expected",
     ),
     "a prefix that is a list": (
-        [record(node("a"), installed=True, path=[])],
+        record(node("a"), installed=True, path=[]),
         "has path []",
     ),
-    "no namespace": ([record(node("a", namespace=None))], "has the namespace ''"),
+    "no namespace": (record(node("a", namespace=None)), "has the namespace ''"),
     "a name that is an option": (
-        [record(node("a", version="--help"))],
+        record(node("a", version="--help")),
         "has the version",
     ),
     "text that turns": (
-        [record(node("a", parameters={"x": "a\u202eb"}))],
+        record(node("a", parameters={"x": "a\u202eb"})),
         "the character",
     ),
     "an edge to no hash": (
-        [record(node("a", {**edge("b", "link"), "hash": "B"}))],
+        record(node("a", {**edge("b", "link"), "hash": "B"})),
         "'B' is not a hash, expected 32 characters of a-z and 2-7",
     ),
     "an edge to a long name": (
-        [record(node("a", edge("b" * 201, "link")))],
+        record(node("a", edge("b" * 201, "link"))),
         "has a package of 201 characters, expected at most 200",
     ),
 }
+"""A record, and words of its fault."""
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_record_that_cannot_be_kept_is_named(tmp_path: Path, name: str) -> None:
     """By its hash, beside the other records of the index, and nothing is written."""
-    (bad,), words = FAULTS[name]
-    installs = {hash_of("a"): bad, hash_of("c"): record(node("c"))}
+    broken_record, words = FAULTS[name]
+    installs = {hash_of("a"): broken_record, hash_of("c"): record(node("c"))}
     path = tmp_path / "index.json"
     path.write_text(json.dumps({"database": {"version": "8", "installs": installs}}))
 
@@ -279,29 +275,28 @@ def test_what_no_file_could_hold(text: bytes, words: str, tmp_path: Path) -> Non
     faults, _ = check(tmp_path / "index.json")
 
     assert faults
-    assert all(words in str(each) and str(each).isprintable() for each in faults), (
-        faults
-    )
+    for fault in faults:
+        assert words in str(fault)
+        assert str(fault).isprintable()
 
 
-@pytest.mark.parametrize("place", ["", "database", "spec"])
-def test_a_message_repeats_little_of_the_file(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [(), ("database",), ("database", "installs", hash_of("gcc"), "spec")]
+)
+def test_a_message_repeats_little_of_the_file(path: KeyPath, tmp_path: Path) -> None:
     """A key of any length, known or not, leaves a message that a terminal can show."""
-    key = "k" * 1_000_000
     data = json.loads(json.dumps(WHOLE))
-    values = {
-        "": data,
-        "database": data["database"],
-        "spec": data["database"]["installs"][hash_of("gcc")]["spec"],
-    }
-    values[place][key] = 1
+    changed = data
+    for key in path:
+        changed = changed[key]
+    changed["k" * 1_000_000] = 1
     (tmp_path / "index.json").write_text(json.dumps(data))
 
     faults, problems = check(tmp_path)
 
-    (told,) = (*faults, *problems)
-    assert len(told.message) < 500
-    assert "kkk..." in told.message
+    (only,) = (*faults, *problems)
+    assert len(only.message) < 500
+    assert "kkk..." in only.message
 
 
 FILES: dict[str, dict[str, Any]] = {
@@ -335,18 +330,16 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 
 @pytest.mark.parametrize("form", sorted(FORMS))
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_every_form_says_the_same(name: str, form: str) -> None:
+def test_every_form_is_read_alike(name: str, form: str) -> None:
     """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
     version, entries = read_spec_file(FORMS[form](json.dumps(FILES[name])))
 
     nodes = [entry.node for entry in entries]
-    assert [each.name for each in nodes] == ["a", "b"]
+    assert [node.name for node in nodes] == ["a", "b"]
     assert nodes[0].edges[0].hash == hash_of("b")
     assert version == int(name[-1])
-    assert [(each.is_binary, each.unknown) for each in entries] == [
-        (True, frozenset()),
-        (False, frozenset()),
-    ]
+    assert [entry.is_binary for entry in entries] == [True, False]
+    assert [entry.unknown for entry in entries] == [frozenset(), frozenset()]
 
 
 @pytest.mark.parametrize(
@@ -358,8 +351,9 @@ def test_real_files_are_read(path: Path) -> None:
 
     nodes = [entry.node for entry in entries]
     assert nodes[0].hash in path.name
-    ends = {edge.hash for each in nodes for edge in each.edges}
-    assert ends <= {each.hash for each in nodes}
+    hashes = {entry.node.hash for entry in entries}
+    for entry in entries:
+        assert {edge.hash for edge in entry.node.edges} <= hashes
 
 
 BROKEN = {
@@ -415,56 +409,66 @@ def test_what_is_no_spec_file_is_named(name: str) -> None:
         read_spec_file(data)
 
 
-PLACES = [
-    (path, value, way)
-    for path, values in (
-        ("index.json", (WHOLE, *OLD.values())),
-        ("build_cache/a.spec.json", FILES.values()),
-    )
-    for value in values
-    for way in ways(value)
-]
+class KeyInFile(NamedTuple):
+    """A value within a file: the name and content of the file, and the path of keys."""
+
+    name: str
+    content: Any
+    path: KeyPath
+
+
+def keys_in_files() -> Iterator[KeyInFile]:
+    """Yield each value of indexes and of spec files."""
+    for content in (WHOLE, *OLD.values()):
+        for path in key_paths(content):
+            yield KeyInFile("index.json", content, path)
+    for content in FILES.values():
+        for path in key_paths(content):
+            yield KeyInFile("build_cache/a.spec.json", content, path)
 
 
 @pytest.mark.slow
 @settings(max_examples=250)
-@given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
-def test_another_type_in_any_place_is_told_or_kept(
-    place: tuple[str, Any, Any], other: Any
+@given(st.sampled_from(list(keys_in_files())), st.sampled_from(OTHERS))
+def test_another_type_of_any_value_is_refused_or_kept(
+    key: KeyInFile, other: Any
 ) -> None:
     """A file is refused in words, with no traceback and no file, or its database is a
     source.
     """
-    name, value, way = place
     with tempfile.TemporaryDirectory() as folder:
-        path, output, again = (Path(folder, each) for each in ("in", "x.db", "y.db"))
-        (path / name).parent.mkdir(parents=True)
-        (path / name).write_text(json.dumps(replaced(value, way, other)))
+        sources = Path(folder, "in")
+        output = Path(folder, "x.db")
+        changed = sources / key.name
+        changed.parent.mkdir(parents=True)
+        changed.write_text(json.dumps(replaced(key.content, key.path, other)))
         try:
-            build(path, output)
+            build(sources, output)
         except InputError as error:
             assert all(str(fault).isprintable() for fault in error.faults)
-            assert all(fault.path.startswith(str(path)) for fault in error.faults)
+            assert all(fault.path.startswith(str(sources)) for fault in error.faults)
             assert "please report it" not in str(error)
             assert not output.exists()
             return
+        again = Path(folder, "y.db")
         build(output, again)
         assert again.read_bytes() == output.read_bytes()
 
 
 def test_keys_that_are_not_known_are_told(tmp_path: Path) -> None:
     """In the file, in a node and below it, as in an index: each is noted once."""
-    said: dict[str, Any] = json.loads(json.dumps(FILES["specfile 5"]))
-    for each in said["spec"]["nodes"]:
-        each["odd"] = [1]
-    said["later"] = said["spec"]["_meta"]["odd"] = {"x": "y"}
+    content: dict[str, Any] = json.loads(json.dumps(FILES["specfile 5"]))
+    content["later"] = {"x": "y"}
+    content["spec"]["_meta"]["odd"] = {"x": "y"}
+    for each_node in content["spec"]["nodes"]:
+        each_node["odd"] = [1]
     (tmp_path / "build_cache").mkdir()
-    (tmp_path / "build_cache" / "a.spec.json").write_text(json.dumps(said))
+    (tmp_path / "build_cache" / "a.spec.json").write_text(json.dumps(content))
 
     faults, problems = check(tmp_path)
 
     assert faults == ()
-    assert [each.message for each in problems] == [
+    assert [problem.message for problem in problems] == [
         "the key later is not known and left out: 1 record has it",
         "the key spec._meta.odd is not known and left out: 1 record has it",
         "the key spec.odd is not known and left out: 2 records have it",
@@ -496,8 +500,8 @@ def test_the_text_of_a_signed_message_comes_back(text: str) -> None:
         ),
     ],
 )
-def test_what_says_no_address(data: bytes, message: str) -> None:
-    """A file that says none is refused by what is wrong with it."""
+def test_what_is_not_an_address_is_refused(data: bytes, message: str) -> None:
+    """The fault is what is wrong with the file."""
     with pytest.raises(IndexFault, match=message):
         read_address(data)
 
