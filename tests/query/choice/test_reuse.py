@@ -53,7 +53,7 @@ def complete() -> list[dict[str, Any]]:
     return [record(hdf5()), record(zlib()), record(runtime()), GLIBC]
 
 
-def made(folder: Path, *records: dict[str, Any], version: str = "8") -> Path:
+def database(folder: Path, *records: dict[str, Any], version: str = "8") -> Path:
     """Return a database of one mirror."""
     build(write(folder / "in", a=index(*records, version=version)), folder / "x.db")
     return folder / "x.db"
@@ -62,7 +62,8 @@ def made(folder: Path, *records: dict[str, Any], version: str = "8") -> Path:
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lookups]:
     """A database of a mirror that has all that hdf5 needs."""
-    with opened(made(tmp_path_factory.mktemp("mirror"), *complete())) as lookups:
+    path = database(tmp_path_factory.mktemp("mirror"), *complete())
+    with opened(path) as lookups:
         yield lookups
 
 
@@ -75,88 +76,68 @@ def covered(
 ) -> Cover:
     """Return the answers for specs of an environment with these settings."""
     text = json.dumps({"spack": {"specs": specs, **settings}})
-    around = Surroundings(open=(files or {}).get)
-    environment = read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
-    return cover_environment(
-        lookups, environment, Scope(release=release).conditions(lookups)
+    surroundings = Surroundings(open=(files or {}).get)
+    environment = read_environment(
+        text.encode(), "/e/spack.yaml", surroundings=surroundings
     )
+    conditions = Scope(release=release).conditions(lookups)
+    return cover_environment(lookups, environment, conditions)
 
 
 def answers(lookups: Lookups, *specs: str, **settings: Any) -> list[CoveredSpec]:
     """Return the answers alone."""
-    return [*covered(lookups, *specs, **settings).specs]
+    return list(covered(lookups, *specs, **settings).specs)
 
 
 WEAK = {
     "hdf5": {"variants": "+hl", "version": ["1.14.5"]},
     "zlib-ng": {"variants": "~opt"},
 }
+"""Weak preferences that no binary meets."""
 CACHES = {"type": "buildcache"}
+LOCAL = {"type": "local"}
 
 
-# What a live Spack 1.2 took, of the mirror above: `binary` where it took the binary,
-# `unknown`
-# where it built, because a solution of its own may have the same hash.
+def reuse(value: Any) -> dict[str, Any]:
+    """Return the settings of an environment with this value of `reuse:`."""
+    return {"concretizer": {"reuse": value}}
+
+
+def reuse_from(*sources: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an environment with these sources of reuse."""
+    return reuse({"from": sources})
+
+
+# What a live Spack 1.2 took of the mirror above: `binary` where it took the binary,
+# `unknown` where it built, because a solution of its own may have the same hash.
 @pytest.mark.parametrize(
     ("settings", "of_hdf5", "of_zlib"),
     [
         ({}, "binary", "binary"),
         ({"packages": WEAK}, "binary", "binary"),
-        ({"packages": WEAK, "concretizer": {"reuse": True}}, "binary", "binary"),
-        (
-            {"concretizer": {"reuse": {"from": [CACHES | {"exclude": ["hdf5"]}]}}},
-            "unknown",
-            "binary",
-        ),
-        (
-            {"concretizer": {"reuse": {"from": [CACHES | {"exclude": ["zlib-ng"]}]}}},
-            "unknown",
-            "unknown",
-        ),
-        ({"concretizer": {"reuse": "dependencies"}}, "unknown", "unknown"),
-        ({"concretizer": {"reuse": False}}, "unknown", "unknown"),
+        ({"packages": WEAK, **reuse(True)}, "binary", "binary"),
+        (reuse_from(CACHES | {"exclude": ["hdf5"]}), "unknown", "binary"),
+        (reuse_from(CACHES | {"exclude": ["zlib-ng"]}), "unknown", "unknown"),
+        (reuse("dependencies"), "unknown", "unknown"),
+        (reuse(False), "unknown", "unknown"),
         ({"packages": {"hdf5": {"prefer": ["+hl"]}}}, "near", "binary"),
         ({"packages": {"zlib-ng": {"prefer": ["~opt"]}}}, "near", "near"),
         # Other forms of the same settings.
-        ({"concretizer": {"reuse": {"roots": False}}}, "unknown", "unknown"),
-        ({"concretizer": {"reuse": {"exclude": ["hdf5~hl"]}}}, "unknown", "binary"),
-        ({"concretizer": {"reuse": {"exclude": ["hdf5+hl"]}}}, "binary", "binary"),
-        ({"concretizer": {"reuse": {"exclude": ["^zlib-ng"]}}}, "unknown", "binary"),
-        ({"concretizer": {"reuse": {"include": ["hdf5"]}}}, "unknown", "unknown"),
+        (reuse({"roots": False}), "unknown", "unknown"),
+        (reuse({"exclude": ["hdf5~hl"]}), "unknown", "binary"),
+        (reuse({"exclude": ["hdf5+hl"]}), "binary", "binary"),
+        (reuse({"exclude": ["^zlib-ng"]}), "unknown", "binary"),
+        (reuse({"include": ["hdf5"]}), "unknown", "unknown"),
         (
-            {
-                "concretizer": {
-                    "reuse": {"include": ["hdf5", "zlib-ng+opt", "gcc-runtime"]}
-                }
-            },
+            reuse({"include": ["hdf5", "zlib-ng+opt", "gcc-runtime"]}),
             "binary",
             "binary",
         ),
-        (
-            {"concretizer": {"reuse": {"from": [{"type": "local"}]}}},
-            "unknown",
-            "unknown",
-        ),
-        (
-            {"concretizer": {"reuse": {"from": [{"type": "external"}]}}},
-            "unknown",
-            "unknown",
-        ),
-        (
-            {"concretizer": {"reuse": {"from": [{"type": "local"}, CACHES]}}},
-            "binary",
-            "binary",
-        ),
+        (reuse_from(LOCAL), "unknown", "unknown"),
+        (reuse_from({"type": "external"}), "unknown", "unknown"),
+        (reuse_from(LOCAL, CACHES), "binary", "binary"),
         # A source with a filter beside one without: either may have a spec.
-        (
-            {
-                "concretizer": {
-                    "reuse": {"from": [CACHES | {"exclude": ["hdf5"]}, CACHES]}
-                }
-            },
-            "binary",
-            "binary",
-        ),
+        (reuse_from(CACHES | {"exclude": ["hdf5"]}, CACHES), "binary", "binary"),
     ],
 )
 def test_what_a_live_spack_took(
@@ -175,8 +156,8 @@ def test_what_a_live_spack_took(
 def test_the_reason_names_the_setting(mirror: Lookups) -> None:
     """And the dependency, if it is not the binary itself that is left out."""
 
-    def reason(reuse: Any) -> str:
-        (answer,) = answers(mirror, "hdf5", concretizer={"reuse": reuse})
+    def reason(value: Any) -> str:
+        (answer,) = answers(mirror, "hdf5", **reuse(value))
         return answer.reasons[0].removesuffix(f", {OWN_SOLUTION}")
 
     assert reason(False) == "with reuse: false"
@@ -187,18 +168,17 @@ def test_the_reason_names_the_setting(mirror: Lookups) -> None:
     assert (
         reason({"include": ["zlib-ng", "%gcc"]}) == "with reuse: include: zlib-ng, %gcc"
     )
-    assert reason({"from": [{"type": "local"}]}) == "with reuse: from: local"
+    assert reason({"from": [LOCAL]}) == "with reuse: from: local"
 
 
 def test_the_lockfile_of_an_environment_is_a_source(mirror: Lookups) -> None:
     """A binary counts if the lockfile has it and all that it needs."""
-    source = {"type": "environment", "path": "/other"}
-    concretizer = {"reuse": {"from": [source]}}
+    settings = reuse_from({"type": "environment", "path": "/other"})
     nodes = [hdf5(), zlib(), runtime(), node("glibc", external={"path": "/usr"})]
 
     def status(*locked: dict[str, Any]) -> str:
         files = {"/other/spack.lock": lock_of(*locked)} if locked else {}
-        (answer,) = answers(mirror, "hdf5", concretizer=concretizer, files=files)
+        (answer,) = answers(mirror, "hdf5", files=files, **settings)
         return answer.status
 
     assert status(*nodes) == "binary"
@@ -219,7 +199,7 @@ def test_a_missing_dependency(tmp_path: Path) -> None:
     them.
     """
     without_binary = record(runtime(), is_binary=False)
-    path = made(tmp_path, record(hdf5()), record(zlib()), without_binary, GLIBC)
+    path = database(tmp_path, record(hdf5()), record(zlib()), without_binary, GLIBC)
     with opened(path) as lookups:
         found = covered(lookups, "hdf5", "zlib-ng")
 
@@ -244,7 +224,9 @@ def test_a_missing_dependency(tmp_path: Path) -> None:
 
 def test_a_build_dependency_may_be_missing(tmp_path: Path) -> None:
     """Spack does not install what was only needed to build a binary."""
-    with opened(made(tmp_path, record(node("app", edge("cmake", "build"))))) as lookups:
+    with opened(
+        database(tmp_path, record(node("app", edge("cmake", "build"))))
+    ) as lookups:
         assert answers(lookups, "app")[0].status == "binary"
 
 
@@ -252,11 +234,10 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
     """With `--release`, its mirror must list the whole closure; otherwise any mirror
     counts.
     """
-    for name, records in {"a": [record(hdf5()), GLIBC], "b": complete()[1:]}.items():
-        write(tmp_path / "in" / name, index=index(*records))
-    sources = tmp_path / "in"
-    build([sources / "a"], tmp_path / "a.db", release="first")
-    build([sources / "b"], tmp_path / "b.db", release="second")
+    first_mirror = write(tmp_path / "a", index=index(record(hdf5()), GLIBC))
+    second_mirror = write(tmp_path / "b", index=index(*complete()[1:]))
+    build([first_mirror], tmp_path / "a.db", release="first")
+    build([second_mirror], tmp_path / "b.db", release="second")
     build([tmp_path / "a.db", tmp_path / "b.db"], tmp_path / "x.db")
     with opened(tmp_path / "x.db") as lookups:
         everywhere = answers(lookups, "hdf5")
@@ -269,6 +250,11 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
     ]
 
 
+def external(spec: str, prefix: str = "/opt/site/zlib", **more: Any) -> dict[str, Any]:
+    """Return the entry of a package with one external."""
+    return {"externals": [{"spec": spec, "prefix": prefix, **more}]}
+
+
 @pytest.mark.parametrize(
     ("packages", "status", "reason"),
     [
@@ -277,68 +263,22 @@ def test_all_of_it_from_one_release(tmp_path: Path) -> None:
             "unknown",
             "only if your configuration declares zlib-ng@2.2.4 at /opt/site/zlib",
         ),
+        ({"cmake": external("cmake@3", "/usr")}, "unknown", "only if"),
+        ({"zlib-ng": external("zlib-ng@2.2.4")}, "binary", None),
+        ({"zlib-ng": external("zlib-ng@2+opt")}, "binary", None),
         (
-            {"cmake": {"externals": [{"spec": "cmake@3", "prefix": "/usr"}]}},
-            "unknown",
-            "only if",
-        ),
-        (
-            {
-                "zlib-ng": {
-                    "externals": [{"spec": "zlib-ng@2.2.4", "prefix": "/opt/site/zlib"}]
-                }
-            },
-            "binary",
-            None,
-        ),
-        (
-            {
-                "zlib-ng": {
-                    "externals": [{"spec": "zlib-ng@2+opt", "prefix": "/opt/site/zlib"}]
-                }
-            },
-            "binary",
-            None,
-        ),
-        (
-            {"zlib-ng": {"externals": [{"spec": "zlib-ng@2.2.4", "prefix": "/usr"}]}},
+            {"zlib-ng": external("zlib-ng@2.2.4", "/usr")},
             "near",
             "built on the external zlib-ng@2.2.4 at /opt/site/zlib, but packages: has"
             " zlib-ng@2.2.4 at /usr",
         ),
+        ({"zlib-ng": external("zlib-ng~opt")}, "near", "built on the external"),
         (
-            {
-                "zlib-ng": {
-                    "externals": [{"spec": "zlib-ng~opt", "prefix": "/opt/site/zlib"}]
-                }
-            },
-            "near",
-            "built on the external",
-        ),
-        (
-            {
-                "zlib-ng": {
-                    "externals": [
-                        {
-                            "spec": "zlib-ng@2",
-                            "prefix": "/opt/site/zlib",
-                            "modules": ["zlib"],
-                        }
-                    ]
-                }
-            },
+            {"zlib-ng": external("zlib-ng@2", modules=["zlib"])},
             "near",
             "with the modules zlib",
         ),
-        (
-            {
-                "zlib-api": {
-                    "externals": [{"spec": "zlib-ng@2", "prefix": "/opt/site/zlib"}]
-                }
-            },
-            "binary",
-            None,
-        ),
+        ({"zlib-api": external("zlib-ng@2")}, "binary", None),
     ],
 )
 def test_an_external_below_a_binary(
@@ -348,12 +288,15 @@ def test_an_external_below_a_binary(
     exempt.
     """
     outside = record(zlib(external=SITE), is_binary=False)
-    path = made(tmp_path, record(hdf5()), outside, record(runtime()), GLIBC)
+    path = database(tmp_path, record(hdf5()), outside, record(runtime()), GLIBC)
     with opened(path) as lookups:
         (answer,) = answers(lookups, "hdf5", packages=packages)
 
     assert answer.status == status
-    assert reason in answer.reasons[0] if reason else answer.reasons == ()
+    if reason is None:
+        assert answer.reasons == ()
+    else:
+        assert reason in answer.reasons[0]
 
 
 def test_the_external_source_has_filters_too(tmp_path: Path) -> None:
@@ -361,34 +304,30 @@ def test_the_external_source_has_filters_too(tmp_path: Path) -> None:
     does.
     """
     outside = record(zlib(external=SITE), is_binary=False)
-    path = made(tmp_path, record(hdf5()), outside, record(runtime()), GLIBC)
-    packages = {
-        "zlib-ng": {"externals": [{"spec": "zlib-ng@2", "prefix": "/opt/site/zlib"}]}
-    }
-    exclude = {"exclude": ["zlib-ng"]}
+    path = database(tmp_path, record(hdf5()), outside, record(runtime()), GLIBC)
+    packages = {"zlib-ng": external("zlib-ng@2")}
 
     def status(*sources: dict[str, Any]) -> str:
         with opened(path) as lookups:
-            concretizer = {"reuse": {"from": sources}}
-            (answer,) = answers(
-                lookups, "hdf5", packages=packages, concretizer=concretizer
-            )
+            settings = reuse_from(*sources)
+            (answer,) = answers(lookups, "hdf5", packages=packages, **settings)
             return answer.status
 
+    exclude = {"exclude": ["zlib-ng"]}
+    others = {"type": "external", **exclude}
     assert status(CACHES) == "binary"
-    assert status(CACHES, {"type": "external", **exclude}) == "binary"
-    assert status(CACHES | exclude, {"type": "external", **exclude}) == "unknown"
+    assert status(CACHES, others) == "binary"
+    assert status(CACHES | exclude, others) == "unknown"
+
     include = {"include": ["hdf5", "gcc-runtime"]}
-    assert (
-        status(CACHES | include, {"type": "external", "include": ["zlib-ng"]})
-        == "binary"
-    )
+    zlib_alone = {"type": "external", "include": ["zlib-ng"]}
+    assert status(CACHES | include, zlib_alone) == "binary"
 
 
 def test_binaries_from_before_spack_1_0(tmp_path: Path) -> None:
     """The solver does not reuse them; a newer binary is the answer if there is one."""
     old = [old_node("app", "7", "lib"), old_node("lib", "7")]
-    with opened(made(tmp_path / "old", *map(record, old), version="7")) as lookups:
+    with opened(database(tmp_path / "old", *map(record, old), version="7")) as lookups:
         found = covered(lookups, "app", "lib")
         names_them = covered(lookups, "other")
     assert [answer.status for answer in found.specs] == ["near", "near"]
@@ -399,7 +338,7 @@ def test_binaries_from_before_spack_1_0(tmp_path: Path) -> None:
 
     newer = record(node("app", hash=hash_of("new")))
     old = [node(name, annotations=OLD) for name in ("app", "lib")]
-    with opened(made(tmp_path / "both", newer, *map(record, old))) as lookups:
+    with opened(database(tmp_path / "both", newer, *map(record, old))) as lookups:
         found = covered(lookups, "app", "lib")
     assert [answer.status for answer in found.specs] == ["binary", "near"]
     assert found.specs[0].hash == hash_of("new")
@@ -409,15 +348,12 @@ def test_binaries_from_before_spack_1_0(tmp_path: Path) -> None:
 def test_what_needs_a_binary_from_before_spack_1_0(tmp_path: Path) -> None:
     """A binary that links one is not reused either."""
     old = record(node("lib", annotations=OLD))
-    with opened(
-        made(tmp_path, record(node("app", edge("lib", "link"))), old)
-    ) as lookups:
+    app = record(node("app", edge("lib", "link")))
+    with opened(database(tmp_path, app, old)) as lookups:
         (answer,) = answers(lookups, "app")
 
-    assert (answer.status, answer.reasons) == (
-        "near",
-        (f"it needs lib@1.0, and {NOT_BEFORE_1_0}",),
-    )
+    assert answer.status == "near"
+    assert answer.reasons == (f"it needs lib@1.0, and {NOT_BEFORE_1_0}",)
 
 
 def test_developed_packages_and_the_compiler_wrapper(tmp_path: Path) -> None:
@@ -429,7 +365,7 @@ def test_developed_packages_and_the_compiler_wrapper(tmp_path: Path) -> None:
         record(node("tool", edge("lib", "build"))),
         record(node("compiler-wrapper")),
     ]
-    with opened(made(tmp_path, *records)) as lookups:
+    with opened(database(tmp_path, *records)) as lookups:
         found = answers(lookups, "lib", "app", "tool", "compiler-wrapper")
 
     assert [answer.status for answer in found] == ["near", "near", "binary", "near"]
@@ -445,18 +381,18 @@ def test_mixed_compilers(tmp_path: Path, mixing: Any, status: str) -> None:
     """With `compiler_mixing: false`, one compiler must have compiled a whole
     closure.
     """
-    gcc, llvm = node("gcc", version="13.2"), node("llvm", version="17.0")
+    by_gcc = edge("gcc", "build", virtuals=("c",))
+    by_llvm = edge("llvm", "build", virtuals=("c", "cxx"))
     records = [
-        record(node("app", edge("gcc", "build", virtuals=("c",)), edge("lib", "link"))),
-        record(node("lib", edge("llvm", "build", virtuals=("c", "cxx")))),
-        record(node("alone", edge("gcc", "build", virtuals=("c",)))),
-        record(gcc),
-        record(llvm),
+        record(node("app", by_gcc, edge("lib", "link"))),
+        record(node("lib", by_llvm)),
+        record(node("alone", by_gcc)),
+        record(node("gcc", version="13.2")),
+        record(node("llvm", version="17.0")),
     ]
-    with opened(made(tmp_path, *records)) as lookups:
-        app, alone = answers(
-            lookups, "app", "alone", concretizer={"compiler_mixing": mixing}
-        )
+    concretizer = {"compiler_mixing": mixing}
+    with opened(database(tmp_path, *records)) as lookups:
+        app, alone = answers(lookups, "app", "alone", concretizer=concretizer)
 
     assert (app.status, alone.status) == (status, "binary")
     if status == "near":
@@ -464,31 +400,25 @@ def test_mixed_compilers(tmp_path: Path, mixing: Any, status: str) -> None:
         assert app.reasons == (text,)
 
 
+URL = "https://m.example/x"
+
+
 @pytest.mark.parametrize(
-    ("mirrors", "status"),
+    ("entry", "status"),
     [
-        ({"m": {"url": "https://m.example/x", "exclude_binary": ["hdf5"]}}, "unknown"),
-        (
-            {"m": {"url": "https://m.example/x", "exclude_binary": ["zlib-ng"]}},
-            "unknown",
-        ),
-        (
-            {"m": {"url": "https://m.example/x", "exclude_binary": ["hdf5+hl"]}},
-            "binary",
-        ),
-        (
-            {"m": {"url": "https://m.example/x", "include_binary": ["zlib-ng"]}},
-            "unknown",
-        ),
-        ({"m": {"url": "https://m.example/x"}}, "binary"),
-        ({"m": "https://m.example/x"}, "binary"),
+        ({"url": URL, "exclude_binary": ["hdf5"]}, "unknown"),
+        ({"url": URL, "exclude_binary": ["zlib-ng"]}, "unknown"),
+        ({"url": URL, "exclude_binary": ["hdf5+hl"]}, "binary"),
+        ({"url": URL, "include_binary": ["zlib-ng"]}, "unknown"),
+        ({"url": URL}, "binary"),
+        (URL, "binary"),
     ],
 )
 def test_a_mirror_that_leaves_out_binaries(
-    mirror: Lookups, mirrors: dict[str, Any], status: str
+    mirror: Lookups, entry: Any, status: str
 ) -> None:
     """If the address of the database's mirror is not known, it may be this one."""
-    (answer,) = answers(mirror, "hdf5", mirrors=mirrors)
+    (answer,) = answers(mirror, "hdf5", mirrors={"m": entry})
 
     assert answer.status == status
     if status == "unknown":
@@ -520,16 +450,15 @@ def test_another_candidate_is_the_answer(tmp_path: Path) -> None:
     """If the first match is incomplete or not reused, another one that is fine is
     named.
     """
-    fine = node("app", hash=hash_of("fine"), version="1.0")
-    incomplete = node(
-        "app", edge("gone", "link"), hash=hash_of("incomplete"), version="2.0"
-    )
-    external = node(
-        "app", edge("zlib-ng", "link"), hash=hash_of("external"), version="3.0"
-    )
-    outside = record(zlib(external=SITE), is_binary=False)
-    records = [record(fine), record(incomplete), record(external), outside]
-    with opened(made(tmp_path, *records)) as lookups:
+    needs_gone = edge("gone", "link")
+    needs_external = edge("zlib-ng", "link")
+    records = [
+        record(node("app", hash=hash_of("fine"), version="1.0")),
+        record(node("app", needs_gone, hash=hash_of("incomplete"), version="2.0")),
+        record(node("app", needs_external, hash=hash_of("external"), version="3.0")),
+        record(zlib(external=SITE), is_binary=False),
+    ]
+    with opened(database(tmp_path, *records)) as lookups:
         found = answers(lookups, "app", "app@2:", "app@2", "app@3")
 
     assert [(answer.status, answer.hash) for answer in found] == [
@@ -543,9 +472,9 @@ def test_another_candidate_is_the_answer(tmp_path: Path) -> None:
 
 def test_a_binary_that_the_mirror_has_lost(tmp_path: Path) -> None:
     """What only copies list is not there; the answer says when it was listed last."""
-    (tmp_path / "d1").mkdir()
-    (tmp_path / "d2").mkdir()
-    for day, records in (("d1", complete()), ("d2", complete()[1:])):
+    records_of_day = {"d1": complete(), "d2": complete()[1:]}
+    for day, records in records_of_day.items():
+        (tmp_path / day).mkdir()
         (tmp_path / day / "index.json").write_bytes(index(*records))
         address = '{"url": "https://cache.example.org/v1.0"}'
         (tmp_path / day / "mirror.json").write_text(address)
@@ -573,10 +502,11 @@ def test_installed_specs(tmp_path: Path) -> None:
     build([], tmp_path / "x.db", installations=[("here", tree)])
     with opened(tmp_path / "x.db") as lookups:
 
-        def status(reuse: Any) -> str:
-            return answers(lookups, "app", concretizer={"reuse": reuse})[0].status
+        def status(settings: dict[str, Any]) -> str:
+            (answer,) = answers(lookups, "app", **settings)
+            return answer.status
 
-        assert status(True) == "installed"
-        assert status({"from": [{"type": "local"}]}) == "installed"
-        assert status({"from": [CACHES]}) == "unknown"
-        assert status(False) == "unknown"
+        assert status(reuse(True)) == "installed"
+        assert status(reuse_from(LOCAL)) == "installed"
+        assert status(reuse_from(CACHES)) == "unknown"
+        assert status(reuse(False)) == "unknown"
