@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -32,7 +31,7 @@ from spack_cache_db.query.rows import Rows
 if TYPE_CHECKING:
     from spack_cache_db.query.answers.cover import Baseline
     from spack_cache_db.query.answers.covered import Cover, CoveredSpec
-    from spack_cache_db.query.answers.retention import Retention
+    from spack_cache_db.query.answers.retention import Retention, Rules
     from spack_cache_db.query.conditions.conditions import Conditions
     from spack_cache_db.query.names.scope import Scope
     from spack_cache_db.query.open.lookups import Lookups
@@ -54,7 +53,7 @@ _COLOURS = {
 """The statuses in the order in which the table has them, and their colours on a
 terminal.
 """
-_ORDER = [*_COLOURS]
+_ORDER = list(_COLOURS)
 _WIDEST = 40
 """Widest column of specs in a table; the answer to a longer spec follows it, or goes
 below.
@@ -114,13 +113,16 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
     from spack_cache_db.query.answers.cover import opened_baseline
+    from spack_cache_db.query.answers.retention import Rules
 
     is_keeplist = form_of(options, "keeplist") == "keeplist"
-    if options["allow_missing"] and not is_keeplist:
+    allow_missing = options["allow_missing"]
+    if allow_missing and not is_keeplist:
         raise click.UsageError("--allow-missing goes with --keeplist only")
     if is_keeplist and (options["baseline"] or options["junit"]):
         raise click.UsageError("--keeplist goes with neither --baseline nor --junit")
-    options["strict"] |= is_keeplist and not options["allow_missing"]
+    # An included file that is not found may need more binaries.
+    options["strict"] |= is_keeplist and not allow_missing
     scope = scope_from(options)
     is_folder, paths = environment_paths(environment)
     with opened(file) as lookups, opened_baseline(options["baseline"], scope) as older:
@@ -128,9 +130,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         say_notes(_notes_on_names(lookups, scope))
         covered = [read_cover(lookups, path, scope, options, older) for path in paths]
         if is_keeplist:
-            allow_missing = options["allow_missing"]
             retention = checked_retention(
-                lookups, covered, conditions, allow_missing=allow_missing
+                lookups, covered, conditions, Rules(), allow_missing=allow_missing
             )
             click.echo("\n".join(retention.keep))
             sys.exit(1 if retention.missing and not allow_missing else 0)
@@ -138,9 +139,9 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         write_junit(options["junit"], "cover", _cases(covered))
     if is_folder:
         _end_folder(environment, covered, options)
-    (_, answer, message), *_ = covered
+    answer = covered[0].cover
     if answer is None:
-        fail(message)
+        fail(covered[0].error)
     say_notes(answer.notes)
     only = options["only"]
     print_answer(
@@ -167,9 +168,8 @@ def _notes_on_names(lookups: Lookups, scope: Scope) -> list[str]:
         name = scope.names[kind]
         values = sorted(lookups.words[kind].values())
         if name is not None and spellings.canonical(kind, name) not in values:
-            close = hint(
-                name, values, f"the database has {', '.join(values) or 'none'}"
-            )
+            names = ", ".join(values) or "none"
+            close = hint(name, values, f"the database has {names}")
             notes.append(f"no binary was built for the {noun} {name!r}; {close}")
     return notes
 
@@ -184,7 +184,7 @@ def environment_paths(environment: str) -> tuple[bool, list[str]]:
     if environment == "-" or not os.path.isdir(environment):  # noqa: PTH112 - any text may be a path
         return False, [environment]
     try:
-        return True, [*map(str, environments_in(Path(environment)))]
+        return True, [str(path) for path in environments_in(Path(environment))]
     except UnreadableEnvironment as error:
         fail(str(error))
 
@@ -213,15 +213,18 @@ def read_cover(
         os=scope.os or machine.os,
         platform=scope.platform or machine.platform,
     )
-    arguments = machine, parser_of(options["spack"]), known_names(lookups)
+    parser = parser_of(options["spack"])
+    known = known_names(lookups)
+    is_strict = options["strict"]
     try:
         if path == "-":
-            around = surroundings(Path(), *arguments, is_strict=options["strict"])
+            around = surroundings(Path(), machine, parser, known, is_strict=is_strict)
+            # One byte more than allowed, so that the reader refuses longer texts.
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
             environment = read_environment(data, "standard input", surroundings=around)
         else:
             environment = read_environment_file(
-                Path(path), *arguments, is_strict=options["strict"]
+                Path(path), machine, parser, known, is_strict=is_strict
             )
     except UnreadableEnvironment as error:
         return Covered(path, None, str(error))
@@ -238,21 +241,26 @@ def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
             yield Case(path, path, failure=error)
             continue
         for spec in answer.specs:
-            is_met, text = spec.is_met, f"{spec.status}: {_text(spec)}"
-            is_failure = spec.status == "lost" if answer.baseline else not is_met
+            text = f"{spec.status}: {_text(spec)}"
             if spec.missing:
                 text += f"\nmissing: {', '.join(spec.missing)}"
-            skipped = "" if is_met or is_failure else text
-            yield Case(
-                path, spec.title, failure=text if is_failure else "", skipped=skipped
-            )
+            is_failure = not spec.is_met
+            if answer.baseline:
+                is_failure = spec.status == "lost"
+            if is_failure:
+                yield Case(path, spec.title, failure=text)
+            elif not spec.is_met:
+                yield Case(path, spec.title, skipped=text)
+            else:
+                yield Case(path, spec.title)
 
 
 def checked_retention(
     lookups: Lookups,
     covered: list[Covered],
     scope: Conditions,
-    *rules: Any,
+    rules: Rules,
+    *,
     allow_missing: bool,
 ) -> Retention:
     """Return the binaries that environments and rules keep; an error if a spec is not
@@ -260,22 +268,26 @@ def checked_retention(
     """
     from spack_cache_db.query.answers.retention import is_met, missing_texts, retained
 
-    if errors := [error for _, answer, error in covered if answer is None]:
-        fail(errors[0])
-    covers = {path: answer for path, answer, _ in covered if answer is not None}
-    retention = retained(lookups, [*covers.values()], scope, *rules)
+    covers = {}
+    for path, answer, error in covered:
+        if answer is None:
+            fail(error)
+        covers[path] = answer
+    retention = retained(lookups, list(covers.values()), scope, rules)
     say_notes(retention.notes)
-    keep = {*retention.keep}
+
+    # Name the specs that nothing keeps, each with its line.
+    keep = set(retention.keep)
     for path, answer in covers.items():
-        for spec in (spec for spec in answer.specs if not is_met(spec, keep)):
-            location = "standard input" if path == "-" else path
-            location += f":{spec.line}" if spec.line else ""
-            say_notes(
-                [f"{location}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"]
-            )
-        say_notes(
-            f"{path}: nothing keeps {line}: it is not a spec" for line in answer.others
-        )
+        file_name = "standard input" if path == "-" else path
+        for spec in answer.specs:
+            if is_met(spec, keep):
+                continue
+            location = f"{file_name}:{spec.line}" if spec.line else file_name
+            text = f"nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"
+            say_notes([f"{location}: {text}"])
+        for line in answer.others:
+            say_notes([f"{path}: nothing keeps {line}: it is not a spec"])
     if retention.unmet and not allow_missing:
         fail(
             f"no hash keeps {counted(len(retention.unmet), 'spec')}, so no keep list is printed: "
@@ -299,71 +311,101 @@ def _end_folder(
     from spack_cache_db.query.answers.covered import COLUMNS, Cover
 
     only = options["only"]
-    covered = [
-        cover._replace(path=str(Path(cover.path).relative_to(folder)))
-        for cover in covered
-    ]
-    covers = [(path, answer) for path, answer, _ in covered if answer is not None]
-    specs = tuple(chain.from_iterable(answer.specs for _, answer in covers))
-    total_cover = Cover(specs, is_lock=False, baseline=str(options["baseline"] or ""))
-    total = f"{total_cover.share}, in {counted(len(covered), 'environment')}"
-
-    def value() -> dict[str, Any]:
-        records = [
-            {"path": path, **(_value(answer, only) if answer else {"error": error})}
-            for path, answer, error in covered
-        ]
-        counts = {"binary": total_cover.binary, "total": total_cover.total}
-        counts |= {"lost": total_cover.counted("lost")} if total_cover.baseline else {}
-        return {"environments": records, **counts}
+    in_folder = []
+    covers: list[tuple[str, Cover]] = []
+    every_spec: list[CoveredSpec] = []
+    for environment in covered:
+        path = str(Path(environment.path).relative_to(folder))
+        in_folder.append(environment._replace(path=path))
+        if environment.cover is not None:
+            covers.append((path, environment.cover))
+            every_spec += environment.cover.specs
+    baseline = str(options["baseline"] or "")
+    total = Cover(tuple(every_spec), is_lock=False, baseline=baseline)
 
     def rows() -> Rows:
-        records = [
-            {"environment": path, **record}
-            for path, answer in covers
-            for record in _shown(answer, only).rows.records
-        ]
+        records = []
+        for path, answer in covers:
+            for record in _shown(answer, only).rows.records:
+                records.append({"environment": path, **record})
         return Rows(("environment", *COLUMNS), records)
 
-    # The path of an environment, its numbers, and how many specs have each status.
-    lines = [
-        (path, f"{answer.available:,} of {answer.total:,}", answer.statuses)
-        if answer
-        else (
-            path,
-            "-",
-            f"cannot be read: {'; '.join(map(one_line, error.splitlines()))}",
-        )
-        for path, answer, error in covered
-    ]
-    first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
-    table = chain.from_iterable(
-        hanging((path.ljust(first), numbers.rjust(second)), text)
-        for path, numbers, text in lines
-    )
-    markdown = [f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |"]
-    markdown += [f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines]
-    for path, answer in covers:
-        markdown += ["", f"## {path}", "", *_markdown(answer, only)]
+    sentence = f"{total.share}, in {counted(len(in_folder), 'environment')}"
+    lines = [_line_of_folder(environment) for environment in in_folder]
     print_answer(
-        options, rows, chain((total, ""), table), value=value, markdown=markdown
+        options,
+        rows,
+        (sentence, "", *_folder_table(lines)),
+        value=lambda: _folder_value(in_folder, total, only),
+        markdown=(f"{sentence}.", "", *_folder_markdown(lines, covers, only)),
     )
-    if len(covers) < len(covered):
+    if len(covers) < len(in_folder):
         sys.exit(2)
-    if not total_cover.specs:
+    if not total.specs:
         say_notes(["the environments have no specs"])
-    _end(total_cover, only)
+    _end(total, only)
+
+
+def _folder_value(
+    covered: Iterable[Covered], total: Cover, only: Sequence[str]
+) -> dict[str, Any]:
+    """Return the JSON of a folder of environments."""
+    environments = []
+    for path, answer, error in covered:
+        value = {"error": error} if answer is None else _value(answer, only)
+        environments.append({"path": path, **value})
+    counts = {"binary": total.binary, "total": total.total}
+    if total.baseline:
+        counts["lost"] = total.counted("lost")
+    return {"environments": environments, **counts}
+
+
+class _Line(NamedTuple):
+    """An environment of a folder: its path, its numbers, and how many specs have each
+    status.
+    """
+
+    path: str
+    numbers: str
+    text: str
+
+
+def _line_of_folder(environment: Covered) -> _Line:
+    answer = environment.cover
+    if answer is None:
+        faults = [one_line(fault) for fault in environment.error.splitlines()]
+        return _Line(environment.path, "-", f"cannot be read: {'; '.join(faults)}")
+    numbers = f"{answer.available:,} of {answer.total:,}"
+    return _Line(environment.path, numbers, answer.statuses)
+
+
+def _folder_table(lines: Sequence[_Line]) -> Iterator[str]:
+    longest_path = max((len(line.path) for line in lines), default=0)
+    longest_numbers = max((len(line.numbers) for line in lines), default=0)
+    for line in lines:
+        cells = (line.path.ljust(longest_path), line.numbers.rjust(longest_numbers))
+        yield from hanging(cells, line.text)
+
+
+def _folder_markdown(
+    lines: Sequence[_Line], covers: Iterable[tuple[str, Cover]], only: Sequence[str]
+) -> Iterator[str]:
+    yield "| environment | binaries | |"
+    yield "| --- | ---: | --- |"
+    for path, numbers, text in lines:
+        yield f"| `{path}` | {numbers} | {text} |"
+    for path, answer in covers:
+        yield from ("", f"## {path}", "")
+        yield from _markdown(answer, only)
 
 
 def _end(answer: Cover, only: Sequence[str]) -> NoReturn:
     """End with the status of the answers."""
     if answer.specs and not _shown(answer, only).specs:
         say_notes([f"no spec has the status {' or '.join(only)}"])
-    is_good = (
-        not answer.counted("lost")
-        if answer.baseline
-        else answer.available == answer.total
-    )
+    is_good = answer.available == answer.total
+    if answer.baseline:
+        is_good = answer.counted("lost") == 0
     sys.exit(0 if answer.specs and is_good else 1)
 
 
@@ -371,12 +413,12 @@ def _shown(answer: Cover, only: Sequence[str]) -> Cover:
     """Return the answers with the statuses in `only`, all if it is empty."""
     if not only:
         return answer
-    return replace(
-        answer, specs=tuple(spec for spec in answer.specs if spec.status in only)
-    )
+    specs = [spec for spec in answer.specs if spec.status in only]
+    return replace(answer, specs=tuple(specs))
 
 
 def _value(answer: Cover, only: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON of an environment; its counts are those of all specs."""
     return answer.as_dict() | {"specs": _shown(answer, only).as_dict()["specs"]}
 
 
@@ -393,50 +435,67 @@ def cover_table(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     yield from answer.groups
     yield from answer.totals
     specs = _in_order(_shown(answer, only).specs)
-    first = max((len(spec.status) for spec in specs), default=0)
-    second = min(max((len(spec.spec) for spec in specs), default=0), _WIDEST)
+    if specs:
+        yield ""
+    longest_status = max((len(spec.status) for spec in specs), default=0)
+    longest_spec = max((len(spec.spec) for spec in specs), default=0)
+    longest_spec = min(longest_spec, _WIDEST)
     before = None
-    yield from [""] if specs else []
     for spec in specs:
-        answer_text = (spec.status, _text(spec))
-        is_same = answer_text == before and len(answer_text[1]) > len(_THE_SAME)
-        cells = (spec.status.ljust(first), spec.spec.ljust(second))
-        yield from hanging(cells, _THE_SAME if is_same else answer_text[1])
+        text = _text(spec)
+        answer_text = (spec.status, text)
+        if answer_text == before and len(text) > len(_THE_SAME):
+            text = _THE_SAME
+        cells = (spec.status.ljust(longest_status), spec.spec.ljust(longest_spec))
+        yield from hanging(cells, text)
         before = answer_text
 
 
 def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     yield f"{answer.sentence}."
     for total in answer.totals:
-        yield from ("", f"{total[:1].upper()}{total[1:]}.")
-    yield from ("", "| status | spec | answer |", "| --- | --- | --- |")
+        yield ""
+        yield f"{total[:1].upper()}{total[1:]}."
+    yield ""
+    yield "| status | spec | answer |"
+    yield "| --- | --- | --- |"
     for spec in _in_order(_shown(answer, only).specs):
-        cells = (
-            one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec))
-        )
-        yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
+        name = one_line(spec.spec).replace("|", "\\|")
+        text = one_line(_text(spec)).replace("|", "\\|")
+        yield f"| {spec.status} | `` {name} `` | {text} |"
 
 
 def _text(spec: CoveredSpec) -> str:
     """Return the answer for one spec, on one line."""
-    release = f" in {spec.release}" if spec.release else ""
     if spec.is_root is not None:
-        if not spec.others:
-            root = " (root)" if spec.is_root else ""
-            return "; ".join((f"/{spec.hash}{release}{root}", *spec.reasons))
-        more = f" and {spec.other_count - 1:,} more" if spec.other_count > 1 else ""
-        other = f"/{spec.others[0]}{more}{release}"
-        if spec.status == "alike" or spec.differences:
-            return f"/{spec.hash} is not {other}, which differs: {'; '.join(spec.differences)}"
-        return f"/{spec.hash} would be replaced by {other}"
+        return _text_of_node(spec)
     if spec.status == "external":
         return spec.external
     also = f"; or the external {spec.external}" if spec.external else ""
-    if spec.status in ("binary", "installed") and spec.configuration is not None:
-        return f"{spec.configuration.summary} /{spec.hash}{release}{also}"
-    # The binary is there, but Spack may not take it.
     if spec.hash is not None and spec.configuration is not None:
+        release = f" in {spec.release}" if spec.release else ""
         found = f"{spec.configuration.summary} /{spec.hash}{release}"
+        if spec.status in ("binary", "installed"):
+            return found + also
+        # The binary is there, but Spack may not take it.
         return f"{found}: {one_line('; '.join(spec.reasons))}{also}"
-    instead = (f"perhaps you mean: {spec.corrected}",) if spec.corrected else ()
-    return one_line("; ".join((*spec.reasons, *instead))) + also
+    sentences = list(spec.reasons)
+    if spec.corrected:
+        sentences.append(f"perhaps you mean: {spec.corrected}")
+    return one_line("; ".join(sentences)) + also
+
+
+def _text_of_node(node: CoveredSpec) -> str:
+    """Return the answer for one node of a lockfile, on one line."""
+    release = f" in {node.release}" if node.release else ""
+    if not node.others:
+        root = " (root)" if node.is_root else ""
+        return "; ".join((f"/{node.hash}{release}{root}", *node.reasons))
+    other = f"/{node.others[0]}"
+    if node.other_count > 1:
+        other += f" and {node.other_count - 1:,} more"
+    other += release
+    if node.status == "alike" or node.differences:
+        differences = "; ".join(node.differences)
+        return f"/{node.hash} is not {other}, which differs: {differences}"
+    return f"/{node.hash} would be replaced by {other}"

@@ -88,41 +88,33 @@ def retention(
         environment_paths,
         read_cover,
     )
-    from spack_cache_db.query.answers.retention import MOST_NAMED
+    from spack_cache_db.query.answers.retention import Rules
     from spack_cache_db.query.names.scope import Scope
 
-    form, allow_missing = form_of(options, "keeplist"), options["allow_missing"]
+    form = form_of(options, "keeplist")
+    allow_missing = options["allow_missing"]
     if not any(options[name] for name in _RULES):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in _RULES)
         raise click.UsageError(f"no rule keeps a binary: give one or more of {names}")
-    since = options["newer_than"]
-    days = (
-        int(since)
-        if since and since.isdecimal() and len(since) < len("20261125")
-        else since
+    rules = Rules(
+        newest=options["newest"],
+        newer_than=_day_or_days(options["newer_than"]),
+        keep_stacks=options["keep_stack"],
     )
+    # Specs are those of today's Spack; a missing file may need more binaries.
     reading = {"spack": None, "strict": not allow_missing}
     with opened(file) as lookups:
         scope = Scope(release=release, stack=stack)
         conditions = scope.conditions(lookups)
-        covered = [
-            read_cover(lookups, path, scope, reading)
-            for environment in options["environment"]
-            for path in environment_paths(environment)[1]
-        ]
-        rules = options["newest"], days, options["keep_stack"]
+        covered = []
+        for environment in options["environment"]:
+            _, paths = environment_paths(environment)
+            for path in paths:
+                covered.append(read_cover(lookups, path, scope, reading))
         result = checked_retention(
-            lookups, covered, conditions, *rules, allow_missing=allow_missing
+            lookups, covered, conditions, rules, allow_missing=allow_missing
         )
-    if result.incomplete:
-        shown = "; ".join(result.incomplete[:MOST_NAMED])
-        more = len(result.incomplete) - MOST_NAMED
-        say_notes(
-            [
-                f"kept, but not complete: {shown}"
-                + (f"; and {more:,} more" if more > 0 else "")
-            ]
-        )
+    _say_incomplete(result)
     if form == "keeplist":
         click.echo("\n".join(result.keep))
     elif form == "json":
@@ -134,21 +126,36 @@ def retention(
     sys.exit(1 if result.missing and not allow_missing else 0)
 
 
+def _day_or_days(text: str | None) -> str | int | None:
+    """Return a day such as `2026-11-25` or `20261125`, or a number of days."""
+    if text and text.isdecimal() and len(text) < len("20261125"):
+        return int(text)
+    return text
+
+
+def _say_incomplete(result: Retention) -> None:
+    """Print a note on the first binaries that are kept but lack a dependency."""
+    from spack_cache_db.query.answers.retention import MOST_NAMED
+
+    texts = list(result.incomplete[:MOST_NAMED])
+    hidden_count = len(result.incomplete) - len(texts)
+    if hidden_count:
+        texts.append(f"and {hidden_count:,} more")
+    if texts:
+        say_notes([f"kept, but not complete: {'; '.join(texts)}"])
+
+
 def _totals(result: Retention) -> str:
     """Return a line with the number of binaries that each rule keeps, and the freed
     size.
     """
+    keep = counted(len(result.keep), "binary", "binaries")
+    prune = counted(len(result.prune), "binary", "binaries")
     reasons = Counter(binary.reason for binary in result.binaries if binary.reason)
-    texts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
-    keep, prune = (
-        counted(len(binaries), "binary", "binaries")
-        for binaries in (result.keep, result.prune)
-    )
-    freed = (
-        f", which frees {result.freed_bytes / 1e6:,.1f} MB"
-        if result.freed_bytes
-        else ""
-    )
-    unknown = counted(result.unknown_sizes, "size is", "sizes are")
-    more = f"; {unknown} unknown" if result.unknown_sizes else ""
-    return f"keep {keep} ({texts}); prune {prune}{freed}{more}"
+    texts = [f"{reason} {count:,}" for reason, count in reasons.items()]
+    line = f"keep {keep} ({', '.join(texts)}); prune {prune}"
+    if result.freed_bytes:
+        line += f", which frees {result.freed_bytes / 1e6:,.1f} MB"
+    if result.unknown_sizes:
+        line += f"; {counted(result.unknown_sizes, 'size is', 'sizes are')} unknown"
+    return line

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from spack_cache_db.arguments import checked
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.conditions.conditions import Conditions
@@ -53,20 +51,26 @@ def compared_with_spack(lookups: Lookups, scope: Scope) -> list[PackageStatus]:
         raise DatabaseError(
             f"the database has no package data; build it with {data} as well"
         )
-    return [*_within(lookups, conditions, packages)] if conditions else packages
+    return _within(lookups, conditions, packages) if conditions else packages
 
 
 def _within(
-    lookups: Lookups, scope: Conditions, packages: list[PackageStatus]
-) -> Iterator[PackageStatus]:
-    """Yield packages with only the binaries of a scope."""
-    behind, counts = versions_behind(lookups.conn), count_packages(lookups, scope)
+    lookups: Lookups, conditions: Conditions, packages: list[PackageStatus]
+) -> list[PackageStatus]:
+    """Return packages with only the binaries that satisfy the conditions."""
+    newer_counts = versions_behind(lookups.conn)
+    package_counts = count_packages(lookups, conditions)
+    statuses = []
     for status in packages:
-        newest, newer, specs = None, None, 0
-        if status.name in counts:
-            _, specs, version = counts[status.name]
+        newest = None
+        newer_count = None
+        spec_count = 0
+        if status.name in package_counts:
+            _, spec_count, version = package_counts[status.name]
             newest = lookups.words["version"][version]
-            newer, _ = behind.get((status.name, newest), (None, None))
-        yield status._replace(
-            newest_version=newest, versions_behind=newer, spec_count=specs
+            newer_count, _ = newer_counts.get((status.name, newest), (None, None))
+        narrowed = status._replace(
+            newest_version=newest, versions_behind=newer_count, spec_count=spec_count
         )
+        statuses.append(narrowed)
+    return statuses

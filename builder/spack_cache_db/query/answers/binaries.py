@@ -21,6 +21,7 @@ from spack_cache_db.query.stored.graph import externals
 from spack_cache_db.query.stored.presence import Presence, found_specs
 
 CONFIGURATIONS_AT_ONCE = 1_000
+"""Configurations of a piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +67,35 @@ def binaries(
     return _read_binaries(db, ids, conditions)
 
 
-def _read_binaries(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
+def _read_binaries(
+    db: Database, ids: list[int], conditions: Conditions
+) -> Iterator[Binary]:
+    # A file that the caller has opened stays open.
     is_open = isinstance(db, OpenFile | sqlite3.Connection)
     context: AbstractContextManager[Database] = (
         nullcontext(db) if is_open else OpenFile(str(db))
     )
     with context as file:
         for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
-            with opened(file) as lookups:
-                piece, provided = (
-                    ids[start : start + CONFIGURATIONS_AT_ONCE],
-                    externals(lookups),
-                )
-                in_scope = specs_in_scope(lookups.conn, piece, scope)
-                rows = [
-                    (row.configuration, spec)
-                    for row in configurations_by_id(lookups, piece)
-                    for spec in in_scope.get(row.id, ())
-                    if spec.id not in provided
-                ]
-                specs = [*found_specs(lookups, (spec for _, spec in rows))]
-            for (configuration, _), spec in zip(rows, specs, strict=True):
-                where = where_of(spec, PRESENCE)
-                yield Binary(**where, hash=spec.hash, configuration=configuration)
+            piece = ids[start : start + CONFIGURATIONS_AT_ONCE]
+            yield from _read_piece(file, piece, conditions)
+
+
+def _read_piece(file: Database, ids: list[int], conditions: Conditions) -> list[Binary]:
+    """Return the binaries of some configurations, without externals."""
+    configurations = []
+    specs = []
+    with opened(file) as lookups:
+        external_specs = externals(lookups)
+        in_scope = specs_in_scope(lookups.conn, ids, conditions)
+        for row in configurations_by_id(lookups, ids):
+            for spec in in_scope.get(row.id, ()):
+                if spec.id not in external_specs:
+                    configurations.append(row.configuration)
+                    specs.append(spec)
+        found = list(found_specs(lookups, specs))
+    binaries = []
+    for configuration, binary in zip(configurations, found, strict=True):
+        where = where_of(binary, PRESENCE)
+        binaries.append(Binary(**where, hash=binary.hash, configuration=configuration))
+    return binaries

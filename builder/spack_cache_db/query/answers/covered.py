@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import counted, first_of
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.why_not import WhyNot
 from spack_cache_db.query.commands.closure_words import bytes_text
@@ -279,10 +279,7 @@ class Cover(NotebookTable):
         texts = []
         names = self.to_build
         if names:
-            shown = ", ".join(names[:MOST_TO_BUILD])
-            if len(names) > MOST_TO_BUILD:
-                shown += f" and {len(names) - MOST_TO_BUILD:,} more"
-            texts.append(f"to build from source: {shown}")
+            texts.append(f"to build from source: {first_of(names, MOST_TO_BUILD)}")
         if self.download.packages:
             text = f"to download: {counted(self.download.packages, 'package')}"
             if self.download.size is not None:

@@ -4,19 +4,24 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from spack_cache_db.arguments import checked
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.differences import distinctions
-from spack_cache_db.query.conditions.conditions import OF_SPECS, asked, only
+from spack_cache_db.query.conditions.conditions import (
+    OF_SPECS,
+    Conditions,
+    asked,
+    only,
+)
 from spack_cache_db.query.match.gone import gone_counts
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
-from spack_cache_db.query.open.lookups import Database, opened
+from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.binary import specs_in_scope
 from spack_cache_db.query.stored.presence import (
@@ -29,7 +34,9 @@ from spack_cache_db.query.stored.presence import (
 from spack_cache_db.spack.legacy import parser_of
 
 _INSTALLED = ("is_external", "prefix", "modules", "module_tree")
+"""The fields of a record that only installations have."""
 PRESENCE = tuple(field.name for field in fields(Presence))
+"""The fields of a record that say in which releases and stacks it is, and when."""
 _WHERE = (*PRESENCE, "is_gone", *_INSTALLED)
 
 
@@ -89,22 +96,19 @@ class Found:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `find --json` prints."""
-        return (
-            self.configuration._asdict()
-            | {"spec_count": self.spec_count}
-            | where_of(self)
-        )
+        words = self.configuration._asdict()
+        return words | {"spec_count": self.spec_count} | where_of(self)
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the objects that `find --json --hashes` prints: one for each spec."""
-        words = self.configuration._asdict()
-        return [
-            words
-            | {"hash": spec.hash}
-            | where_of(spec)
-            | {"differences": spec.differences}
-            for spec in self.specs or ()
-        ]
+        records = []
+        for spec in self.specs or ():
+            record = self.configuration._asdict()
+            record["hash"] = spec.hash
+            record |= where_of(spec)
+            record["differences"] = spec.differences
+            records.append(record)
+        return records
 
 
 def where_of(presence: Any, names: Iterable[str] = _WHERE) -> dict[str, Any]:
@@ -197,39 +201,55 @@ def found_part(question: Question, part: slice, *, with_hashes: bool) -> list[Fo
     and stacks.
     """
     lookups = question.lookups
-    results = question.results
-    configurations = question.configurations(part)
-    ids, of_specs = (
-        [row.id for row in configurations],
-        bool(only(results.conditions, *OF_SPECS)),
-    )
+    conditions = question.results.conditions
+    rows = question.configurations(part)
+    ids = [row.id for row in rows]
+
+    # The answer depends on single specs if it has them, if conditions are on them, or
+    # if they are installed: prefix and modules are those of the first.
+    of_specs = bool(only(conditions, *OF_SPECS))
     specs: dict[int, tuple[FoundSpec, ...]] = {}
-    release = asked(results.conditions, "release")
-    if with_hashes or of_specs or lookups.trees(release):
-        in_scope = specs_in_scope(lookups.conn, ids, results.conditions)
-        groups = [in_scope[key] for key in ids]
-        spec_ids = ([spec.id for spec in group] for group in groups)
-        apart = distinctions(lookups, spec_ids) if with_hashes else {}
-        every = found_specs(lookups, chain.from_iterable(groups), release, apart)
-        specs = {key: tuple(islice(every, len(in_scope[key]))) for key in ids}
+    if with_hashes or of_specs or lookups.trees(asked(conditions, "release")):
+        specs = _specs(lookups, ids, conditions, with_differences=with_hashes)
+    presence: Mapping[int, Presence]
     if of_specs:
-        presence = {key: joined(lookups, parts) for key, parts in specs.items()}
+        presence = {key: joined(lookups, members) for key, members in specs.items()}
     else:
         presence = presence_of_configurations(lookups, ids)
-    lost = gone_counts(lookups, ids, results.conditions)
-    found = []
-    for row in configurations:
-        where, first = (
-            where_of(presence[row.id], PRESENCE),
-            specs[row.id][0] if specs else None,
-        )
-        where |= where_of(first, _INSTALLED) if first else {}
-        where["is_gone"] = lost[row.id] == row.spec_count
-        every_spec = specs[row.id] if with_hashes else None
-        found.append(
-            Found(*row.configuration, row.spec_count, **where, specs=every_spec)
-        )
-    return found
+
+    lost_counts = gone_counts(lookups, ids, conditions)
+    answer = []
+    for row in rows:
+        values = where_of(presence[row.id], PRESENCE)
+        values["is_gone"] = lost_counts[row.id] == row.spec_count
+        if specs:
+            first = specs[row.id][0]
+            values |= where_of(first, _INSTALLED)
+        if with_hashes:
+            values["specs"] = specs[row.id]
+        answer.append(Found(*row.configuration, row.spec_count, **values))
+    return answer
+
+
+def _specs(
+    lookups: Lookups,
+    configurations: Sequence[int],
+    conditions: Conditions,
+    *,
+    with_differences: bool,
+) -> dict[int, tuple[FoundSpec, ...]]:
+    """Return the specs of configurations that satisfy conditions, by configuration."""
+    in_scope = specs_in_scope(lookups.conn, configurations, conditions)
+    groups = {key: in_scope[key] for key in configurations}
+    differences: Mapping[int, tuple[str, ...]] = {}
+    if with_differences:
+        ids = [[spec.id for spec in group] for group in groups.values()]
+        differences = distinctions(lookups, ids)
+    # One read for all configurations; the answer is in the order of the groups.
+    every_spec = [spec for group in groups.values() for spec in group]
+    release = asked(conditions, "release")
+    found = found_specs(lookups, every_spec, release, differences)
+    return {key: tuple(islice(found, len(group))) for key, group in groups.items()}
 
 
 def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:
@@ -238,6 +258,9 @@ def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:
     """
     if not hashes:
         columns = (*Configuration._fields, "spec_count", *_WHERE)
-        return Rows(columns, [row.as_dict() for row in answer])
+        return Rows(columns, [found.as_dict() for found in answer])
     columns = (*Configuration._fields, "hash", *_WHERE, "differences")
-    return Rows(columns, [record for row in answer for record in row.as_dicts()])
+    records = []
+    for found in answer:
+        records += found.as_dicts()
+    return Rows(columns, records)

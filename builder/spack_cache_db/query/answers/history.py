@@ -142,16 +142,27 @@ def history_of(question: Question, text: str) -> History:
     spec.
     """
     lookups = question.lookups
-    specs = shown_specs(lookups, question.conditions)
+    specs_of_release = shown_specs(lookups, question.conditions)
     rows = []
+    # Oldest first.
     for key, release in reversed(lookups.releases.items()):
-        now, older = specs[key], lookups.before(release)
-        was = specs[older.id] if older else {}
-        common = len(now.keys() & was.keys())
-        counts = len(now), len({*now.values()}), len(now) - common, len(was) - common
-        churn = 1 - common / len(was) if was else None
-        before = older.name if older else None
-        rows.append(HistoryRow(release.name, release.date, *counts, before, churn))
+        configurations_now = specs_of_release[key]
+        older = lookups.before(release)
+        configurations_before = specs_of_release[older.id] if older else {}
+        now = len(configurations_now)
+        before = len(configurations_before)
+        common = len(configurations_now.keys() & configurations_before.keys())
+        row = HistoryRow(
+            release=release.name,
+            date=release.date,
+            specs=now,
+            configurations=len(set(configurations_now.values())),
+            added=now - common,
+            removed=before - common,
+            before=older.name if older else None,
+            churn=1 - common / before if before else None,
+        )
+        rows.append(row)
     return History(text, tuple(rows))
 
 
@@ -161,21 +172,26 @@ def shown_specs(
     """Return the matching binaries of each release; release conditions are ignored."""
     keys = lookups.releases if releases is None else releases
     specs_of_release: Shown = {release: {} for release in keys}
-    places = {
-        "stack": asked(conditions, "stack"),
-        "releases": json.dumps([*specs_of_release]),
-    }
-    every = without(conditions, "release", "stack")
-    # Configurations without a binary today are part of the history.
-    configurations = configuration_ids(lookups, every, every=True)
+
+    # The specs that satisfy the conditions in any release. Configurations without a
+    # binary today are part of the history.
+    everywhere = without(conditions, "release", "stack")
+    configurations = configuration_ids(lookups, everywhere, every=True)
     specs: Set[int] = specs_of_configurations(lookups.conn, configurations)
-    if (prefix := asked(every, "hash")) is not None:
+    prefix = asked(everywhere, "hash")
+    if prefix is not None:
         specs &= specs_beginning(lookups.conn, prefix).keys()
-    if (verdict := asked(every, "specs")) is not None:
+    verdict = asked(everywhere, "specs")
+    if verdict is not None:
         specs &= verdict.holds
+
+    # The releases that list them, in the stack if there is one.
+    values = {
+        "stack": asked(conditions, "stack"),
+        "releases": json.dumps(list(specs_of_release)),
+    }
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
-        for release, spec, configuration in select(
-            lookups.conn, SHOWN, runs=runs, **places
-        ):
+        rows = select(lookups.conn, SHOWN, runs=runs, **values)
+        for release, spec, configuration in rows:
             specs_of_release[release][spec] = configuration
     return specs_of_release

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from spack_cache_db.arguments import checked, texts
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.errors import ArgumentError
+from spack_cache_db.errors import ArgumentError, first_of
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.conditions.conditions import Conditions, asked
@@ -25,7 +25,7 @@ from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.query.rows import Rows
 from spack_cache_db.query.stored.binary import IN_STACK
 from spack_cache_db.query.stored.closure import closures
-from spack_cache_db.query.stored.graph import externals, read_nodes, read_run_time
+from spack_cache_db.query.stored.graph import Node, externals, read_nodes, read_run_time
 from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.spack.versions import preference
 
@@ -111,16 +111,15 @@ class Retention:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the lists and numbers as an object of JSON, without `binaries`."""
-        return {
-            name: value for name, value in asdict(self).items() if name != "binaries"
-        }
+        values = asdict(self)
+        del values["binaries"]
+        return values
 
     @property
     def rows(self) -> Rows:
         """The binaries, as `retention --csv` prints them."""
-        return Rows(
-            RetainedBinary._fields, [binary._asdict() for binary in self.binaries]
-        )
+        records = [binary._asdict() for binary in self.binaries]
+        return Rows(RetainedBinary._fields, records)
 
 
 @checked
@@ -164,109 +163,188 @@ def retention(
         DatabaseError: the database was not made by this builder.
     """
     paths = [checked_file("environments", path) for path in environments]
-    stacks = texts("keep_stacks", keep_stacks)
+    rules = Rules(newest, newer_than, tuple(texts("keep_stacks", keep_stacks)))
     scope = Scope(release=release, stack=stack)
-    if not (paths or stacks) and newest is None and newer_than is None:
-        rules = "environments, newest, newer_than and keep_stacks"
-        raise ArgumentError(f"no rule keeps a binary: give one or more of {rules}")
+    if not paths and rules == Rules():
+        names = "environments, newest, newer_than and keep_stacks"
+        raise ArgumentError(f"no rule keeps a binary: give one or more of {names}")
     with opened(db) as lookups:
-        names = known_names(lookups)
-        found = [read_environment_file(path, known=names) for path in paths]
+        known = known_names(lookups)
+        environments_read = [read_environment_file(path, known=known) for path in paths]
         conditions = scope.conditions(lookups)
-        covers = [
-            cover_environment(lookups, environment, conditions) for environment in found
-        ]
-        return retained(lookups, covers, conditions, newest, newer_than, stacks)
+        covers = []
+        for environment in environments_read:
+            covers.append(cover_environment(lookups, environment, conditions))
+        return retained(lookups, covers, conditions, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules that keep binaries besides environments; see `retention`."""
+
+    newest: int | None = None
+    newer_than: str | int | None = None
+    keep_stacks: tuple[str, ...] = ()
 
 
 def retained(
-    lookups: Lookups,
-    covers: Sequence[Cover],
-    scope: Conditions,
-    newest: int | None = None,
-    newer_than: str | int | None = None,
-    keep_stacks: Iterable[str] = (),
+    lookups: Lookups, covers: Sequence[Cover], scope: Conditions, rules: Rules
 ) -> Retention:
     """Return the binaries that the answers for environments, and rules, keep (see
     `retention`).
     """
-    release, stack = (asked(scope, kind) for kind in ("release", "stack"))
-    if release is None and lookups.trees() and not lookups.is_installed:
+    mirror = _Mirror(lookups, asked(scope, "release"), asked(scope, "stack"))
+    if mirror.release is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
             "this database has installed trees beside build caches, and a spec that is installed "
             "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
         )
-    conn, answers = lookups.conn, [answer for cover in covers for answer in cover.specs]
-    scope_values: dict[str, Any] = {
-        "release": release,
-        "stack": stack,
-        "releases": None,
-    }
-    provided = externals(lookups)
-    sizes = {
-        key: size
-        for key, size in select(conn, LISTED, **scope_values)
-        if key not in provided
-    }
-    hashes_named = {
-        answer.hash for answer in answers if answer.hash and answer.status != "external"
-    }
-    locked = select(conn, WITH_HASHES, hashes=json.dumps(sorted(hashes_named)))
-    reasons = {key: "environment" for (key,) in locked}
+    answers = [answer for cover in covers for answer in cover.specs]
+    hashes_named = set()
+    for answer in answers:
+        if answer.hash and answer.status != "external":
+            hashes_named.add(answer.hash)
 
-    def keep(reason: str, specs: Iterable[int]) -> None:
-        reasons.update(
-            {key: reason for key in specs if key in sizes and key not in reasons}
-        )
+    # The rules, then what the binaries that they keep need.
+    sizes = mirror.sizes()
+    reasons = _reasons_of_rules(mirror, sizes, hashes_named, rules)
+    specs_of_rules = list(reasons)
+    needed = set(read_run_time(lookups, reasons).edges)
+    needed.update(spec for (spec,) in select_in(lookups.conn, BUILD_SPECS, needed))
+    for spec in needed:
+        reasons.setdefault(spec, "needed")
 
-    for name in keep_stacks:
-        conditions = Scope(stack=name).conditions(lookups)
-        values = scope_values | {"stack": asked(conditions, "stack")}
-        keep("stack", (key for key, _ in select(conn, LISTED, **values)))
-    if newer_than is not None:
-        since = _first_day(lookups, newer_than)
-        recent = [
-            key for key, row in lookups.releases.items() if (row.date or since) >= since
-        ]
-        values = scope_values | {"releases": json.dumps(recent)}
-        keep("snapshot", (key for key, _ in select(conn, LISTED, **values)))
-    if newest is not None:
-        keep("newest", _of_newest(lookups, sizes, newest))
-    ruled = list(reasons)
-    needed = {*read_run_time(lookups, reasons).edges}
-    needed |= {key for (key,) in select_in(conn, BUILD_SPECS, needed)}
-    reasons = dict.fromkeys(needed, "needed") | reasons
-    nodes = read_nodes(conn, {*sizes, *reasons})
-    missing = hashes_named - {nodes[key].hash for key in sizes}
-    missing |= {
-        nodes[key].hash
-        for key in reasons
-        if key not in sizes and nodes[key].kind != "external"
-    }
-    binaries = [
-        RetainedBinary(
-            node.hash, node.package, node.version, reasons.get(key), sizes[key]
-        )
-        for key, node in sorted(
-            nodes.items(), key=lambda pair: (pair[0] in reasons, pair[1][1:3])
-        )
-        if key in sizes
-    ]
-    hashes = {binary.hash for binary in binaries if binary.reason}
+    # The binaries of the mirror, and the hashes that it should have.
+    nodes = read_nodes(lookups.conn, {*sizes, *reasons})
+    binaries = _binaries(nodes, sizes, reasons)
+    keep = {binary.hash for binary in binaries if binary.reason}
     pruned = [binary for binary in binaries if not binary.reason]
-    unmet = [answer.title for answer in answers if not is_met(answer, hashes)]
+    missing = hashes_named - {nodes[spec].hash for spec in sizes}
+    for spec in reasons:
+        if spec not in sizes and nodes[spec].kind != "external":
+            missing.add(nodes[spec].hash)
+
+    # What the environments lack.
+    unmet = [answer.title for answer in answers if not is_met(answer, keep)]
+    notes: list[str] = []
+    for cover in covers:
+        unmet += cover.others
+        notes += cover.notes
+    # Nothing is incomplete if nothing is missing.
+    incomplete: tuple[str, ...] = ()
+    if missing:
+        incomplete = _incomplete(lookups, specs_of_rules, mirror.release)
     return Retention(
-        tuple(binaries),
-        keep=tuple(sorted(hashes)),
+        binaries=tuple(binaries),
+        keep=tuple(sorted(keep)),
         prune=tuple(sorted(binary.hash for binary in pruned)),
         missing=tuple(sorted(missing)),
-        unmet=(*unmet, *(line for cover in covers for line in cover.others)),
-        notes=tuple(dict.fromkeys(note for cover in covers for note in cover.notes)),
+        unmet=tuple(unmet),
+        notes=tuple(dict.fromkeys(notes)),
         freed_bytes=sum(binary.size or 0 for binary in pruned),
         unknown_sizes=sum(binary.size is None for binary in pruned),
-        # Nothing is incomplete if nothing is missing.
-        incomplete=_incomplete(lookups, ruled, release) if missing else (),
+        incomplete=incomplete,
     )
+
+
+class _Mirror(NamedTuple):
+    """The part of a database that is pruned; ids of its release and stack, None for
+    any.
+    """
+
+    lookups: Lookups
+    release: int | None
+    stack: int | None
+
+    def sizes(self) -> dict[int, int | None]:
+        """Return the size in bytes of each binary, None if it is not known; without
+        externals.
+        """
+        external_specs = externals(self.lookups)
+        rows = self._listed(self.stack, releases=None)
+        return {spec: size for spec, size in rows if spec not in external_specs}
+
+    def specs_in_stack(self, stack: int | None) -> list[int]:
+        """Return the listed specs of another stack."""
+        return [spec for spec, _ in self._listed(stack, releases=None)]
+
+    def specs_in_releases(self, releases: Sequence[int]) -> list[int]:
+        """Return the specs that one of the releases lists."""
+        return [spec for spec, _ in self._listed(self.stack, json.dumps(releases))]
+
+    def _listed(
+        self, stack: int | None, releases: str | None
+    ) -> Iterable[tuple[int, int | None]]:
+        return select(
+            self.lookups.conn,
+            LISTED,
+            release=self.release,
+            stack=stack,
+            releases=releases,
+        )
+
+
+def _reasons_of_rules(
+    mirror: _Mirror, sizes: Collection[int], hashes_named: Set[str], rules: Rules
+) -> dict[int, str]:
+    """Return the first rule that keeps each spec.
+
+    Environments keep also specs that the mirror does not have; other rules only those
+    in `sizes`.
+    """
+    lookups = mirror.lookups
+    hashes = json.dumps(sorted(hashes_named))
+    named = select(lookups.conn, WITH_HASHES, hashes=hashes)
+    reasons = {spec: "environment" for (spec,) in named}
+
+    def keep(reason: str, specs: Iterable[int]) -> None:
+        for spec in specs:
+            if spec in sizes:
+                reasons.setdefault(spec, reason)
+
+    for name in rules.keep_stacks:
+        conditions = Scope(stack=name).conditions(lookups)
+        keep("stack", mirror.specs_in_stack(asked(conditions, "stack")))
+    if rules.newer_than is not None:
+        first_day = _first_day(lookups, rules.newer_than)
+        # Releases without a date are kept as well.
+        recent = [
+            key
+            for key, release in lookups.releases.items()
+            if release.date is None or release.date >= first_day
+        ]
+        keep("snapshot", mirror.specs_in_releases(recent))
+    if rules.newest is not None:
+        keep("newest", _of_newest(lookups, sizes, rules.newest))
+    return reasons
+
+
+def _binaries(
+    nodes: Mapping[int, Node],
+    sizes: Mapping[int, int | None],
+    reasons: Mapping[int, str],
+) -> list[RetainedBinary]:
+    """Return the binaries of a mirror: first those that can be pruned, then by package
+    and version.
+    """
+
+    def order(spec: int) -> tuple[bool, str, str]:
+        node = nodes[spec]
+        return spec in reasons, node.package, node.version
+
+    binaries = []
+    for spec in sorted(nodes, key=order):
+        node = nodes[spec]
+        if spec in sizes:
+            binary = RetainedBinary(
+                node.hash,
+                node.package,
+                node.version,
+                reason=reasons.get(spec),
+                size=sizes[spec],
+            )
+            binaries.append(binary)
+    return binaries
 
 
 def _incomplete(
@@ -279,33 +357,34 @@ def _incomplete(
     for closure in closures(lookups, specs, release).values():
         if not closure.is_listed or not closure.missing:
             continue
-        names = [
-            f"{member.package}@{member.version}"
-            for member in closure.missing[:MOST_NAMED]
-        ]
-        more = len(closure.missing) - len(names)
-        lacks = ", ".join(names) + (f" and {more:,} more" if more else "")
+        names = [f"{member.package}@{member.version}" for member in closure.missing]
         binary = closure.binary
         name = f"{binary.package}@{binary.version}/{binary.hash[:HASH_LENGTH]}"
-        texts_of_binaries.append(f"{name} lacks {lacks}")
+        texts_of_binaries.append(f"{name} lacks {first_of(names, MOST_NAMED)}")
     return tuple(sorted(texts_of_binaries))
 
 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
-    configuration = lookups.column("specs", "configuration")
-    package, version = (
-        lookups.column("configurations", name) for name in ("package", "version")
-    )
+    configurations = lookups.column("specs", "configuration")
+    packages = lookups.column("configurations", "package")
+    versions = lookups.column("configurations", "version")
+    # By package and version, all by id.
     specs_of: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    version_ids = set()
     for spec in specs:
-        key = configuration[spec]
-        specs_of[package[key]][version[key]].append(spec)
-    lookups.learn({key for versions in specs_of.values() for key in versions}, set())
+        configuration = configurations[spec]
+        version = versions[configuration]
+        specs_of[packages[configuration]][version].append(spec)
+        version_ids.add(version)
+    lookups.learn(version_ids, set())
     names = lookups.words["version"]
-    for versions in specs_of.values():
-        for key in sorted(versions, key=lambda key: preference(names[key]))[-count:]:
-            yield from versions[key]
+    for specs_of_version in specs_of.values():
+        oldest_first = sorted(
+            specs_of_version, key=lambda version: preference(names[version])
+        )
+        for version in oldest_first[-count:]:
+            yield from specs_of_version[version]
 
 
 def _first_day(lookups: Lookups, newer_than: str | int) -> str:
@@ -350,7 +429,8 @@ def missing_texts(
         elif not releases[dag_hash]:
             text = f"{name} is needed, and no release of this database has its binary"
         else:
-            text = f"{name} is needed, and {lacking}: it is in {_named(releases[dag_hash])}"
+            names = first_of(releases[dag_hash], MOST_NAMED)
+            text = f"{name} is needed, and {lacking}: it is in {names}"
         texts.append(text)
     return texts
 
@@ -364,18 +444,9 @@ def _lacking(lookups: Lookups, scope: Conditions) -> str:
         places.append(f"the stack {lookups.stacks[stack].name}")
     if release is not None:
         places.append(f"the release {lookups.releases[release].name}")
-    return (
-        f"{' of '.join(places)} does not have it"
-        if places
-        else "the mirror has lost it"
-    )
-
-
-def _named(releases: Sequence[str]) -> str:
-    """Return the first names of releases, and the number of others."""
-    names = ", ".join(releases[:MOST_NAMED])
-    more = len(releases) - MOST_NAMED
-    return f"{names} and {more:,} more" if more > 0 else names
+    if not places:
+        return "the mirror has lost it"
+    return f"{' of '.join(places)} does not have it"
 
 
 def is_met(answer: CoveredSpec, kept_hashes: Set[str]) -> bool:
