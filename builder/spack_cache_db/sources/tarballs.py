@@ -1,4 +1,9 @@
-"""The addresses of tarballs, in parts."""
+"""The addresses of tarballs, in parts.
+
+A tarball of the old layout is at
+`https://mirror/build_cache/linux-rhel8-zen2/gcc-13.2.0/zlib-1.3/…-HASH.spack`. Its
+prefix, the mirror, is stored; the rest follows from the configuration and the hash.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +16,44 @@ from spack_cache_db.sources.facts import Tarball
 _BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
 
 
-def _suffix(spec: Configuration) -> str:
-    """Return the part of a tarball's URL between the mirror's prefix and the hash."""
-    parts = spec._asdict() | {"compiler": spec.compiler.replace("@", "-")}
-    return _BEFORE_HASH.format(**parts)
-
-
 def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
     """Return the complete URL of a tarball."""
-    url, is_whole = tarball
-    return url if is_whole else f"{url}{_suffix(spec)}{dag_hash}{_AFTER_HASH}"
+    if tarball.is_whole:
+        return tarball.url
+    return f"{tarball.url}{_path_before_hash(spec)}{dag_hash}{_AFTER_HASH}"
 
 
 class TarballParts:
-    """Splits URLs into prefix and suffix; `configurations` are in the order of their
-    numbers.
+    """Splits the URLs of tarballs.
+
+    Args:
+        configurations: all configurations; the first has the number 1.
     """
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
         self._configurations = configurations
-        self._suffixes: dict[int, str] = {}
-        self._mirror = Tarball("", is_whole=False)
+        self._path_of_configuration: dict[int, str] = {}
+        self._latest = Tarball("", is_whole=False)
 
     def split(self, url: str, configuration: int, dag_hash: str) -> Tarball:
         """Return the stored part of a URL; `configuration` is a number."""
-        suffix = self._suffixes.get(configuration)
-        if suffix is None:
-            suffix = _suffix(self._configurations[configuration - 1])
-            self._suffixes[configuration] = suffix
-        end = f"{suffix}{dag_hash}{_AFTER_HASH}"
+        path = self._path_of_configuration.get(configuration)
+        if path is None:
+            path = _path_before_hash(self._configurations[configuration - 1])
+            self._path_of_configuration[configuration] = path
+        end = f"{path}{dag_hash}{_AFTER_HASH}"
+
         # Consecutive tarballs usually belong to the same mirror.
-        if url != self._mirror.url + end:
-            if not url.endswith(end):
-                return Tarball(url, is_whole=True)
-            self._mirror = Tarball(url[: -len(end)], is_whole=False)
-        return self._mirror
+        if url == self._latest.url + end:
+            return self._latest
+        if not url.endswith(end):
+            return Tarball(url, is_whole=True)
+        self._latest = Tarball(url.removesuffix(end), is_whole=False)
+        return self._latest
+
+
+def _path_before_hash(spec: Configuration) -> str:
+    """Return the part of a tarball's URL between the mirror's prefix and the hash."""
+    words = spec._asdict()
+    words["compiler"] = spec.compiler.replace("@", "-")
+    return _BEFORE_HASH.format(**words)

@@ -9,6 +9,12 @@ from spack_cache_db.errors import cut, one_line
 BROKEN = (RecursionError, ValueError)
 """Raised by decoding data that is not JSON of the expected form."""
 
+_MAX_MESSAGE = 200
+"""Characters of a decoder's message; of a longer one, the middle is left out."""
+
+_MAX_NAME = 60
+"""Characters of a name of a source in a message."""
+
 
 def message_of(error: BaseException) -> str:
     """Return the message of a decoder as one short line: it may quote keys of any
@@ -17,7 +23,10 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     text = one_line(str(error))
-    return text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
+    if len(text) <= _MAX_MESSAGE:
+        return text
+    half = _MAX_MESSAGE // 2
+    return f"{text[:half]}...{text[-half:]}"
 
 
 def quoted(text: str) -> str:
@@ -27,12 +36,14 @@ def quoted(text: str) -> str:
 
 def cut_name(text: str) -> str:
     """Return a name of a source that fits into a message."""
-    return cut(text, 60, "...")
+    return cut(text, _MAX_NAME, "...")
 
 
 def printable_name(text: str) -> str:
     """Return text for a message, quoted only if it is long or not printable."""
-    return text if text.isprintable() and len(text) <= 60 else quoted(text)
+    if text.isprintable() and len(text) <= _MAX_NAME:
+        return text
+    return quoted(text)
 
 
 def as_json(value: Any) -> str:
@@ -40,4 +51,5 @@ def as_json(value: Any) -> str:
     # The help of `fetch` should not wait for it.
     import msgspec
 
-    return msgspec.json.encode(value, order="sorted").decode()
+    data = msgspec.json.encode(value, order="sorted")
+    return data.decode()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -64,6 +65,8 @@ class Address(Properties, frozen=True, kw_only=True):
 
 
 _ADDRESS = msgspec.json.Decoder(Address)
+_SIZES = msgspec.json.Decoder(dict[str, Bytes])
+
 _IN_COMMANDS = ("endpoint_url", "profile", "view")
 """Properties of a mirror that are arguments of commands."""
 
@@ -84,7 +87,9 @@ def read_address(data: bytes) -> Address:
         )
     for name in _IN_COMMANDS:
         value = getattr(address, name)
-        if value is not None and (not value or not value.isprintable() or " " in value):
+        if value is None:
+            continue
+        if not value or not value.isprintable() or " " in value:
             message = f"the {name} of a mirror is {value!r:.60}, expected a text without blanks"
             raise IndexFault(message)
     return address
@@ -96,26 +101,29 @@ def settings_of(properties: Properties) -> str | None:
     The login itself is left out; None if there is nothing else. `signed` is a column of
     its own.
     """
-    names = ("endpoint_url", "profile", "access_token_variable", "view")
-    settings = {name: value for name in names if (value := getattr(properties, name))}
-    pair = properties.access_pair
-    if pair is not None:
-        variables = {
-            "id_variable": pair.id_variable,
-            "secret_variable": pair.secret_variable,
-        }
-        known = {name: variable for name, variable in variables.items() if variable}
-        if known:
-            settings["access_pair"] = known
+    settings = _given(
+        properties, ("endpoint_url", "profile", "access_token_variable", "view")
+    )
+    if properties.access_pair is not None:
+        variables = _given(properties.access_pair, ("id_variable", "secret_variable"))
+        if variables:
+            settings["access_pair"] = variables
     return as_json(settings) if settings else None
+
+
+def _given(record: Struct, names: Iterable[str]) -> dict[str, Any]:
+    """Return the attributes of a record that are neither None nor empty, by name."""
+    given = {}
+    for name in names:
+        value = getattr(record, name)
+        if value:
+            given[name] = value
+    return given
 
 
 def write_address(address: Address) -> bytes:
     """Return the content of the file with the address of a mirror."""
     return msgspec.json.format(msgspec.json.encode(address), indent=2) + b"\n"
-
-
-_SIZES = msgspec.json.Decoder(dict[str, Bytes])
 
 
 def read_sizes(data: bytes) -> dict[str, int]:

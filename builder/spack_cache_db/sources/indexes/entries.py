@@ -16,14 +16,17 @@ _RECORD = {
     "spec", "ref_count", "in_buildcache", "path", "installed", "explicit", "installation_time",
     "deprecated_for", "origin",
 }  # fmt: skip
+"""The known keys of a record (Spack 1.2 `database.py`, `InstallRecord`)."""
 
 
 class Entry(NamedTuple):
-    """One record of an index, and its unknown keys, such as `spec.dependencies[].odd`.
+    """One record of an index.
 
-    `is_binary` is true if the mirror has a binary of it, or Spack installed it.
-    `spec_format` is the format in which Spack first wrote the spec. `numbers` are the
-    keys whose numbers are read as texts, as Spack writes them.
+    Attributes:
+        is_binary: whether the mirror has a binary of it, or Spack installed it.
+        unknown: its unknown keys, such as `spec.dependencies[].odd`.
+        spec_format: the format in which Spack first wrote the spec.
+        numbers: the keys whose numbers are read as texts, as Spack writes them.
     """
 
     node: Node
@@ -45,25 +48,34 @@ def read_entry(record: Any, spec_format: int = FORMAT_OF_1_0) -> Entry:
     for key in ("in_buildcache", "installed", "explicit"):
         if not isinstance(record.get(key), bool | None):
             raise ValueError(f"has {key} {record[key]!r:.60}, expected true or false")
-    is_binary, installed = record.get("in_buildcache"), record.get("installed")
+
     # Only some versions of indexes have `in_buildcache`.
+    is_binary = record.get("in_buildcache")
+    is_installed = record.get("installed")
     if is_binary is None:
-        is_binary = node.external is None and installed is not False
-    install = _install(record) if installed else None
+        is_binary = node.external is None and is_installed is not False
+    install = _read_install(record) if is_installed else None
     if node.spec_format is not None:
         spec_format = node.spec_format
     return Entry(node, is_binary, install, frozenset(unknown), spec_format)
 
 
-def _install(record: Mapping[str, Any]) -> Install:
-    prefix, seconds = record.get("path"), record.get("installation_time")
+def _read_install(record: Mapping[str, Any]) -> Install:
+    """Return how a record's spec is installed; a time that is no time is left out."""
+    prefix = record.get("path")
     if not isinstance(prefix, str | None):
         raise ValueError(f"has path {prefix!r:.60}, expected a text")
-    try:
-        when = (
-            None if seconds is None else str(datetime.fromtimestamp(seconds, UTC))[:19]
-        )
-    except (TypeError, ValueError, OverflowError, OSError):
-        when = None
     # Old databases write "None" for an external without a path (Spack `database.py`).
-    return Install(None if prefix == "None" else prefix, record.get("explicit"), when)
+    if prefix == "None":
+        prefix = None
+    installed_at = None
+    seconds = record.get("installation_time")
+    if seconds is not None:
+        try:
+            time = datetime.fromtimestamp(seconds, UTC)
+        except (TypeError, ValueError, OverflowError, OSError):
+            pass
+        else:
+            # Without fractions of seconds and time zone: 2025-01-31 12:00:00.
+            installed_at = str(time)[:19]
+    return Install(prefix, record.get("explicit"), installed_at)

@@ -70,10 +70,11 @@ def _database_of(data: bytes) -> tuple[Database, frozenset[str]]:
 
 def _unknown_keys_of_index(data: bytes) -> frozenset[str]:
     """Return the keys of an index, beside its records, that are not known."""
-    top = _KEYS.decode(data)
-    database = _KEYS.decode(top["database"])
-    unknown = top.keys() - {"database"}
-    unknown |= {f"database.{key}" for key in database.keys() - {"version", "installs"}}
+    index = _KEYS.decode(data)
+    database = _KEYS.decode(index["database"])
+    unknown = index.keys() - {"database"}
+    for key in database.keys() - {"version", "installs"}:
+        unknown.add(f"database.{key}")
     return frozenset(unknown)
 
 
@@ -106,11 +107,13 @@ class Installs(dict[str, Raw]):
                 record = msgspec.json.decode(text)
             except BROKEN:
                 continue  # Reading the record reports it.
-            if isinstance(record, dict):
-                if "in_buildcache" in record:
-                    return False
-                if "installed" in record and isinstance(record.get("path"), str):
-                    return True
+            if not isinstance(record, dict):
+                continue
+            # The first record that shows the kind of the index decides.
+            if "in_buildcache" in record:
+                return False
+            if "installed" in record and isinstance(record.get("path"), str):
+                return True
         return False
 
     def entry(self, dag_hash: str) -> Entry:
@@ -118,21 +121,23 @@ class Installs(dict[str, Raw]):
         none.
         """
         try:
-            try:
-                entry = read_entry(
-                    msgspec.json.decode(self[dag_hash]), self._spec_format
-                )
-            except ValueError:
-                entry = self._entry_with_numbers(dag_hash)
+            entry = self._read(dag_hash)
             require_hash(dag_hash)
             if entry.node.hash != dag_hash:
                 message = f"its spec has the hash {printable_name(entry.node.hash)}"
                 raise ValueError(f"{message}, expected that of the record")
         except BROKEN as error:
-            raise IndexFault(
-                f"{printable_name(dag_hash)}: {message_of(error)}"
-            ) from None
+            message = f"{printable_name(dag_hash)}: {message_of(error)}"
+            raise IndexFault(message) from None
         return entry
+
+    def _read(self, dag_hash: str) -> Entry:
+        try:
+            record = msgspec.json.decode(self[dag_hash])
+            return read_entry(record, self._spec_format)
+        except ValueError:
+            # Slower, so only for a record that has numbers, or is faulty.
+            return self._entry_with_numbers(dag_hash)
 
     def _entry_with_numbers(self, dag_hash: str) -> Entry:
         """Return a record that has numbers where Spack writes texts, such as a version
@@ -159,18 +164,16 @@ def _with_texts(value: Any, plain: Any, path: str, numbers: set[str]) -> Any:
     if isinstance(value, dict):
         texts = {}
         for key, inner in value.items():
-            is_number_of_spack = key == "annotations"
-            texts[key] = (
-                inner
-                if is_number_of_spack
-                else _with_texts(inner, plain[key], f"{path}.{key}", numbers)
-            )
+            if key == "annotations":
+                texts[key] = inner
+            else:
+                texts[key] = _with_texts(inner, plain[key], f"{path}.{key}", numbers)
         return texts
     if isinstance(value, list):
-        pairs = zip(value, plain, strict=True)
-        return [
-            _with_texts(inner, other, f"{path}[]", numbers) for inner, other in pairs
-        ]
+        items = []
+        for item, plain_item in zip(value, plain, strict=True):
+            items.append(_with_texts(item, plain_item, f"{path}[]", numbers))
+        return items
     if isinstance(plain, int | float) and not isinstance(plain, bool):
         numbers.add(path)
         return str(value)

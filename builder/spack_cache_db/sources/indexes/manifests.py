@@ -28,11 +28,11 @@ the text.
 def without_signature(data: bytes) -> bytes:
     """Return the text of a clear-signed message; other data as it is."""
     signed = _CLEAR_SIGNED.match(data.lstrip())
+    if signed is None:
+        return data
     # A line of the text that begins with a dash has "- " before it (RFC 9580 section
     # 7.1).
-    return (
-        data if signed is None else re.sub(rb"^- ", b"", signed[1], flags=re.MULTILINE)
-    )
+    return re.sub(rb"^- ", b"", signed[1], flags=re.MULTILINE)
 
 
 def is_clear_signed(data: bytes) -> bool:
@@ -75,10 +75,11 @@ class Blob(Struct, frozen=True, rename="camel"):
 
     def require(self, data: bytes) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
-        size, checksum = len(data), hashlib.sha256(data).hexdigest()
+        size = len(data)
         if size != self.content_length:
             expected = f"expected {self.content_length:,} as in its manifest"
             raise IndexFault(f"has {size:,} bytes, {expected}")
+        checksum = hashlib.sha256(data).hexdigest()
         if checksum != self.checksum:
             expected = f"expected {self.checksum} as in its manifest"
             raise IndexFault(f"has the checksum {checksum}, {expected}")
@@ -91,11 +92,13 @@ class Manifest(NamedTuple):
     unknown: frozenset[str]
 
     def blob(self, media_type: str) -> Blob | None:
-        """Return the first blob whose media type starts with a text."""
-        return next(
-            (blob for blob in self.blobs if blob.media_type.startswith(media_type)),
-            None,
-        )
+        """Return the first blob whose media type starts with a text; None if there is
+        none.
+        """
+        for blob in self.blobs:
+            if blob.media_type.startswith(media_type):
+                return blob
+        return None
 
 
 def read_manifest(data: bytes) -> Manifest:
@@ -104,13 +107,14 @@ def read_manifest(data: bytes) -> Manifest:
     with whole("manifest", ", expected Spack's layout 3"):
         content = msgspec.json.decode(without_signature(data))
         require_known(content, {"version", "data"}, "", unknown)
-        if (version := content.get("version")) != 3:
+        version = content.get("version")
+        if version != 3:
             raise IndexFault(f"is of layout {version!r:.20}, expected 3")
         blobs = msgspec.convert(content.get("data"), tuple[Blob, ...])
+        # The start of a blob shows how it is compressed, so the key is not read.
+        known_keys = {*Blob.__struct_encode_fields__, "compression"}
         for blob in content["data"]:
-            require_known(
-                blob, {*Blob.__struct_encode_fields__, "compression"}, "data[]", unknown
-            )
+            require_known(blob, known_keys, "data[]", unknown)
     return Manifest(blobs, frozenset(unknown))
 
 
@@ -119,7 +123,8 @@ def is_sum(text: str) -> bool:
     return len(text) == 64 and not text.strip("0123456789abcdef")
 
 
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
 """First bytes of compressed data."""
 
 _STEP = 1024

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from spack_cache_db.bounded_files import read_file, unreadable
@@ -53,10 +53,11 @@ from spack_cache_db.sources.indexes.spec_files import (
 )
 
 _INDEX_MANIFEST = "index.manifest.json"
-_PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
-"""Paths of an index in a folder without layout 3: mirror, installation, or single
-index.
-"""
+_PLAIN_OF_OTHERS = (".spack-db/index.json", "index.json")
+"""Paths of an index in the folder of an installation, and in a folder of an index."""
+
+_PLAIN = (LAYOUT_2_INDEX, *_PLAIN_OF_OTHERS)
+"""Paths of an index in a folder without layout 3."""
 
 _SPEC_MANIFEST = ".spec.manifest.json"
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
@@ -79,15 +80,20 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
     """
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
-        opened = File(file.location, file.path), hashlib.sha256(data).hexdigest(), place
+        sha256 = hashlib.sha256(data).hexdigest()
+        plain_file = File(file.location, file.path)
         if b'"database"' in data[:256]:
             require_text(data)
-            return _opened(*opened, file.path, Installs(data), file.location)
+            return _open_index(
+                plain_file, sha256, place, file.path, Installs(data), file.location
+            )
+        spec_file = read_spec_file(data)
+        form = f"{SPEC_FILE}{spec_file.version}"
+        records = SpecFileRecords([spec_file.entries], form)
         # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
-        version, entries = read_spec_file(data)
         folders = file.path.split("/")[:-1]
-        records = SpecFileRecords([entries], f"{SPEC_FILE}{version}")
-        return _opened(*opened, "/".join([*folders[-2:-1], "spec.json"]), records, None)
+        names_path = "/".join([*folders[-2:-1], "spec.json"])
+        return _open_index(plain_file, sha256, place, names_path, records, None)
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
@@ -101,16 +107,22 @@ def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
         mirror_folder = _Mirror(mirror, place)
         paths = mirror_folder.index_paths()
     yield from mirror_folder.faults
-    for path in paths or [mirror_folder.folder]:
-        try:
-            with _faults_of(str(path) if paths else mirror.location):
-                index = (
-                    mirror_folder.index(path) if paths else mirror_folder.spec_files()
-                )
-        except InputError as error:
-            yield from error.faults
-        else:
-            yield index
+    for path in paths:
+        yield from _index_or_faults(str(path), partial(mirror_folder.index, path))
+    if not paths:
+        yield from _index_or_faults(mirror.location, mirror_folder.spec_files)
+
+
+def _index_or_faults(
+    location: str, open_index: Callable[[], OpenIndex]
+) -> Iterator[OpenIndex | Fault]:
+    try:
+        with _faults_of(location):
+            index = open_index()
+    except InputError as error:
+        yield from error.faults
+    else:
+        yield index
 
 
 def files_without_index(folder: Path) -> list[str]:
@@ -121,16 +133,20 @@ def files_without_index(folder: Path) -> list[str]:
     if a manifest cannot be read.
     """
     mirror = _Mirror(File(str(folder), "", "mirror"), Place())
-    if paths := mirror.index_paths():
-        names = [path.relative_to(folder).as_posix() for path in paths]
-        return [name for name in names if name in _PLAIN[1:]]
-    _, paths = mirror.spec_paths()
-    names = [path.relative_to(folder).as_posix() for path in paths]
-    for path in paths:
+    index_paths = mirror.index_paths()
+    if index_paths:
+        names = [path.relative_to(folder).as_posix() for path in index_paths]
+        return [name for name in names if name in _PLAIN_OF_OTHERS]
+
+    # Spec files, or their manifests and the blobs that they name.
+    spec_paths = mirror.spec_paths()
+    names = [path.relative_to(folder).as_posix() for path in spec_paths]
+    for path in spec_paths:
         if path.name.endswith(_SPEC_MANIFEST):
             with _faults_of(str(path)):
                 blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(SPEC)
-            names += [blob.path.as_posix()] if blob else []
+            if blob is not None:
+                names.append(blob.path.as_posix())
     return names
 
 
@@ -140,10 +156,10 @@ def files_to_read(folder: Path) -> list[Path]:
     """
     mirror = _Mirror(File(str(folder), "", "mirror"), Place())
     paths = mirror.index_paths()
-    sums = (path.with_name(f"{path.name}.hash") for path in paths)
-    beside = [folder / ADDRESS_FILE, folder / SIZES_FILE, *sums]
-    specs = sorted(mirror.spec_manifests.values()) if paths else mirror.spec_paths()[1]
-    return [*paths, *specs, *filter(Path.is_file, beside)]
+    specs = sorted(mirror.spec_manifests.values()) if paths else mirror.spec_paths()
+    beside = [folder / ADDRESS_FILE, folder / SIZES_FILE]
+    beside += [_checksum_file(path) for path in paths]
+    return paths + specs + [path for path in beside if path.is_file()]
 
 
 def first_entries(folder: Path, count: int) -> list[Entry]:
@@ -151,12 +167,12 @@ def first_entries(folder: Path, count: int) -> list[Entry]:
     hash.
     """
     entries: list[Entry] = []
-    for opened in _opened_indexes(folder):
-        for dag_hash in sorted(opened.records):
+    for index in _readable_indexes(folder):
+        for dag_hash in sorted(index.records):
             if len(entries) == count:
                 return entries
             with suppress(IndexFault):
-                entry = opened.records.entry(dag_hash)
+                entry = index.records.entry(dag_hash)
                 if entry.is_binary:
                     entries.append(entry)
     return entries
@@ -179,28 +195,30 @@ def listed_binaries(folder: Path) -> list[Binary]:
     records.
     """
     binaries: set[Binary] = set()
-    for opened in _opened_indexes(folder):
-        for dag_hash in opened.records:
+    for index in _readable_indexes(folder):
+        for dag_hash in index.records:
             with suppress(IndexFault):
-                entry = opened.records.entry(dag_hash)
-                if opened.binary_of(entry) is not None:
+                entry = index.records.entry(dag_hash)
+                if index.binary_of(entry) is not None:
                     binaries.add((entry.node.name, entry.node.version, dag_hash))
     return sorted(binaries)
 
 
 def binaries_left_out(folder: Path) -> list[str]:
     """Return a line for each index of a mirror whose filters leave out binaries."""
-    return [
-        f"{opened.document.location}: {problem.message}"
-        for opened in _opened_indexes(folder)
-        for problem in opened.document.problems
-        if problem.code == FILTERED
-    ]
+    lines = []
+    for index in _readable_indexes(folder):
+        for problem in index.document.problems:
+            if problem.code == FILTERED:
+                lines.append(f"{index.document.location}: {problem.message}")
+    return lines
 
 
-def _opened_indexes(folder: Path) -> Iterator[OpenIndex]:
-    indexes = open_mirror(File(str(folder), "", "mirror"), Place())
-    return (index for index in indexes if not isinstance(index, Fault))
+def _readable_indexes(folder: Path) -> Iterator[OpenIndex]:
+    """Yield the indexes of a mirror without those that `build` reports as faults."""
+    for index in open_mirror(File(str(folder), "", "mirror"), Place()):
+        if not isinstance(index, Fault):
+            yield index
 
 
 @contextmanager
@@ -210,56 +228,77 @@ def _faults_of(location: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise InputError(
-                [Fault(error.filename or location, 0, unreadable(error))]
-            ) from None
+            fault = Fault(error.filename or location, 0, unreadable(error))
+            raise InputError([fault]) from None
 
 
 class _Mirror:
     """The folder of a mirror: its indexes or spec files, and its binaries.
 
-    `url` is the mirror's address, None if unknown; `settings` are the properties that
-    its users need, as JSON; `faults` are the faults of the address file.
+    Attributes:
+        folder: the folder.
+        url: the mirror's address; None if unknown.
+        settings: the properties that its users need, as JSON.
+        filter: the filters of its binaries.
+        faults: the faults of the files with its address and sizes.
+        spec_manifests: the manifests of spec files of layout 3, by the hash of the
+            spec.
     """
 
     def __init__(self, mirror: File, place: Place) -> None:
-        self.folder = folder = Path(mirror.location)
-        self.url: str | None = None
-        self.settings: str | None = None
-        self._signed: bool | None = None
-        self.faults: tuple[Fault, ...] = ()
-        self.filter = BinaryFilter()
-        self._sizes: dict[str, int] = {}
-        try:
-            with _faults_of(mirror.location):
-                # A broken link exists, and opening it reports the error.
-                if os.path.lexists(folder / ADDRESS_FILE):
-                    address = read_address(
-                        read_file(folder / ADDRESS_FILE, MAX_ADDRESS)
-                    )
-                    filters = address.include_binary, address.exclude_binary
-                    self.filter = BinaryFilter(*map(parse_filter, filters))
-                    self.url = address.url
-                    self.settings = settings_of(address)
-                    self._signed = address.signed
-                if os.path.lexists(folder / SIZES_FILE):
-                    self._sizes = read_sizes(read_file(folder / SIZES_FILE, MAX_INDEX))
-        except InputError as error:
-            self.faults = error.faults
-        self._base = self.url.rstrip("/") if self.url else None
         self._mirror = mirror
         self._place = place
         # The folders of the mirror give its release and stack.
         self._place_path = f"{mirror.path}/index.json".lstrip("/")
-        # The last part of a manifest's name is the hash.
-        self.spec_manifests = {
-            path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]: path
-            for path in folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")
-        }
-        is_layout_2 = not self.spec_manifests and not (folder / "v3").is_dir()
-        self._prefix = (
-            Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
-        )
+        self.folder = Path(mirror.location)
+        self.url: str | None = None
+        self.settings: str | None = None
+        self.filter = BinaryFilter()
+        # The address without a slash at its end.
+        self._base: str | None = None
+        self._signed: bool | None = None
+        self._sizes: dict[str, int] = {}
+        self.faults: tuple[Fault, ...] = ()
+        try:
+            with _faults_of(mirror.location):
+                self._read_address()
+        except InputError as error:
+            self.faults = error.faults
+
+        # zlib-1.3.1-abcdef….spec.manifest.json: the last part is the hash.
+        self.spec_manifests: dict[str, Path] = {}
+        for path in self.folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}"):
+            name = path.name.removesuffix(_SPEC_MANIFEST)
+            self.spec_manifests[name.rpartition("-")[2]] = path
+
+    def _read_address(self) -> None:
+        """Read the files that `fetch` writes beside an index, if they exist.
+
+        A broken link exists, and opening it reports the error.
+        """
+        path = self.folder / ADDRESS_FILE
+        if os.path.lexists(path):
+            address = read_address(read_file(path, MAX_ADDRESS))
+            include = parse_filter(address.include_binary)
+            exclude = parse_filter(address.exclude_binary)
+            self.filter = BinaryFilter(include, exclude)
+            self.url = address.url
+            self._base = address.url.rstrip("/")
+            self.settings = settings_of(address)
+            self._signed = address.signed
+        path = self.folder / SIZES_FILE
+        if os.path.lexists(path):
+            self._sizes = read_sizes(read_file(path, MAX_INDEX))
+
+    @cached_property
+    def _prefix(self) -> Tarball | None:
+        """The stored part of the URLs of layout 2, where they follow from that of the
+        mirror.
+        """
+        is_layout_3 = bool(self.spec_manifests) or (self.folder / "v3").is_dir()
+        if self._base is None or is_layout_3:
+            return None
+        return Tarball(self._base, is_whole=False)
 
     def binary(self, dag_hash: str, unknown: Counter[str]) -> BinaryPlace:
         """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot
@@ -267,6 +306,7 @@ class _Mirror:
         """
         path = self.spec_manifests.get(dag_hash)
         if path is None:
+            # No manifest, so the mirror is of layout 2, or only its index was fetched.
             size = self._sizes.get(dag_hash)
             return BinaryPlace(None if size is None else str(size), self._prefix)
         try:
@@ -278,9 +318,9 @@ class _Mirror:
         blob = manifest.blob(TARBALL)
         if blob is None:
             return BinaryPlace()
-        tarball = (
-            Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
-        )
+        tarball = None
+        if self._base:
+            tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True)
         return BinaryPlace(str(blob.content_length), tarball)
 
     @cached_property
@@ -296,37 +336,37 @@ class _Mirror:
             return self._signed
         if self.url is not None and self.url.startswith("oci:"):
             return False
-        signatures = self._signatures_3() or self._signatures_2()
+        signatures = self._signatures_of_layout_3() or self._signatures_of_layout_2()
         if signatures:
             return agreed(signatures)
-        return True if self._has_keys() else None
+        return True if self._has_public_key() else None
 
-    def _signatures_3(self) -> list[bool]:
+    def _signatures_of_layout_3(self) -> list[bool]:
         """Return whether the first spec manifests of layout 3, by hash, are
         clear-signed.
         """
         signatures = []
-        for _, path in sorted(self.spec_manifests.items())[:MOST_SIGNATURES]:
+        for dag_hash in sorted(self.spec_manifests)[:MOST_SIGNATURES]:
+            path = self.spec_manifests[dag_hash]
             # Opening the binary reports a manifest that cannot be read.
             with suppress(OSError, InputError, LineFault):
                 signatures.append(is_clear_signed(read_file(path, MAX_MANIFEST)))
         return signatures
 
-    def _signatures_2(self) -> list[bool]:
+    def _signatures_of_layout_2(self) -> list[bool]:
         """Return whether each spec file of layout 2 is signed: the signed one is a
         `.sig` file.
         """
-        names = {
-            path.name for path in (self.folder / "build_cache").glob("*.spec.json*")
-        }
+        paths = (self.folder / "build_cache").glob("*.spec.json*")
+        names = {path.name for path in paths}
         signed = {name.removesuffix(".sig") for name in names if name.endswith(".sig")}
         plain = {name for name in names if name.endswith(".spec.json")}
         return [name in signed for name in signed | plain]
 
-    def _has_keys(self) -> bool:
+    def _has_public_key(self) -> bool:
         """Return whether the folder has a public key of layout 3 or 2."""
         patterns = ("v3/manifests/key/*.key.manifest.json", "build_cache/_pgp/*.pub")
-        return any(next(self.folder.glob(pattern), None) for pattern in patterns)
+        return any(any(self.folder.glob(pattern)) for pattern in patterns)
 
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
@@ -335,72 +375,96 @@ class _Mirror:
         """
         manifests = self.folder / MANIFESTS
         if not manifests.is_dir():
-            return [
-                path for name in _PLAIN if os.path.lexists(path := self.folder / name)
-            ]
-        paths, visited = list[Path](), set[str]()
-        for folder, folders, files in os.walk(
-            manifests, onerror=_raise, followlinks=True
-        ):
-            real = os.path.realpath(folder)
-            if real in visited:
+            paths = [self.folder / name for name in _PLAIN]
+            return [path for path in paths if os.path.lexists(path)]
+        paths = []
+        visited = set()
+        walk = os.walk(manifests, onerror=_raise, followlinks=True)
+        for folder, folders, files in walk:
+            # Links may lead in a circle.
+            real_path = os.path.realpath(folder)
+            if real_path in visited:
                 folders.clear()
-            elif _INDEX_MANIFEST in (*files, *folders):
+                continue
+            visited.add(real_path)
+            # A folder of this name is a fault, which opening it reports.
+            if _INDEX_MANIFEST in files or _INDEX_MANIFEST in folders:
                 paths.append(Path(folder, _INDEX_MANIFEST))
-            visited.add(real)
         return sorted(paths)
 
-    def spec_paths(self) -> tuple[str, list[Path]]:
-        """Return the layout of a mirror without an index, and its spec files or their
-        manifests.
-        """
-        if (self.folder / "v3" / "manifests" / "spec").is_dir():
-            return "3", sorted(self.spec_manifests.values())
+    def spec_paths(self) -> list[Path]:
+        """Return the spec files of a mirror without an index, or their manifests."""
+        if self._has_layout_3_specs():
+            return sorted(self.spec_manifests.values())
         below = sorted((self.folder / "build_cache").rglob("*"))
-        return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
+        return [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
+
+    def _has_layout_3_specs(self) -> bool:
+        return (self.folder / "v3" / "manifests" / "spec").is_dir()
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or from its own path."""
-        view, unknown = None, frozenset[str]()
+        view = None
+        unknown: frozenset[str] = frozenset()
         if path.name == _INDEX_MANIFEST:
             manifest = read_manifest(read_file(path, MAX_MANIFEST))
-            data, unknown = self._blob(manifest, INDEX), manifest.unknown
-            below = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
-            view = None if below == "." else below
+            data = self._blob(manifest, INDEX)
+            unknown = manifest.unknown
+            # The folder of a view's manifest is its name.
+            view = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
+            if view == ".":
+                view = None
         else:
             data = read_file(path, MAX_INDEX)
-            _require_sum(path, data)
-        below = path.relative_to(self.folder).as_posix()
-        file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
+            _require_checksum(path, data)
         data = decompressed(data, MAX_INDEX)
         require_text(data)
-        opened = file, hashlib.sha256(data).hexdigest(), self._place, self._place_path
-        index = _opened(*opened, Installs(data), str(self.folder), view, self)
+
+        path_in_mirror = path.relative_to(self.folder).as_posix()
+        file = File(str(path), f"{self._mirror.path}/{path_in_mirror}".lstrip("/"))
+        index = _open_index(
+            file,
+            hashlib.sha256(data).hexdigest(),
+            self._place,
+            self._place_path,
+            Installs(data),
+            str(self.folder),
+            view,
+            self,
+        )
         index.unknown.update(unknown)
         return index
 
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
-        digest, files = hashlib.sha256(), []
-        layout, paths = self.spec_paths()
-        for path in paths:
+        # The checksum of the index is that of the checksums of its files.
+        digest = hashlib.sha256()
+        files = []
+        for path in self.spec_paths():
             with _faults_of(str(path)):
                 if path.name.endswith(_SPEC_MANIFEST):
-                    data = self._blob(
-                        read_manifest(read_file(path, MAX_MANIFEST)), SPEC
-                    )
+                    manifest = read_manifest(read_file(path, MAX_MANIFEST))
+                    data = self._blob(manifest, SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
-                files.append(read_spec_file(data)[1])
+                files.append(read_spec_file(data).entries)
             digest.update(hashlib.sha256(data).digest())
         if not files:
             raise IndexFault(
                 "the mirror has neither an index nor a spec file, expected one"
             )
-        location, path_in_input, *_ = self._mirror
-        opened = File(location, path_in_input or "."), digest.hexdigest(), self._place
-        records = SpecFileRecords(files, f"spec files, layout {layout}")
-        return _opened(*opened, self._place_path, records, location, mirror=self)
+
+        layout = 3 if self._has_layout_3_specs() else 2
+        location = self._mirror.location
+        return _open_index(
+            File(location, self._mirror.path or "."),
+            digest.hexdigest(),
+            self._place,
+            self._place_path,
+            SpecFileRecords(files, f"spec files, layout {layout}"),
+            location,
+            mirror=self,
+        )
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names; `IndexFault` if it does
@@ -422,20 +486,26 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _require_sum(path: Path, data: bytes) -> None:
-    """Raise `IndexFault` unless an index has the checksum in the file beside it (layout
-    2).
+def _checksum_file(path: Path) -> Path:
+    """Return the file with the checksum of an index of layout 2, which may not
+    exist.
     """
-    beside = path.with_name(f"{path.name}.hash")
-    if os.path.lexists(beside):
-        recorded = read_file(beside, 1024).decode("ascii", "replace").strip()
-        checksum = hashlib.sha256(data).hexdigest()
-        if checksum != recorded:
-            expected = f"expected {recorded[:80]!r} as in {beside.name}"
-            raise IndexFault(f"has the checksum {checksum}, {expected}")
+    return path.with_name(f"{path.name}.hash")
 
 
-def _opened(
+def _require_checksum(path: Path, data: bytes) -> None:
+    """Raise `IndexFault` if the file beside an index has another checksum."""
+    beside = _checksum_file(path)
+    if not os.path.lexists(beside):
+        return
+    recorded = read_file(beside, 1024).decode("ascii", "replace").strip()
+    checksum = hashlib.sha256(data).hexdigest()
+    if checksum != recorded:
+        expected = f"expected {recorded[:80]!r} as in {beside.name}"
+        raise IndexFault(f"has the checksum {checksum}, {expected}")
+
+
+def _open_index(
     file: File,
     sha256: str,
     place: Place,
@@ -448,9 +518,17 @@ def _opened(
     """Return an index without the binaries that filters exclude; `IndexFault` for a
     wrong name.
 
-    The folders of `path` give the names of release and stack; `whole` as in
-    `IndexFacts`.
+    Args:
+        file: the file of the index, or its mirror.
+        sha256: the checksum of its content.
+        place: the release and stack that the user named.
+        path: a path whose folders give the names of release and stack otherwise.
+        records: its records.
+        whole: as in `IndexFacts`.
+        view: the name of the view that it is the index of.
+        mirror: the mirror with its binaries; None for a file alone.
     """
+    # Where it belongs.
     is_installed = records.is_installed
     release, stack = place.of_tree(file) if is_installed else place.of(path, view)
     try:
@@ -458,37 +536,40 @@ def _opened(
         require_name("stack", stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
-    url, is_named = (
-        mirror.url if mirror else None,
-        is_installed and place.release is not None,
-    )
+
+    # What is known of it as a document.
     facts = IndexFacts(
         stack,
         records.format,
-        url,
+        mirror.url if mirror else None,
         whole,
         is_installed,
-        is_named,
+        is_named=is_installed and place.release is not None,
         is_signed=mirror.is_signed if mirror and not is_installed else None,
         settings=mirror.settings if mirror else None,
     )
     document = Document(file.location, file.path, sha256, release, index_facts=facts)
-    unknown = Counter[str]()
+
+    # What its filters leave out.
     left_out = mirror.filter.left_out(records) if mirror else frozenset()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
-        message = (
-            f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
-        )
-        document = document._replace(problems=(Problem(FILTERED, message),))
+        reason = f"left out by include_binary or exclude_binary in {ADDRESS_FILE}"
+        problem = Problem(FILTERED, f"{count} {reason}")
+        document = document._replace(problems=(problem,))
+
+    unknown = Counter[str]()
 
     def binary_of(entry: Entry) -> BinaryPlace | None:
+        """Return the binary of a record; None if it has none, or filters exclude it."""
         # The system provides the externals of an installation.
-        is_listed = entry.is_binary or (
-            facts.is_installed and entry.install is not None
-        )
-        if not is_listed or entry.node.hash in left_out:
+        is_external = is_installed and entry.install is not None
+        if not entry.is_binary and not is_external:
             return None
-        return mirror.binary(entry.node.hash, unknown) if mirror else BinaryPlace()
+        if entry.node.hash in left_out:
+            return None
+        if mirror is None:
+            return BinaryPlace()
+        return mirror.binary(entry.node.hash, unknown)
 
     return OpenIndex(document, records, binary_of, unknown)

@@ -1,5 +1,4 @@
-"""Reads the files of Spack's mirrors: addresses, manifests, indexes and spec files into
-columns.
+"""Adds the records of indexes to columns.
 
 Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). An index is
 Spack's database JSON of versions 5 to 8. Its records are decoded one by one, so that an
@@ -87,25 +86,26 @@ class _IndexRows:
 
     def __init__(self, writer: Writer, document: int, index: OpenIndex) -> None:
         self._writer = writer
-        self._texts = texts = writer.texts
+        self._texts = writer.texts
         self._document = document
         self._index = index
         facts = index.document.index_facts
         self._is_installed = facts is not None and facts.is_installed
-        self._stacks = texts.stack_sets[(facts.stack,) if facts else ()]
+        stacks = (facts.stack,) if facts else ()
+        self._stacks = self._texts.stack_sets[stacks]
         self._configurations: dict[object, int] = {}
-        # Keys that are not hashes are rejected later, and get no number.
-        self._numbers = {
-            dag_hash: texts.hashes[dag_hash]
-            for dag_hash in index.records
-            if is_hash(dag_hash)
-        }
         self._compilers: dict[str, Node | None] = {}
+        # The packages of dependencies without a record, by hash.
         self._unrecorded: dict[str, str] = {}
+        # Keys that are not hashes are rejected later, and get no number.
+        self._numbers: dict[str, int] = {}
+        for dag_hash in index.records:
+            if is_hash(dag_hash):
+                self._numbers[dag_hash] = self._texts.hashes[dag_hash]
 
     def add(self, share: Share | None) -> None:
         """Add all records; `IndexFault` for the first that cannot be stored."""
-        records, binary_of = self._index.records, self._index.binary_of
+        records = self._index.records
         unknown = Counter[str]()
         numbers = Counter[str]()
         for count, dag_hash in enumerate(records):
@@ -113,87 +113,113 @@ class _IndexRows:
                 share(count / len(records))
             try:
                 entry = records.entry(dag_hash)
-                self._add(entry, binary_of(entry))
+                self._add(entry, self._index.binary_of(entry))
             except BROKEN as error:
                 message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 raise IndexFault(message) from None
             unknown.update(entry.unknown)
             numbers.update(entry.numbers)
-        problems = [*self._index.document.problems, *_unknown_keys("record", unknown)]
+        # Problems come in this order: of the document, of records, of the index, of
+        # manifests, and dependencies without a record.
+        problems = list(self._index.document.problems)
+        problems += _unknown_keys("record", unknown)
         problems += _number_keys(numbers)
         for key in sorted(records.unknown):
-            message = (
-                f"the key {printable_name(key)} of the index is not known and left out"
-            )
+            name = printable_name(key)
+            message = f"the key {name} of the index is not known and left out"
             problems.append(Problem("unknown_key", message))
         problems += _unknown_keys("manifest", self._index.unknown)
         for dag_hash, package in sorted(self._unrecorded.items()):
-            self._writer.add_unrecorded(
-                self._document, self._numbers[dag_hash], package
-            )
-            message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
-            # Another index may use another name, and the database has one name for it.
-            value = as_json({"package": package})
-            problems.append(
-                Problem("no_record", f"{message}, {package}", dag_hash, value)
-            )
+            problems.append(self._add_unrecorded(dag_hash, package))
         document = self._index.document._replace(problems=tuple(problems))
         self._writer.columns.documents[self._document - 1] = document
 
+    def _add_unrecorded(self, dag_hash: str, package: str) -> Problem:
+        """Add a dependency without a record, and return the problem."""
+        self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
+        message = (
+            f"the spec {dag_hash} is needed, and has no record: only its name is known"
+        )
+        # Another index may use another name, and the database has one name for it.
+        value = as_json({"package": package})
+        return Problem("no_record", f"{message}, {package}", dag_hash, value)
+
     def _add(self, entry: Entry, binary: BinaryPlace | None) -> None:
-        node, texts, listing = entry.node, self._texts, None
+        """Add a record; it is listed if it has a binary."""
+        node = entry.node
+        texts = self._texts
         parameters = as_json(node.parameters)
+        # The order of these calls is that of the numbers.
+        listing = None
         if binary:
             listing = {
                 "stacks": self._stacks,
                 "size": texts.sizes[binary.size] if binary.size else 0,
                 "tarball": texts.tarballs[binary.tarball] if binary.tarball else 0,
             }
+        configuration = self._configuration(node, parameters)
+        edges = set()
+        for edge in node.edges:
+            end = self._end(edge.name, edge.hash)
+            edges.add((end, texts.uses[edge.use]))
+        node_facts = self._node_facts(entry, parameters)
         install = entry.install if self._is_installed else None
         self._writer.add_record(
-            self._configuration(node, parameters),
+            configuration,
             listing,
-            {
-                (self._end(edge.name, edge.hash), texts.uses[edge.use])
-                for edge in node.edges
-            },
+            edges,
             document=self._document,
             spec=self._numbers[node.hash],
-            node=self._node(entry, parameters),
+            node=texts.nodes[node_facts],
             install=texts.installs[install] if install else 0,
             build_spec=self._end(*node.build_spec) if node.build_spec else 0,
         )
 
     def _configuration(self, node: Node, parameters: str) -> int:
+        """Return the number of a node's configuration.
+
+        Checked once for all nodes that are equal in what makes a configuration.
+        """
         compiler = compiler_of(node, self._provider)
-        key = (*node[:2], *node[3:6], compiler, parameters)
+        key = (
+            node.name,
+            node.version,
+            node.platform,
+            node.os,
+            node.target,
+            compiler,
+            parameters,
+        )
         number = self._configurations.get(key)
         if number is None:
             configuration = configuration_of(node, compiler)
             require_bounded(configuration)
-            number = self._configurations[key] = self._texts.configurations[
-                configuration
-            ]
+            number = self._texts.configurations[configuration]
+            self._configurations[key] = number
         return number
 
-    def _node(self, entry: Entry, parameters: str) -> int:
+    def _node_facts(self, entry: Entry, parameters: str) -> NodeFacts:
+        """Return the facts of a node beyond its configuration.
+
+        Of an external, only its path and its modules are stored.
+        """
         node = entry.node
-        external = node.external
-        if external is not None:
-            external = {
-                key: external[key] for key in ("path", "module") if external.get(key)
-            }
+        external = None
+        if node.external is not None:
+            place = {}
+            for key in ("path", "module"):
+                if node.external.get(key):
+                    place[key] = node.external[key]
+            external = as_json(place)
         require_name("namespace", node.namespace or "")
-        return self._texts.nodes[
-            NodeFacts(
-                node.namespace or "",
-                node.package_hash,
-                parameters,
-                None if external is None else as_json(external),
-                has_compiler=node.compiler is not None,
-                is_before_1_0=entry.spec_format < FORMAT_OF_1_0,
-            )
-        ]
+        return NodeFacts(
+            node.namespace or "",
+            node.package_hash,
+            parameters,
+            external,
+            has_compiler=node.compiler is not None,
+            is_before_1_0=entry.spec_format < FORMAT_OF_1_0,
+        )
 
     def _provider(self, dag_hash: str) -> Node | None:
         """Return the node of a compiler; cached, because many records share it."""
@@ -212,7 +238,8 @@ class _IndexRows:
             require_hash(dag_hash)
             require_short("package", name, MAX_NAME)
             self._unrecorded[dag_hash] = name
-            number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
+            number = self._texts.hashes[dag_hash]
+            self._numbers[dag_hash] = number
         return number
 
 
@@ -220,9 +247,8 @@ def _number_keys(counts: Counter[str]) -> Iterator[Problem]:
     """Yield a problem for each key that is a number where Spack writes a text."""
     for key, count in sorted(counts.items()):
         have = counted(count, "record has", "records have")
-        message = (
-            f"the key {printable_name(key)} is a number and read as a text: {have} it"
-        )
+        name = printable_name(key)
+        message = f"the key {name} is a number and read as a text: {have} it"
         yield Problem("number_for_text", message)
 
 
@@ -231,6 +257,7 @@ def _unknown_keys(kind: str, counts: Counter[str]) -> Iterator[Problem]:
     it.
     """
     for key, count in sorted(counts.items()):
-        have = f"{count:,} {kind}{' has' if count == 1 else 's have'} it"
-        message = f"the key {printable_name(key)} is not known and left out: {have}"
+        have = counted(count, f"{kind} has", f"{kind}s have")
+        name = printable_name(key)
+        message = f"the key {name} is not known and left out: {have} it"
         yield Problem("unknown_key", message)

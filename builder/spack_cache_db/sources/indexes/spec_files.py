@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,64 +19,96 @@ MAX_SPEC_FILE = 2**26
 
 NODE_LIMIT = 10_000
 """Nodes of a spec file; the largest known have a few hundred."""
+
 _SPEC_FILE = {
     "spec", "binary_cache_checksum", "buildcache_layout_version", "buildinfo", "full_hash",
 }  # fmt: skip
+"""The known keys of a spec file."""
 
 _YAML = YamlBounds(size=2**24, parts=500_000)
 
 
-def read_spec_file(data: bytes) -> tuple[int, list[Entry]]:
-    """Return the version and the nodes of a spec file; the node of the binary comes
-    first.
-    """
+class SpecFile(NamedTuple):
+    """A spec file: its version, and its nodes; that of the binary comes first."""
+
+    version: int
+    entries: list[Entry]
+
+
+def read_spec_file(data: bytes) -> SpecFile:
+    """Return the content of a spec file; `IndexFault` if it is not one of Spack's."""
     text = without_signature(decompressed(data, MAX_SPEC_FILE))
     require_text(text)
     with whole("spec file", ", expected one of Spack's"):
-        is_json = text.lstrip().startswith(b"{")
-        return _spec_file(
-            msgspec.json.decode(text) if is_json else load(text.decode(), _YAML)
-        )
+        if text.lstrip().startswith(b"{"):
+            content = msgspec.json.decode(text)
+        else:
+            content = load(text.decode(), _YAML)
+        return _spec_file(content)
 
 
-def _spec_file(file: Any) -> tuple[int, list[Entry]]:
-    if isinstance(file, dict) and "concrete_specs" in file:
+def _spec_file(content: Any) -> SpecFile:
+    if isinstance(content, dict) and "concrete_specs" in content:
         kind = "is a spack.lock, which lists the specs of an environment, expected an index"
         advice = "to see which of them have binaries, use 'spack-cache-db cover spack.lock FILE'"
         raise IndexFault(f"{kind}; {advice}")
     unknown: set[str] = set()
-    spec = require_known(file, _SPEC_FILE, "", unknown).get("spec")
+    file = require_known(content, _SPEC_FILE, "", unknown)
+
+    # The nodes: a list in specfile 1, an object with its version since specfile 2.
+    spec = file.get("spec")
     version: Any = 1
     nodes = spec
     if not isinstance(spec, list):
         graph = require_known(spec, {"_meta", "nodes"}, "spec", unknown)
         meta = require_known(graph.get("_meta"), {"version"}, "spec._meta", unknown)
-        version, nodes = meta.get("version"), graph.get("nodes")
+        version = meta.get("version")
+        nodes = graph.get("nodes")
     if not isinstance(nodes, list) or not isinstance(version, int):
         raise ValueError("has no list of nodes with a version")
     if not 0 < len(nodes) <= NODE_LIMIT:
         raise ValueError(f"has {len(nodes):,} nodes, expected 1 to {NODE_LIMIT:,}")
-    first, *dependencies = (read_entry({"spec": node}, version) for node in nodes)
-    first = first._replace(is_binary=True, unknown=first.unknown | unknown)
-    entries = [first, *(entry._replace(is_binary=False) for entry in dependencies)]
-    # Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16
-    # `spec.py`, `node_dict_with_hashes`).
-    hashes = {
-        entry.node.build_hash or entry.node.hash: entry.node.hash for entry in entries
-    }
-    for at, entry in enumerate(entries):
+
+    # The first node is the binary; the unknown keys of the file are counted with it.
+    entries: list[Entry] = []
+    for node in nodes:
+        entry = read_entry({"spec": node}, version)
+        entries.append(entry._replace(is_binary=not entries))
+    entries[0] = entries[0]._replace(unknown=entries[0].unknown | unknown)
+    return SpecFile(version, _with_own_hashes(entries))
+
+
+def _with_own_hashes(entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries whose edges name the hashes of nodes.
+
+    Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16
+    `spec.py`, `node_dict_with_hashes`).
+    """
+    hash_in_edges = {}
+    for entry in entries:
+        node = entry.node
+        hash_in_edges[node.build_hash or node.hash] = node.hash
+    renamed = []
+    for entry in entries:
         require_hash(entry.node.hash)
-        ends = (
-            edge._replace(hash=hashes.get(edge.hash, edge.hash))
-            for edge in entry.node.edges
-        )
-        entries[at] = entry._replace(node=entry.node._replace(edges=tuple(ends)))
-    return version, entries
+        edges = []
+        for edge in entry.node.edges:
+            dag_hash = hash_in_edges.get(edge.hash, edge.hash)
+            edges.append(edge._replace(hash=dag_hash))
+        node = entry.node._replace(edges=tuple(edges))
+        renamed.append(entry._replace(node=node))
+    return renamed
 
 
 class SpecFileRecords(dict[str, Entry]):
-    """The nodes of spec files as records; the file of a binary has priority over other
-    files.
+    """The nodes of spec files as records.
+
+    A spec may be the binary of one file and a dependency in others. The file of the
+    binary has priority, then the first of the others.
+
+    Args:
+        files: the nodes of each file, that of the binary first.
+        form: the format of the index that they stand for.
     """
 
     is_installed = False
@@ -84,9 +116,14 @@ class SpecFileRecords(dict[str, Entry]):
 
     def __init__(self, files: Sequence[list[Entry]], form: str) -> None:
         self.format = form
-        dependencies = (entry for entries in reversed(files) for entry in entries[1:])
-        entries = [*dependencies, *(entries[0] for entries in files)]
-        super().__init__({entry.node.hash: entry for entry in entries})
+        super().__init__()
+        # Later entries replace earlier ones.
+        for entries in reversed(files):
+            for dependency in entries[1:]:
+                self[dependency.node.hash] = dependency
+        for entries in files:
+            binary = entries[0]
+            self[binary.node.hash] = binary
 
     def entry(self, dag_hash: str) -> Entry:
         """Return the record of a spec."""
