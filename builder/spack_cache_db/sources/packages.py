@@ -130,99 +130,125 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     """Return the facts about the packages of a file; `InputError` with its first
     fault.
     """
-    data = member = file.data
-    is_list, start = data[:64].lstrip().startswith(b"["), 0
+    data = file.data
+    is_list = data[:64].lstrip().startswith(b"[")
     facts: dict[str, PackageFacts] = {}
-    reported: set[str] = set()
+    reported_keys: set[str] = set()
+    # Where the member begins that is read, for the line of a fault.
+    member = data
+    start = 0
     with faults_of(file.location):
         require_text(data)
         try:
-            for member in map(bytes, _LIST.decode(data)) if is_list else [data]:
+            members = [bytes(raw) for raw in _LIST.decode(data)] if is_list else [data]
+            for member in members:
                 start = data.index(member, start)
-                value, problems = msgspec.json.decode(member), list[Problem]()
-                package = (_listed if is_list else _published)(value, problems)
-                _check(package)
-                unknown = _unknown_keys(value) - reported
-                reported |= unknown
-                words = (
-                    f"has the unknown key {printable_name(key)}"
-                    for key in sorted(unknown)
-                )
-                problems += (Problem("unknown_key", message) for message in words)
-                subject = f"the package {package.name}"
+                package = _read_package(member, is_list, reported_keys)
                 if package.name in facts:
-                    raise ValueError(f"{subject} is repeated, expected once")
-                messages = (
-                    (problem, f"{subject} {problem.message}") for problem in problems
-                )
+                    raise ValueError(
+                        f"the package {package.name} is repeated, expected once"
+                    )
                 facts[package.name] = replace(
-                    package,
-                    location=file.location,
-                    path=file.path,
-                    problems=tuple(
-                        problem._replace(message=text) for problem, text in messages
-                    ),
+                    package, location=file.location, path=file.path
                 )
                 start += len(member)
         except BROKEN as error:
-            # The byte at which the JSON is broken; the fault of a value has no place.
-            broken = re.search(r"\(byte (\d+)\)|truncated", str(error))
-            start += int(broken[1] or len(member)) if broken else 0
-            raise LineFault(
-                data.count(b"\n", 0, start) + 1, message_of(error)
-            ) from None
-    return [*facts.values()]
+            start += _broken_at(error, len(member))
+            line = data.count(b"\n", 0, start) + 1
+            raise LineFault(line, message_of(error)) from None
+    return list(facts.values())
 
 
-def _listed(value: Any, problems: list[Problem]) -> PackageFacts:
+def _broken_at(error: BaseException, length: int) -> int:
+    """Return the byte at which the JSON of a member is broken, as its decoder says; 0
+    for the fault of a value, which has no place.
+    """
+    found = re.search(r"\(byte (\d+)\)|truncated", str(error))
+    if found is None:
+        return 0
+    return length if found[1] is None else int(found[1])
+
+
+def _read_package(
+    member: bytes, is_list: bool, reported_keys: set[str]
+) -> PackageFacts:
+    """Return the facts about one package, without the path of its file.
+
+    An unknown key is a problem of the first package that has it, and is added to
+    `reported_keys`.
+    """
+    value = msgspec.json.decode(member)
+    problems: list[Problem] = []
+    read_value = _listed_package if is_list else _published_package
+    package = read_value(value, problems)
+    _check_names(package)
+    for key in sorted(_unknown_keys(value) - reported_keys):
+        reported_keys.add(key)
+        message = f"has the unknown key {printable_name(key)}"
+        problems.append(Problem("unknown_key", message))
+    named_problems = []
+    for problem in problems:
+        message = f"the package {package.name} {problem.message}"
+        named_problems.append(problem._replace(message=message))
+    return replace(package, problems=tuple(named_problems))
+
+
+def _listed_package(value: Any, problems: list[Problem]) -> PackageFacts:
     """Return the facts of a member of a list, which may be a name alone."""
     package = msgspec.convert(value, ListedPackage | str)
     if isinstance(package, str):
         return PackageFacts("", "", NAMED, package)
+    # From the names of each type to the types of each name.
     types: dict[str, list[str]] = {}
-    for kind in DEPTYPES:
-        for name in dict.fromkeys(package.dependencies.get(kind, [])):
-            types.setdefault(name, []).append(kind)
+    for deptype in DEPTYPES:
+        names = package.dependencies.get(deptype, [])
+        for name in dict.fromkeys(names):
+            types.setdefault(name, []).append(deptype)
     return replace(
         PackageFacts("", "", LISTED, package.name),
         texts=_stored_texts(package, problems),
         versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
-        dependencies={name: tuple(kinds) for name, kinds in types.items()},
+        dependencies={name: tuple(deptypes) for name, deptypes in types.items()},
     )
 
 
-def _published(value: Any, problems: list[Problem]) -> PackageFacts:
+def _published_package(value: Any, problems: list[Problem]) -> PackageFacts:
     """Return the facts of a file of the packages site."""
     package = msgspec.convert(value, PublishedPackage)
-    # The first of several entries of one name is kept.
-    variants = {
-        variant.name: KnownVariant(variant.default, variant.description)
-        for variant in reversed(package.variants)
-        if not any(
-            _is_formula(f"variant {printable_name(variant.name)}", text, problems)
-            for text in (variant.description, str(variant.default))
-        )
-    }
-    deprecated = package.versions_deprecated
-    is_deprecated = None if deprecated is None else False
-    versions = {
-        version.name: KnownVersion(is_deprecated, version.branch is not None)
-        for version in package.versions
-    }
-    # A version may be in both lists.
-    for version in deprecated or ():
-        versions[version.name] = KnownVersion(True, version.branch is not None)
-    described = [*package.dependencies, *package.dependent_to]
+    # Read from the last to the first, because the first of several entries of one name
+    # counts.
+    variants = {}
+    for variant in reversed(package.variants):
+        word = f"variant {printable_name(variant.name)}"
+        if _is_formula(word, variant.description, problems):
+            continue
+        if _is_formula(word, str(variant.default), problems):
+            continue
+        variants[variant.name] = KnownVariant(variant.default, variant.description)
+    descriptions = {}
+    for other in reversed([*package.dependencies, *package.dependent_to]):
+        descriptions[other.name] = other.description
+
+    # A version may be in both lists; without the list of deprecated versions, it is
+    # unknown which versions are.
+    is_deprecated = None if package.versions_deprecated is None else False
+    versions = {}
+    for version in package.versions:
+        is_branch = version.branch is not None
+        versions[version.name] = KnownVersion(is_deprecated, is_branch)
+    for version in package.versions_deprecated or ():
+        is_branch = version.branch is not None
+        versions[version.name] = KnownVersion(True, is_branch)
+
+    dependents = [dependent.name for dependent in package.dependent_to]
     return replace(
         PackageFacts("", "", PUBLISHED, package.name),
         texts=_stored_texts(package, problems),
         versions=versions,
         variants=dict(reversed(variants.items())),
         dependencies={dependency.name: () for dependency in package.dependencies},
-        dependents=tuple(
-            dict.fromkeys(dependent.name for dependent in package.dependent_to)
-        ),
-        descriptions={other.name: other.description for other in reversed(described)},
+        dependents=tuple(dict.fromkeys(dependents)),
+        descriptions=descriptions,
     )
 
 
@@ -239,13 +265,15 @@ def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
         value = getattr(package, key, None)
         if value is None or value == "None" or _is_formula(key, value, problems):
             continue
-        if key == "homepage" and not (
-            value.isprintable() and _HOMEPAGE.fullmatch(value)
-        ):
+        if key == "homepage" and not _is_url(value):
             problems.append(_left_out(key, value, "a URL of the web"))
         else:
             texts[key] = value
     return texts
+
+
+def _is_url(text: str) -> bool:
+    return text.isprintable() and _HOMEPAGE.fullmatch(text) is not None
 
 
 def _is_formula(word: str, text: str, problems: list[Problem]) -> bool:
@@ -271,13 +299,17 @@ def _unknown_keys(value: Any) -> set[str]:
     for key in value.keys() & _KNOWN.keys():
         for entry in value[key] or ():
             if isinstance(entry, dict):
-                unknown |= {f"{key}[].{name}" for name in entry.keys() - _KNOWN[key]}
-    if isinstance(types := value.get("dependencies"), dict):
-        unknown |= {f"dependencies.{name}" for name in types.keys() - {*DEPTYPES}}
+                names = entry.keys() - _KNOWN[key]
+                unknown |= {f"{key}[].{name}" for name in names}
+    # In a list that Spack prints, dependencies are by type.
+    dependencies = value.get("dependencies")
+    if isinstance(dependencies, dict):
+        names = dependencies.keys() - set(DEPTYPES)
+        unknown |= {f"dependencies.{name}" for name in names}
     return unknown
 
 
-def _check(facts: PackageFacts) -> None:
+def _check_names(facts: PackageFacts) -> None:
     """Raise `ValueError` if a name is too long or cannot be stored."""
     if not is_package(facts.name):
         name = printable_name(facts.name)

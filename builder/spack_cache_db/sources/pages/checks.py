@@ -14,6 +14,7 @@ from spack_cache_db.sources.texts import as_json
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 
 SPELLING = attrgetter("compiler", "versions", "os", "platform", "target", "variants")
+"""Returns the texts of a listing that make its configuration."""
 
 
 def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
@@ -52,31 +53,36 @@ def computed_meta(
 ) -> dict[str, Any]:
     """Return the `meta` that a page's configurations and sets of stacks imply, in
     normal form.
+
+    Args:
+        configurations: the configurations of the page, some of them repeated.
+        stack_sets: the stacks of each listing.
     """
-    distinct, counts = {*configurations}, Counter(chain.from_iterable(stack_sets))
-    return {
-        **{
-            key: sorted({getattr(configuration, column) for configuration in distinct})
-            for key, column in LISTS.items()
-        },
-        "stacks": sorted(counts),
-        "num_specs": len(stack_sets),
-        "num_specs_by_stack": dict(sorted(counts.items())),
-    }
+    computed: dict[str, Any] = {}
+    distinct = set(configurations)
+    for key, column in LISTS.items():
+        words = {getattr(configuration, column) for configuration in distinct}
+        computed[key] = sorted(words)
+    specs_of_stack = Counter(chain.from_iterable(stack_sets))
+    computed["stacks"] = sorted(specs_of_stack)
+    computed["num_specs"] = len(stack_sets)
+    computed["num_specs_by_stack"] = dict(sorted(specs_of_stack.items()))
+    return computed
 
 
 def declared_meta(meta: Meta) -> dict[str, Any]:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without
     `@=`.
     """
-    return {
-        **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
-        "compilers": sorted(
-            {_normal(normal_compiler, name) for name in meta.compilers}
-        ),
-        "num_specs": meta.num_specs,
-        "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
-    }
+    declared: dict[str, Any] = {}
+    for key in (*LISTS, "stacks"):
+        declared[key] = sorted(getattr(meta, key))
+    # Two spellings of one compiler are one.
+    compilers = {_normal(normal_compiler, name) for name in meta.compilers}
+    declared["compilers"] = sorted(compilers)
+    declared["num_specs"] = meta.num_specs
+    declared["num_specs_by_stack"] = dict(sorted(meta.num_specs_by_stack.items()))
+    return declared
 
 
 def contradictions(
@@ -89,21 +95,29 @@ def contradictions(
         if key == "num_specs":
             message = f"meta declares {key} {value}, the page lists {computed[key]}"
         else:
-            items, listed = _items(value), _items(computed[key])
-            parts = []
-            if items - listed:
-                parts.append(
-                    f"declares {', '.join(sorted(items - listed))}, which no spec has"
-                )
-            if listed - items:
-                names = ", ".join(sorted(listed - items))
-                parts.append(f"does not declare {names}, which specs have")
-            message = f"meta.{key} {' and '.join(parts) or 'has a repeated entry'}"
+            message = f"meta.{key} {_difference(value, computed[key])}"
         yield Problem(key, message, value=as_json(value))
 
 
+def _difference(declared: Any, computed: Any) -> str:
+    """Return what two lists or counts of `meta` do not have in common.
+
+    Equal as sets, they differ in a repeated entry.
+    """
+    declared_items = _items(declared)
+    computed_items = _items(computed)
+    parts = []
+    if declared_items - computed_items:
+        names = ", ".join(sorted(declared_items - computed_items))
+        parts.append(f"declares {names}, which no spec has")
+    if computed_items - declared_items:
+        names = ", ".join(sorted(computed_items - declared_items))
+        parts.append(f"does not declare {names}, which specs have")
+    return " and ".join(parts) or "has a repeated entry"
+
+
 def _items(value: Any) -> set[str]:
-    is_counted = isinstance(value, dict)
-    return (
-        {f"{name} {count}" for name, count in value.items()} if is_counted else {*value}
-    )
+    """Return the members of a list, and those of counts as `e4s 12`."""
+    if isinstance(value, dict):
+        return {f"{name} {count}" for name, count in value.items()}
+    return set(value)

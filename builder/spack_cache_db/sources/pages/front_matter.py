@@ -34,6 +34,9 @@ JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON."""
 
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
+"""The keys of a page; it has all of them, and no others."""
+
+_KEYS_OF_2021 = ("spec_files", "spec_names", "category")
 
 MAX_JSON = 2**24
 """Maximum size of a big key in bytes; the largest known pages have a few hundred
@@ -47,6 +50,7 @@ MAX_ITEMS = 500_000
 """Maximum of values in the JSON of one key; a binary has about 30."""
 
 _MAX_CACHED_META = 2**16
+"""Bytes of a `meta` that is cached."""
 
 _YAML = YamlBounds(size=MAX_YAML)
 _BIG = re.compile(rb"(meta|spec_details):")
@@ -56,6 +60,7 @@ _CONTINUES = frozenset(b" \t#-]}\r\n")
 """First bytes of a line that belongs to the entry above it."""
 
 _LONGEST_NAME = 100
+"""Characters of the name of a package or a release."""
 _RELEASE_NAME = (
     f"at most {_LONGEST_NAME} printable characters, no blank at either end, "
     "none of = + - @ first"
@@ -116,24 +121,45 @@ class Page(NamedTuple):
 
 def parse_page(file: RawFile) -> Page:
     """Return the record of one page; raises `LineFault`."""
-    front, values = read_front_matter(file.data), {}
-    for key, value_of in _VALUES.items():
-        line, value = front[key]
-        if key in JSON_KEYS and not isinstance(value, bytes):
-            raise LineFault(
-                line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON"
-            )
-        try:
-            values[key] = value_of(value)
-        except ValueError as error:
-            raise LineFault(line, str(error)) from None
-    package, _, release, meta, details = values.values()
+    front = read_front_matter(file.data)
+    package: str = _value_of(front, "title", _package)
+    _value_of(front, "layout", _require_layout)
+    release: str = _value_of(front, "categories", _release)
+    meta: Meta = _value_of(front, "meta", _meta)
+    details: tuple[SpecDetail, ...] = _value_of(front, "spec_details", _details)
+
     # Format A is of 2025 and later, B of early 2025, C of 2023 and 2024.
-    form = "B" if "@=" in " ".join(meta.compilers) else "A"
-    form = "C" if front["meta"].value.startswith(b'{"versions"') else form
-    sha256, facts = hashlib.sha256(file.data).hexdigest(), PageFacts(package, form)
-    document = Document(file.location, file.path, sha256, release, page=facts)
-    return Page(document, package, meta, details, line)
+    if front["meta"].value.startswith(b'{"versions"'):
+        form = "C"
+    elif "@=" in " ".join(meta.compilers):
+        form = "B"
+    else:
+        form = "A"
+    document = Document(
+        file.location,
+        file.path,
+        hashlib.sha256(file.data).hexdigest(),
+        release,
+        page=PageFacts(package, form),
+    )
+    return Page(document, package, meta, details, front["spec_details"].line)
+
+
+def _value_of(front: dict[str, Entry], key: str, read: Callable[[Any], T]) -> T:
+    """Return the value of a key as a function reads it.
+
+    Raises:
+        LineFault: the value of a big key is not JSON, or the function raises
+            `ValueError`.
+    """
+    line, value = front[key]
+    if key in JSON_KEYS and not isinstance(value, bytes):
+        message = f"{key} is not plain JSON, expected a line `{key}: ` and JSON"
+        raise LineFault(line, message)
+    try:
+        return read(value)
+    except ValueError as error:
+        raise LineFault(line, str(error)) from None
 
 
 def read_front_matter(data: bytes) -> dict[str, Entry]:
@@ -142,43 +168,50 @@ def read_front_matter(data: bytes) -> dict[str, Entry]:
         raise LineFault(0, "the file is empty, expected a page that starts with ---")
     require_text(data)
     start, stop = _between_fences(data)
+    expected_keys = ", ".join(sorted(KEYS))
     front: dict[str, Entry] = {}
     line = 2
     while start < stop:
-        end = data.find(b"\n", start, stop) + 1 or stop
+        # An entry ends before the next line that begins a key.
+        end = _end_of_line(data, start, stop)
         while end < stop and data[end] in _CONTINUES:
-            end = data.find(b"\n", end, stop) + 1 or stop
+            end = _end_of_line(data, end, stop)
         key, value = _read_entry(data[start:end], line)
         if key in front:
             first = front[key].line
-            raise LineFault(
-                line, f"the key {key} is listed twice, first on line {first}"
-            )
-        if key in ("spec_files", "spec_names", "category"):
+            message = f"the key {key} is listed twice, first on line {first}"
+            raise LineFault(line, message)
+        if key in _KEYS_OF_2021:
             message = "2021 page: it lists spec files, no spec details; expected a page of 2023"
             raise LineFault(1, f"{message} or later, with meta and spec_details")
         if key not in KEYS:
-            raise LineFault(
-                line, f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
-            )
+            raise LineFault(line, f"unknown key {key}, expected only {expected_keys}")
         front[key] = Entry(line, value)
         line += data.count(b"\n", start, end)
         start = end
-    if missing := sorted(KEYS - front.keys()):
-        expected = ", ".join(sorted(KEYS))
-        raise LineFault(1, f"the key {missing[0]} is missing, expected {expected}")
+    missing = sorted(KEYS - front.keys())
+    if missing:
+        raise LineFault(1, f"the key {missing[0]} is missing, expected {expected_keys}")
     return front
+
+
+def _end_of_line(data: bytes, start: int, stop: int) -> int:
+    """Return the position after the line at `start`, at most `stop`."""
+    newline = data.find(b"\n", start, stop)
+    return stop if newline < 0 else newline + 1
 
 
 def _between_fences(data: bytes) -> tuple[int, int]:
     """Return the positions at which the front matter starts and ends."""
-    opened = _FENCE.match(data)
-    if not opened:
+    first = _FENCE.match(data)
+    if first is None:
         raise LineFault(1, "no front matter, expected --- on the first line")
     # The closing line is the last one of a valid page.
     end = len(data.rstrip()) - len("---")
-    if end > opened.end() and data.startswith(b"\n---", end - 1):
-        return opened.end() + 1, end
+    if end > first.end() and data.startswith(b"\n---", end - 1):
+        return first.end() + 1, end
+
+    # A faulty page: the last line --- is the first one, or there is text after it.
     *_, last = _FENCE.finditer(data)
     if last.start() == 0:
         raise LineFault(1, "the front matter is not closed, expected a second line ---")
@@ -191,11 +224,13 @@ def _between_fences(data: bytes) -> tuple[int, int]:
 def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
     """Return the key and the value of an entry."""
     big = _BIG.match(entry)
-    name, limit = (big[1].decode(), MAX_JSON) if big else ("this entry", MAX_YAML)
-    if len(entry) > limit:
-        raise LineFault(line, f"{name} has more than {limit:,} bytes")
-    if big:
-        return name, entry[big.end() :].strip()
+    if big is not None:
+        key = big[1].decode()
+        if len(entry) > MAX_JSON:
+            raise LineFault(line, f"{key} has more than {MAX_JSON:,} bytes")
+        return key, entry[big.end() :].strip()
+    if len(entry) > MAX_YAML:
+        raise LineFault(line, f"this entry has more than {MAX_YAML:,} bytes")
     try:
         return _read_yaml(entry)
     except LineFault as fault:
@@ -227,7 +262,7 @@ def _package(name: Any) -> str:
     return name
 
 
-def _layout(text: Any) -> None:
+def _require_layout(text: Any) -> None:
     if text != "cache":
         value = quoted(text) if isinstance(text, str) else "not a text"
         raise ValueError(f"layout is {value}, expected cache")
@@ -245,8 +280,10 @@ def _release(categories: Any) -> str:
 
 
 def _meta(text: bytes) -> Meta:
-    is_short = len(text) <= _MAX_CACHED_META
-    return _decoded_meta(text) if is_short else _decoded_meta.__wrapped__(text)
+    if len(text) <= _MAX_CACHED_META:
+        return _decoded_meta(text)
+    # The same function without its cache.
+    return _decoded_meta.__wrapped__(text)
 
 
 # The pages of many releases have the same.
@@ -275,33 +312,21 @@ def _decoded_meta(text: bytes) -> Meta:
 def _details(text: bytes) -> tuple[SpecDetail, ...]:
     """Return the value of `spec_details`; the hashes must be valid and distinct."""
     details = _decoded(_DETAILS, text, "spec_details")
-    hashes = [detail.hash for detail in details]
-    if not all(map(is_hash, hashes)):
-        index, wrong = next(item for item in enumerate(hashes) if not is_hash(item[1]))
-        message = (
-            f"$[{index}].hash is {quoted(wrong)}, expected 32 characters of a-z and 2-7"
-        )
+    known = set()
+    for index, detail in enumerate(details):
+        if not is_hash(detail.hash):
+            expected = "expected 32 characters of a-z and 2-7"
+            message = f"$[{index}].hash is {quoted(detail.hash)}, {expected}"
+            raise ValueError(f"spec_details: {message}")
+        known.add(detail.hash)
+    if len(known) < len(details):
+        # Not searched before, because nearly all pages are right.
+        counts = Counter(detail.hash for detail in details)
+        repeated = next(dag_hash for dag_hash in counts if counts[dag_hash] > 1)
+        message = f"the hash {repeated} is listed twice, expected once"
         raise ValueError(f"spec_details: {message}")
-    if len({*hashes}) < len(hashes):
-        repeated = next(
-            dag_hash for dag_hash, count in Counter(hashes).items() if count > 1
-        )
-        raise ValueError(
-            f"spec_details: the hash {repeated} is listed twice, expected once"
-        )
     return details
 
-
-_VALUES: dict[str, Callable[[Any], Any]] = {
-    "title": _package,
-    "layout": _layout,
-    "categories": _release,
-    "meta": _meta,
-    "spec_details": _details,
-}
-"""Functions that return the value of a key; they raise `ValueError`. `spec_details` is
-the last.
-"""
 
 _META = msgspec.json.Decoder(Meta)
 _DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
@@ -320,5 +345,5 @@ def _decoded(decoder: msgspec.json.Decoder[T], text: bytes, key: str) -> T:
         raise ValueError(f"{key}: {message_of(error)}") from None
 
 
-LISTS = {f"{field}s": field for field in ("version", *FACETS)}
+LISTS = {f"{column}s": column for column in ("version", *FACETS)}
 """The lists of `meta`, and the field of the configurations in each."""
