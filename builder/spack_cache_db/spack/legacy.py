@@ -18,12 +18,15 @@ class UnknownSpackVersion(BuilderError):
 
 def parser_of(version: str | None) -> Parser:
     """Return the parser for a version of Spack, such as `0.23`; None is the newest."""
-    found = _SPACK_VERSION.fullmatch(version or "1")
-    if found is None:
+    if version is None or version == "":
+        return parse_query
+    match = _SPACK_VERSION.fullmatch(version)
+    if match is None:
         raise UnknownSpackVersion(
             f"{version!r} is not a version of Spack, expected 0.23 or 1.2"
         )
-    return parse_legacy_query if found[1] == "0" else parse_query
+    major = match[1]
+    return parse_legacy_query if major == "0" else parse_query
 
 
 def parse_legacy_query(text: str) -> SpecQuery:
@@ -37,8 +40,10 @@ def todays_spec(text: str, version: str | None) -> str:
     unchanged.
     """
     parse = parser_of(version)
+    if parse is parse_query:
+        return text
     try:
-        return text if parse is parse_query else spec_text(parse(text))
+        return spec_text(parse(text))
     except QuerySyntaxError:
         return text
 
@@ -47,7 +52,7 @@ def legacy_reading(query: SpecQuery) -> SpecQuery | None:
     """Return a query as Spack before 1.0 reads it; None if it reads the same, or
     cannot.
     """
-    if not any(map(_constrains_compiler, query.dependencies)):
+    if not any(_constrains_compiler(edge) for edge in query.dependencies):
         return None
     try:
         return parse_legacy_query(spec_text(query))
@@ -60,37 +65,43 @@ def _constrains_compiler(edge: Dependency) -> bool:
     version.
     """
     node = edge.node
-    bare = SpecQuery(name=node.name, versions=node.versions, text=node.text)
-    return (edge.direct and node != bare) or any(
-        map(_constrains_compiler, node.dependencies)
-    )
+    name_and_version = SpecQuery(name=node.name, versions=node.versions, text=node.text)
+    if edge.direct and node != name_and_version:
+        return True
+    return any(_constrains_compiler(below) for below in node.dependencies)
 
 
 def _compilers_last(words: Iterable[Token]) -> list[Token]:
     """Move the compiler of each package behind the package's other constraints.
 
-    A compiler ends with its version. Spack 1.0 reads the result as Spack 0.23 reads the
-    words.
+    A compiler ends with its version: `fftw %gcc@12 ~mpi` becomes `fftw ~mpi %gcc@12`.
+    Spack 1.0 reads the result as Spack 0.23 reads the words.
     """
     ordered: list[Token] = []
+    # The compilers of the package whose words are read, and the kinds of words that
+    # may still belong to the last of them, in this order.
     compilers: list[Token] = []
-    ends: tuple[str, ...] = ()
+    kinds_to_come: tuple[str, ...] = ()
     is_in_brackets = False
     for word in words:
-        if word.kind in ("dependency", "edge_start") and word.text[0] == "^":
+        sigil = word.text[0] if word.kind in ("dependency", "edge_start") else ""
+        if sigil == "^":
+            # The next package begins.
             ordered += compilers
-            compilers, ends = [], ()
-        if word.kind in ("dependency", "edge_start") and word.text[0] == "%":
-            is_in_brackets = word.kind == "edge_start"
+            compilers = []
+            kinds_to_come = ()
+        if sigil == "%":
             compilers.append(word)
-            ends = ("name", "version")
+            is_in_brackets = word.kind == "edge_start"
+            kinds_to_come = ("name", "version")
         elif is_in_brackets and compilers:
             compilers.append(word)
             is_in_brackets = word.kind != "edge_end"
-        elif word.kind in ends:
+        elif word.kind in kinds_to_come:
             compilers.append(word)
-            ends = ends[ends.index(word.kind) + 1 :]
+            position = kinds_to_come.index(word.kind)
+            kinds_to_come = kinds_to_come[position + 1 :]
         else:
             ordered.append(word)
-            ends = ()
+            kinds_to_come = ()
     return ordered + compilers

@@ -37,22 +37,25 @@ class Machine:
 
 def this_machine() -> Machine:
     """Return the machine on which this program runs."""
-    kind = _PLATFORMS.get(platform.system())
-    system: str | None = None
-    reason = f"Spack's name of {platform.system() or 'this system'} is unknown"
-    if kind == "darwin":
-        release = platform.mac_ver()[0]
-        system = _MACOS.get(release.partition(".")[0])
-        reason = f"Spack's name of macOS {release} is unknown"
-    elif kind == "linux":
+    system = platform.system()
+    platform_name = _PLATFORMS.get(system)
+    # The operating system, and why it is None.
+    os_name: str | None = None
+    reason = f"Spack's name of {system or 'this system'} is unknown"
+    if platform_name == "darwin":
+        version = platform.mac_ver()[0]
+        major = version.partition(".")[0]
+        os_name = _MACOS.get(major)
+        reason = f"Spack's name of macOS {version} is unknown"
+    elif platform_name == "linux":
         reason = "os-release has no ID and VERSION_ID that make a name"
         try:
-            system = os_of_release(platform.freedesktop_os_release())
+            os_name = os_of_release(platform.freedesktop_os_release())
         except OSError:
             reason = "/etc/os-release cannot be read"
-    return Machine(
-        str(archspec.cpu.host().name), system, kind, () if system else (reason,)
-    )
+    target = str(archspec.cpu.host().name)
+    unknown = (reason,) if os_name is None else ()
+    return Machine(target, os_name, platform_name, unknown)
 
 
 def os_of_release(values: Mapping[str, str]) -> str | None:
@@ -61,10 +64,13 @@ def os_of_release(values: Mapping[str, str]) -> str | None:
     It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu
     has two parts.
     """
-    name, version = values.get("ID", ""), values.get("VERSION_ID", "")
-    parts = re.findall(r"\w+", version)
-    # Python returns "linux" if there is no ID.
-    if not parts or name in ("", "linux", "opensuse-tumbleweed"):
+    name = values.get("ID", "")
+    version_parts = re.findall(r"\w+", values.get("VERSION_ID", ""))
+    # Python returns "linux" if there is no ID; Tumbleweed has the day as its version.
+    if not version_parts or name in ("", "linux", "opensuse-tumbleweed"):
         return None
-    number = ".".join(parts[:2]) if name == "ubuntu" else parts[0]
-    return _RENAMED.get(name, name).replace("-", "_") + number
+    version = version_parts[0]
+    if name == "ubuntu":
+        version = ".".join(version_parts[:2])
+    spack_name = _RENAMED.get(name, name).replace("-", "_")
+    return f"{spack_name}{version}"

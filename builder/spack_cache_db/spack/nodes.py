@@ -90,36 +90,42 @@ def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
     Unknown keys, such as `spec.dependencies[].odd`, are added to `unknown`; `key` is
     the hash of a node that does not record it.
     """
+    # Specfile 1 has the name of a node as its only key.
     if isinstance(data, dict) and not isinstance(data.get("name"), str):
         if len(data) != 1:
             raise ValueError(f"the node {key} has {len(data)} names, expected one")
         ((name, inner),) = data.items()
         data = {**_object(inner, "spec"), "name": name}
     require_known(data, _NODE, "spec", unknown)
+
+    # A target is a name, or an object for one that archspec describes.
     arch = require_known(data.get("arch"), _ARCH, "spec.arch", unknown)
     target = arch.get("target")
     if not isinstance(target, str):
-        target = _text(
-            require_known(target, _TARGET, "spec.arch.target", unknown), "name"
-        )
+        described = require_known(target, _TARGET, "spec.arch.target", unknown)
+        target = _text(described, "name")
+
+    # The first fault of a node is raised, in this order.
     parameters = _object(data.get("parameters", {}), "spec.parameters")
     external = data.get("external")
     return Node(
-        data["name"],
-        _text(data, "version"),
-        _text(data, "hash", key),
-        _text(arch, "platform"),
-        _text(arch, "platform_os"),
-        target,
-        {name: _value(name, value) for name, value in parameters.items()},
-        tuple(_edges(data.get("dependencies", ()), unknown)),
-        _compiler(data, unknown),
-        _optional(data, "namespace"),
-        _optional(data, "package_hash"),
-        _optional(data, "build_hash"),
-        None if external is None else _object(external, "external"),
-        _build_spec(data.get("build_spec"), unknown),
-        _original_format(_object(data.get("annotations", {}), "spec.annotations")),
+        name=data["name"],
+        version=_text(data, "version"),
+        hash=_text(data, "hash", key),
+        platform=_text(arch, "platform"),
+        os=_text(arch, "platform_os"),
+        target=target,
+        parameters={name: _value(name, value) for name, value in parameters.items()},
+        edges=tuple(_edges(data.get("dependencies", ()), unknown)),
+        compiler=_compiler(data, unknown),
+        namespace=_optional(data, "namespace"),
+        package_hash=_optional(data, "package_hash"),
+        build_hash=_optional(data, "build_hash"),
+        external=None if external is None else _object(external, "external"),
+        build_spec=_build_spec(data.get("build_spec"), unknown),
+        spec_format=_original_format(
+            _object(data.get("annotations", {}), "spec.annotations")
+        ),
     )
 
 
@@ -131,9 +137,8 @@ def require_known(
     """
     entries = _object(value, path)
     if not known_keys.issuperset(entries):
-        unknown.update(
-            f"{path}.{key}".lstrip(".") for key in entries.keys() - known_keys
-        )
+        for key in entries.keys() - known_keys:
+            unknown.add(f"{path}.{key}".lstrip("."))
     return entries
 
 
@@ -162,18 +167,19 @@ def _compiler(entries: Mapping[str, Any], unknown: set[str]) -> str | None:
     annotations.
     """
     if "compiler" in entries:
-        compiler = require_known(
-            entries["compiler"], _COMPILER, "spec.compiler", unknown
-        )
-        return normal_compiler(
-            f"{_text(compiler, 'name')}@{_text(compiler, 'version')}"
-        )
+        compiler = entries["compiler"]
+        require_known(compiler, _COMPILER, "spec.compiler", unknown)
+        name = _text(compiler, "name")
+        version = _text(compiler, "version")
+        return normal_compiler(f"{name}@{version}")
     annotations = entries.get("annotations", {})
     require_known(annotations, _ANNOTATIONS, "spec.annotations", unknown)
     original = _optional(annotations, "compiler")
     # Spack writes the word None for an old node without a compiler (Spack 1.2
     # `to_node_dict`).
-    return None if original in (None, "None") else normal_compiler(original)
+    if original in (None, "None"):
+        return None
+    return normal_compiler(original)
 
 
 def _original_format(annotations: Mapping[str, Any]) -> int | None:
@@ -189,17 +195,20 @@ def _original_format(annotations: Mapping[str, Any]) -> int | None:
 
 def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
     path = "spec.dependencies[]"
+    # Before Spack 0.17, an object by names.
     if isinstance(edges, dict):
         edges = [{"name": name, **_object(edge, path)} for name, edge in edges.items()]
     if not isinstance(edges, list | tuple):
         raise ValueError("dependencies is not a list")
     for entry in edges:
         require_known(entry, _EDGE, path, unknown)
+        # Since specfile 4, the use of a dependency is an object of its own.
         parameters = entry.get("parameters", entry)
         if parameters is not entry:
             require_known(parameters, _EDGE_PARAMETERS, f"{path}.parameters", unknown)
         types = parameters.get("deptypes", entry.get("type", ()))
-        virtuals, direct = parameters.get("virtuals", ()), parameters.get("direct")
+        virtuals = parameters.get("virtuals", ())
+        direct = parameters.get("direct")
         if not isinstance(direct, bool | None):
             raise ValueError(
                 f"dependencies has direct {direct!r:.60}, expected true or false"
@@ -214,9 +223,9 @@ def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
             raise ValueError(
                 "dependencies has types that are not a list of words"
             ) from None
-        yield Edge(
-            _text(entry, "name"), _text(entry, "hash", entry.get("build_hash")), use
-        )
+        name = _text(entry, "name")
+        dag_hash = _text(entry, "hash", entry.get("build_hash"))
+        yield Edge(name, dag_hash, use)
 
 
 @lru_cache(maxsize=4096)
@@ -267,9 +276,15 @@ def configuration_of(node: Node, compiler: str) -> Configuration:
     """Return the configuration of a node; `ValueError` if a parameter is not a
     variant.
     """
-    name, version, _, platform, os, target, parameters, *_ = node
-    variants = printed_variants(parameters)
-    return Configuration(name, version, compiler, os, platform, target, variants)
+    return Configuration(
+        package=node.name,
+        version=node.version,
+        compiler=compiler,
+        os=node.os,
+        platform=node.platform,
+        target=node.target,
+        variants=printed_variants(node.parameters),
+    )
 
 
 def _value(name: str, value: Any) -> VariantValue:

@@ -56,7 +56,9 @@ class Variant:
         """The canonical text, from which `parse_variant` reads an equal variant."""
         if self.kind == "bool":
             sigil = "+" if self.values == ("true",) else "~"
-            return f"{sigil * 2 if self.propagate else sigil}{self.name}"
+            if self.propagate:
+                sigil += sigil
+            return f"{sigil}{self.name}"
         colon = ":" if self.kind == "multi" else ""
         equals = "==" if self.propagate else "="
         value = quoted(self.value) if self.values else "'*'"
@@ -67,23 +69,40 @@ def quoted(value: str) -> str:
     """Return `value` as Spack 0.22 and later prints it, in quotes if it needs them."""
     if _BARE_VALUE.fullmatch(value):
         return value
-    return json.dumps(value) if "'" in value else f"'{value}'"
+    if "'" in value:
+        return json.dumps(value)
+    return f"'{value}'"
 
 
-def _quote_of(raw: str) -> str:
-    """Return the quote on both sides of `raw`, empty if it has none."""
-    return raw[0] if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0] else ""
+@lru_cache(maxsize=65536)
+def parse_variant(text: str) -> Variant:
+    """Read one variant in any printed form; `ValueError` if the text is not a variant.
 
+    The forms are `+x ~x -x ++x ~~x --x` and `k=v k:=v k==v k:==v`, the value bare or in
+    quotes. `k='*'` is a multi-valued variant without values; `k=True` is `+k`.
+    """
+    flag = _BOOL.fullmatch(text)
+    if flag is not None:
+        sigil = flag["sigil"]
+        word = "true" if sigil.startswith("+") else "false"
+        return Variant(flag["name"], (word,), "bool", propagate=len(sigil) == 2)
 
-def _unquoted(raw: str) -> str:
-    """Return a printed value without its quotes and escapes."""
-    quote = _quote_of(raw)
-    if quote == '"':
-        # Spack 0.22 and later escapes as JSON does; hand-written text may not be valid
-        # JSON.
-        with suppress(ValueError):
-            return str(json.loads(raw))
-    return raw[1:-1].replace("\\" + quote, quote) if quote else raw
+    # The kind follows from the value: `k=a,b` and `k:=a` are multi, `k=a` is single.
+    pair = _match_pair(text)
+    name = pair["name"]
+    value = _unquoted(pair["value"])
+    propagate = pair["equals"] == "=="
+    if name in UNSPLIT_NAMES:
+        return Variant(name, (value,), "single", propagate)
+    if value == "*":
+        return Variant(name, (), "multi", propagate)
+    if not pair["colon"] and value.upper() in ("TRUE", "FALSE"):
+        return Variant(name, (value.lower(),), "bool", propagate)
+    values = tuple(sorted(value.split(",")))
+    kind: VariantKind = "single"
+    if pair["colon"] or len(values) > 1:
+        kind = "multi"
+    return Variant(name, values, kind, propagate)
 
 
 def _match_pair(text: str) -> re.Match[str]:
@@ -96,30 +115,24 @@ def _match_pair(text: str) -> re.Match[str]:
     return match
 
 
-@lru_cache(maxsize=65536)
-def parse_variant(text: str) -> Variant:
-    """Read one variant in any printed form; `ValueError` if the text is not a variant.
+def _unquoted(raw: str) -> str:
+    """Return a printed value without its quotes and escapes."""
+    quote = _quote_of(raw)
+    if not quote:
+        return raw
+    if quote == '"':
+        # Spack 0.22 and later escapes as JSON does; hand-written text may not be valid
+        # JSON.
+        with suppress(ValueError):
+            return str(json.loads(raw))
+    return raw[1:-1].replace(f"\\{quote}", quote)
 
-    The forms are `+x ~x -x ++x ~~x --x` and `k=v k:=v k==v k:==v`, the value bare or in
-    quotes. `k='*'` is a multi-valued variant without values; `k=True` is `+k`.
-    """
-    if flag := _BOOL.fullmatch(text):
-        sigil, name = flag.groups()
-        return Variant(
-            name, ("true" if sigil[0] == "+" else "false",), "bool", len(sigil) == 2
-        )
-    pair = _match_pair(text)
-    name, value = pair["name"], _unquoted(pair["value"])
-    propagate = pair["equals"] == "=="
-    if name in UNSPLIT_NAMES:
-        return Variant(name, (value,), "single", propagate)
-    if value == "*":
-        return Variant(name, (), "multi", propagate)
-    if not pair["colon"] and value.upper() in ("TRUE", "FALSE"):
-        return Variant(name, (value.lower(),), "bool", propagate)
-    values = tuple(sorted(value.split(",")))
-    kind: VariantKind = "multi" if pair["colon"] or len(values) > 1 else "single"
-    return Variant(name, values, kind, propagate)
+
+def _quote_of(raw: str) -> str:
+    """Return the quote on both sides of `raw`, empty if it has none."""
+    if len(raw) < 2 or raw[0] != raw[-1] or raw[0] not in "'\"":
+        return ""
+    return raw[0]
 
 
 @lru_cache(maxsize=65536)
@@ -133,12 +146,14 @@ def normal_variant(text: str) -> str:
     if _BOOL.fullmatch(text):
         return text
     pair = _match_pair(text)
-    name, raw = pair["name"], pair["value"]
+    name = pair["name"]
+    value = pair["value"]
     if name not in UNSPLIT_NAMES:
-        quote = _quote_of(raw)
-        inner = raw[1:-1] if quote else raw
-        raw = f"{quote}{','.join(sorted(inner.split(',')))}{quote}"
-    return f"{name}{pair['equals']}{raw}"
+        quote = _quote_of(value)
+        inner = value[1:-1] if quote else value
+        in_order = ",".join(sorted(inner.split(",")))
+        value = f"{quote}{in_order}{quote}"
+    return f"{name}{pair['equals']}{value}"
 
 
 @lru_cache(maxsize=65536)
@@ -165,10 +180,14 @@ def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
     (`generate_cache.py` of the public cache's site). In normal form, sorted, without
     compiler flags.
     """
-    items = (item for item in parameters.items() if item[0] not in FLAG_NAMES)
-    return tuple(sorted(_printed(*item) for item in items))
+    printed = []
+    for name, value in parameters.items():
+        if name not in FLAG_NAMES:
+            printed.append(_printed(name, value))
+    return tuple(sorted(printed))
 
 
+# Typed, because True equals 1 as a key.
 @lru_cache(maxsize=65536, typed=True)
 def _printed(name: str, value: VariantValue) -> str:
     if isinstance(value, tuple) and name == PATCHES:
@@ -194,16 +213,18 @@ def normal_compiler(text: str) -> str:
     name, at, version = text.partition("@")
     if at:
         version = version.removeprefix("=").partition("/")[0]
+        compiler = f"{name}@{version}"
     else:
         name = name.partition("/")[0]
+        compiler = name
     if not name or (at and not version):
         raise ValueError(f"{text!r} is not a compiler: expected name@version or a name")
-    return f"{name}@{version}" if at else name
+    return compiler
 
 
 def split_compiler(name: str) -> tuple[str, str | None]:
     """Split `gcc@13.2.0` into name and version, which may be None; `ValueError` without
     a name.
     """
-    compiler, at, version = normal_compiler(name).partition("@")
-    return compiler, version if at else None
+    compiler, _, version = normal_compiler(name).partition("@")
+    return compiler, version or None

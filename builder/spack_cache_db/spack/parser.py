@@ -62,17 +62,26 @@ class Pair(NamedTuple):
 
 def read_pair(word: Token) -> Pair:
     """Split a word of the kind pair, or a `+x`, into its parts."""
-    if word.kind == "flag" and (flag := _SIGIL.fullmatch(word.text)):
-        value = "true" if flag["sigil"][0] == "+" else "false"
-        return Pair(flag["name"], value, exact=True, propagate=len(flag["sigil"]) == 2)
+    if word.kind == "flag":
+        flag = _SIGIL.fullmatch(word.text)
+        if flag is not None:
+            sigil = flag["sigil"]
+            value = "true" if sigil.startswith("+") else "false"
+            return Pair(flag["name"], value, exact=True, propagate=len(sigil) == 2)
     pair = _PAIR.fullmatch(word.text)
     if pair is None:
         raise ValueError(f"{word.text!r} is not a pair")
     value = pair["value"]
     if len(value) >= 2 and value[0] in "'\"" and value[-1] == value[0]:
         # The only escaped character of a query is the quote.
-        value = value[1:-1].replace("\\" + value[0], value[0])
-    return Pair(pair["key"], value, bool(pair["colon"]), pair["equals"] == "==")
+        quote = value[0]
+        value = value[1:-1].replace(f"\\{quote}", quote)
+    return Pair(
+        pair["key"],
+        value,
+        exact=pair["colon"] == ":",
+        propagate=pair["equals"] == "==",
+    )
 
 
 def _constraint(pair: Pair, column: int) -> VariantConstraint:
@@ -83,9 +92,12 @@ def _constraint(pair: Pair, column: int) -> VariantConstraint:
     kind: VariantKind = "multi"
     exact = pair.exact
     if pair.value.upper() in ("TRUE", "FALSE"):
-        values, kind, exact = (pair.value.lower(),), "bool", True
+        values = (pair.value.lower(),)
+        kind = "bool"
+        exact = True
     elif pair.value == "*":
-        values, exact = (), False
+        values = ()
+        exact = False
     elif pair.name not in UNSPLIT_NAMES:
         values = tuple(sorted(set(pair.value.split(","))))
     return VariantConstraint(pair.name, values, kind, exact, pair.propagate, column)
@@ -104,11 +116,13 @@ class NodeReader:
     variants: dict[str, VariantConstraint] = field(default_factory=dict)
     flags: list[Flag] = field(default_factory=list)
 
-    def named(self, word: Token) -> None:
+    def set_name(self, word: Token) -> None:
         """Set the name and, if there is one, its namespace; `*` is any name."""
-        if word.text != "*":
-            namespace, _, self.name = word.text.rpartition(".")
-            self.namespace = namespace or None
+        if word.text == "*":
+            return
+        namespace, _, name = word.text.rpartition(".")
+        self.name = name
+        self.namespace = namespace or None
 
     def take(self, word: Token) -> bool:
         """Read a word, and return whether it belongs to this package.
@@ -131,66 +145,71 @@ class NodeReader:
 
     def _version(self, word: Token) -> None:
         if self.versions is not None:
-            raise self._error(
-                word, "a second version", "one version list (@a,b for several)"
-            )
+            expected = "one version list (@a,b for several)"
+            raise self._error(word, "a second version", expected)
         try:
             self.versions = VersionRanges.parse(word.text)
         except ValueError as error:
-            raise self._error(
-                word, str(error), "a version list like @1.2:1.4"
-            ) from None
+            expected = "a version list like @1.2:1.4"
+            raise self._error(word, str(error), expected) from None
 
     def _option(self, pair: Pair, word: Token) -> None:
         """Read an option: an architecture, a namespace, a flag or a variant."""
-        if word.kind == "flag" and pair.name in _NO_VARIANTS:
+        name = pair.name
+        # `+os` and `os==x` are no variants.
+        if word.kind == "flag" and name in _NO_VARIANTS:
             raise self._error(
-                word, f"{pair.name!r} is not a variant", f"{pair.name}= and a value"
+                word, f"{name!r} is not a variant", f"{name}= and a value"
             )
-        if pair.propagate and pair.name in _RESERVED:
-            problem = f"{pair.name!r} cannot apply to all dependencies"
-            raise self._error(word, problem, f"one '=' after {pair.name}")
-        if pair.name in _WHOLE_ARCH:
-            if self.arch:
-                expected = "arch= alone, or before the parts that it leaves out"
-                raise self._error(
-                    word, f"{pair.name}= after {next(iter(self.arch))}=", expected
-                )
-            # In Spack, `platform-os-target` and a target alone set all three parts.
-            parts = pair.value.split("-")
-            platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
-            self._arch(word, {"platform": platform, "os": os, "target": target})
-        elif pair.name in _ARCH_KEYS:
-            self._arch(word, {_ARCH_KEYS[pair.name]: pair.value})
-        elif pair.name == "namespace":
+        if pair.propagate and name in _RESERVED:
+            problem = f"{name!r} cannot apply to all dependencies"
+            raise self._error(word, problem, f"one '=' after {name}")
+        if name in _WHOLE_ARCH:
+            self._whole_arch(pair, word)
+        elif name in _ARCH_KEYS:
+            self._arch(word, {_ARCH_KEYS[name]: pair.value})
+        elif name == "namespace":
             self.namespace = pair.value
-        elif pair.name in FLAG_NAMES:
-            self.flags.append(Flag(pair.name, pair.value, pair.propagate, word.column))
-        elif pair.name in self.variants:
-            raise self._error(word, f"a second {pair.name!r}", "each variant once")
-        elif pair.value != "*" and "*" in pair.value.split(","):
-            raise self._error(
-                word, "'*' among other values", "'*' alone, or values without it"
-            )
+        elif name in FLAG_NAMES:
+            self.flags.append(Flag(name, pair.value, pair.propagate, word.column))
         else:
-            self.variants[pair.name] = _constraint(pair, word.column)
+            self._variant(pair, word)
+
+    def _whole_arch(self, pair: Pair, word: Token) -> None:
+        """Read `arch=platform-os-target`, or `arch=target` as Spack does."""
+        if self.arch:
+            first = next(iter(self.arch))
+            expected = "arch= alone, or before the parts that it leaves out"
+            raise self._error(word, f"{pair.name}= after {first}=", expected)
+        parts = pair.value.split("-")
+        if len(parts) != 3:
+            parts = ["", "", pair.value]
+        platform, os, target = parts
+        self._arch(word, {"platform": platform, "os": os, "target": target})
 
     def _arch(self, word: Token, parts: dict[str, str]) -> None:
+        """Set parts of the architecture; those that are empty or `None` are not set."""
         if not any(parts.values()):
-            raise self._error(
-                word, "an empty value", f"a value for {word.text.partition('=')[0]}"
-            )
+            key = word.text.partition("=")[0]
+            raise self._error(word, "an empty value", f"a value for {key}")
         for key, part in parts.items():
             # Spack prints a part that is not set as the word None.
             if not part or part == "None":
                 continue
             if key in self.arch:
-                raise self._error(
-                    word, f"a second {key}", f"one {key} (target=a,b for several)"
-                )
+                expected = f"one {key} (target=a,b for several)"
+                raise self._error(word, f"a second {key}", expected)
             if not all(part.split(",")):
                 raise self._error(word, "an empty value", f"a value for {key}")
             self.arch[key] = part
+
+    def _variant(self, pair: Pair, word: Token) -> None:
+        if pair.name in self.variants:
+            raise self._error(word, f"a second {pair.name!r}", "each variant once")
+        if pair.value != "*" and "*" in pair.value.split(","):
+            expected = "'*' alone, or values without it"
+            raise self._error(word, "'*' among other values", expected)
+        self.variants[pair.name] = _constraint(pair, word.column)
 
     def record(self, dependencies: tuple[Dependency, ...] = ()) -> SpecQuery:
         """Return the constraints as a record, without parts that are `*`."""
@@ -222,9 +241,9 @@ class _Cursor:
 
     def word(self) -> Token | None:
         """Return the next word, None at the end."""
-        return (
-            self._words[self._position] if self._position < len(self._words) else None
-        )
+        if self._position == len(self._words):
+            return None
+        return self._words[self._position]
 
     def take(self, *kinds: str) -> Token | None:
         """Return the next word and advance if it is of one of these kinds, else
@@ -238,7 +257,8 @@ class _Cursor:
 
     def require_name(self, before: Token) -> None:
         """Raise `QuerySyntaxError` if the next word is not the name of a package."""
-        if (word := self.word()) is None or word.kind != "name":
+        word = self.word()
+        if word is None or word.kind != "name":
             raise self.error(f"the name of a package after {before.text[:40]!r}")
 
     def error(self, expected: str, found: str = "") -> QuerySyntaxError:
@@ -251,38 +271,47 @@ class _Cursor:
 def _node(cursor: _Cursor) -> NodeReader:
     """Read a name and its constraints, up to a dependency or the end."""
     node = NodeReader(cursor.text)
-    if name := cursor.take("name"):
-        node.named(name)
-    while (word := cursor.word()) is not None and node.take(word):
+    name = cursor.take("name")
+    if name is not None:
+        node.set_name(name)
+    word = cursor.word()
+    while word is not None and node.take(word):
         cursor.take(word.kind)
+        word = cursor.word()
     return node
+
+
+def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
+    """Read `virtuals=c,cxx deptypes=build]`, the text behind the opening bracket."""
+    attributes: dict[str, tuple[str, ...]] = {}
+    word = cursor.word()
+    while word is not None and word.kind == "pair":
+        pair = read_pair(word)
+        if pair.name not in _EDGE_KEYS or pair.propagate:
+            raise cursor.error(f"one of {', '.join(_EDGE_KEYS)}, then '=' and a value")
+        # A condition is a spec, in which commas have their own meaning.
+        values = (pair.value,) if pair.name == "when" else tuple(pair.value.split(","))
+        if pair.name == "deptypes" and not set(values).issubset(DEPTYPES):
+            raise cursor.error(f"types of dependencies: {', '.join(DEPTYPES)}")
+        attributes[pair.name] = values
+        cursor.take("pair")
+        word = cursor.word()
+
+    # `]c,cxx=` may follow, with more virtuals.
+    closing = cursor.take("edge_end")
+    if closing is None:
+        raise cursor.error("deptypes=, virtuals=, when= or the closing ']'")
+    assigned = _virtuals(closing.text[1:])
+    if assigned:
+        cursor.require_name(closing)
+        attributes["virtuals"] = (*attributes.get("virtuals", ()), *assigned)
+    return attributes
 
 
 def _virtuals(assignment: str) -> tuple[str, ...]:
     """Read the `c,cxx=` of `%c,cxx=gcc`; the lexer leaves `gcc` as the next word."""
     names = assignment.strip().removesuffix("=")
     return tuple(names.split(",")) if names else ()
-
-
-def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
-    """Read `virtuals=c,cxx deptypes=build]`, the text behind the opening bracket."""
-    attributes: dict[str, tuple[str, ...]] = {}
-    while (word := cursor.word()) is not None and word.kind == "pair":
-        pair = read_pair(word)
-        if pair.name not in _EDGE_KEYS or pair.propagate:
-            raise cursor.error(f"one of {', '.join(_EDGE_KEYS)}, then '=' and a value")
-        values = (pair.value,) if pair.name == "when" else tuple(pair.value.split(","))
-        if pair.name == "deptypes" and not set(values).issubset(DEPTYPES):
-            raise cursor.error(f"types of dependencies: {', '.join(DEPTYPES)}")
-        attributes[pair.name] = values
-        cursor.take("pair")
-    closing = cursor.take("edge_end")
-    if closing is None:
-        raise cursor.error("deptypes=, virtuals=, when= or the closing ']'")
-    if assigned := _virtuals(closing.text[1:]):
-        cursor.require_name(closing)
-        attributes["virtuals"] = (*attributes.get("virtuals", ()), *assigned)
-    return attributes
 
 
 def _dependency(cursor: _Cursor) -> Dependency | None:
@@ -292,32 +321,40 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
     sigil = cursor.take(*_SIGILS)
     if sigil is None:
         return None
+
+    # What the edge has to be: `%[deptypes=build]`, or `%c,cxx=`.
     attributes: dict[str, tuple[str, ...]] = {}
     if sigil.kind == "edge_start":
         attributes = _edge_attributes(cursor)
-    elif assigned := _virtuals(sigil.text.lstrip("%^")):
-        cursor.require_name(sigil)
-        attributes["virtuals"] = assigned
-    direct = sigil.text.startswith("%")
-    if (
-        direct
-        and not attributes
-        and ((word := cursor.word()) is None or word.kind in _SIGILS)
-    ):
+    else:
+        assigned = _virtuals(sigil.text.lstrip("%^"))
+        if assigned:
+            cursor.require_name(sigil)
+            attributes["virtuals"] = assigned
+
+    # The package at its end. A bare `^` is any dependency, a bare `%` an error.
+    is_direct = sigil.text.startswith("%")
+    word = cursor.word()
+    is_bare = word is None or word.kind in _SIGILS
+    if is_direct and is_bare and not attributes:
         raise cursor.error(
             f"the name of a package, or a constraint, after {sigil.text[:40]!r}"
         )
     node = _node(cursor)
-    if direct and node.name is not None:
+    if is_direct and node.name is not None:
         node.name = LEGACY_COMPILERS.get(node.name, node.name)
-    when = attributes.get("when")
+
+    # Printed and read again, so that equal conditions are equal records.
+    when = None
+    if "when" in attributes:
+        condition = parse_query(attributes["when"][0])
+        when = parse_query(spec_text(condition))
     return Dependency(
         node=node.record(),
-        direct=direct,
+        direct=is_direct,
         virtuals=attributes.get("virtuals", ()),
         deptypes=attributes.get("deptypes", ()),
-        # Printed and read again, so that equal conditions are equal records.
-        when=parse_query(spec_text(parse_query(when[0]))) if when else None,
+        when=when,
         propagate=sigil.text.startswith("%%"),
         column=sigil.column,
     )
@@ -325,23 +362,34 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
 
 def _dependencies(cursor: _Cursor) -> tuple[Dependency, ...]:
     """Read all dependencies; a `%` after a `^dep` belongs to that dependency."""
-    groups: list[tuple[Dependency, list[Dependency]]] = []
-    while (edge := _dependency(cursor)) is not None:
-        if edge.direct and groups and not groups[-1][0].direct:
-            groups[-1][1].append(edge)
+    groups: list[_EdgeGroup] = []
+    edge = _dependency(cursor)
+    while edge is not None:
+        if edge.direct and groups and not groups[-1].edge.direct:
+            groups[-1].below.append(edge)
         else:
-            groups.append((edge, []))
+            groups.append(_EdgeGroup(edge, []))
+        edge = _dependency(cursor)
     try:
-        return merged_edges(
-            replace(edge, node=replace(edge.node, dependencies=merged_edges(below)))
-            if below
-            else edge
-            for edge, below in groups
-        )
+        return merged_edges(_with_edges_below(group) for group in groups)
     except UnsatisfiableSpec as error:
         raise QuerySyntaxError(
             cursor.text, 0, "each dependency once", str(error)
         ) from None
+
+
+class _EdgeGroup(NamedTuple):
+    """A dependency, and the `%` after it that belong to it."""
+
+    edge: Dependency
+    below: list[Dependency]
+
+
+def _with_edges_below(group: _EdgeGroup) -> Dependency:
+    if not group.below:
+        return group.edge
+    node = replace(group.edge.node, dependencies=merged_edges(group.below))
+    return replace(group.edge, node=node)
 
 
 def parse_query(text: str) -> SpecQuery:
@@ -363,7 +411,8 @@ def query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
         )
     root = _node(cursor)
     dependencies = _dependencies(cursor)
-    if (word := cursor.word()) is not None:
+    word = cursor.word()
+    if word is not None:
         raise cursor.error(
             f"one spec: {A_CONSTRAINT}, or the end", f"extra {word.text[:40]!r}"
         )

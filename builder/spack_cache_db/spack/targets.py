@@ -21,6 +21,10 @@ _MAKERS = {
 }
 """Common names of makers, by archspec's names."""
 
+_COMMON_MAKERS = ("AMD", "Intel", "Arm", "Apple")
+_ANY = "Any "
+"""Start of the name of a family in place of a maker."""
+
 
 def known_targets() -> tuple[str, ...]:
     """Return the names of all targets that archspec knows, sorted."""
@@ -33,9 +37,28 @@ def ancestors(name: str) -> tuple[str, ...]:
     itself.
     """
     target = archspec.cpu.TARGETS.get(name)
-    return (
-        () if target is None else tuple(ancestor.name for ancestor in target.ancestors)
-    )
+    if target is None:
+        return ()
+    return tuple(ancestor.name for ancestor in target.ancestors)
+
+
+def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the CPU targets that can run binaries for at least one of `targets`, by
+    maker.
+
+    The newest processors come first.
+    """
+    targets = set(targets)
+    # A newer processor has more ancestors.
+    candidates = sorted(targets.union(known_targets()))
+    candidates.sort(key=lambda name: len(ancestors(name)), reverse=True)
+    hosts: dict[str, list[str]] = {}
+    for host in candidates:
+        if any(runs_on(target, host) for target in targets):
+            hosts.setdefault(_maker(host), []).append(host)
+    makers = sorted(hosts)
+    makers.sort(key=_rank_of_maker)
+    return {maker: tuple(hosts[maker]) for maker in makers}
 
 
 @cache
@@ -45,32 +68,15 @@ def _maker(name: str) -> str:
     """
     target = archspec.cpu.TARGETS.get(name)
     if target is None or target.vendor == "generic":
-        return f"Any {family(name)}"
+        return f"{_ANY}{family(name)}"
     return _MAKERS.get(target.vendor, str(target.vendor))
 
 
-def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the CPU targets that can run binaries for at least one of `targets`, by
-    maker.
-
-    The newest processors come first.
-    """
-    targets = {*targets}
-    hosts: dict[str, tuple[str, ...]] = {}
-    for host in sorted(
-        targets.union(known_targets()), key=lambda name: (-len(ancestors(name)), name)
-    ):
-        if any(runs_on(target, host) for target in targets):
-            hosts[_maker(host)] = (*hosts.get(_maker(host), ()), host)
-
-    def order(name: str) -> tuple[bool, bool, str]:
-        return (
-            name.startswith("Any "),
-            name not in ("AMD", "Intel", "Arm", "Apple"),
-            name,
-        )
-
-    return {name: hosts[name] for name in sorted(hosts, key=order)}
+def _rank_of_maker(maker: str) -> int:
+    """Return the place of a maker in lists: the common ones, others, then families."""
+    if maker in _COMMON_MAKERS:
+        return 0
+    return 2 if maker.startswith(_ANY) else 1
 
 
 def is_known(name: str) -> bool:
@@ -94,7 +100,9 @@ def family(name: str) -> str:
     own.
     """
     target = archspec.cpu.TARGETS.get(name)
-    return name if target is None else str(target.family.name)
+    if target is None:
+        return name
+    return str(target.family.name)
 
 
 @cache
@@ -105,13 +113,6 @@ def runs_on(target: str, host: str) -> bool:
     haswell is an ancestor of the other.
     """
     return target == host or target in ancestors(host)
-
-
-def _part_matches(part: str, target: str) -> bool:
-    low, colon, high = part.partition(":")
-    if not colon:
-        return target == part
-    return (not low or runs_on(low, target)) and (not high or runs_on(target, high))
 
 
 def unknown_bounds(constraint: str) -> tuple[str, ...]:
@@ -135,3 +136,13 @@ def target_matches(constraint: str | None, target: str) -> bool:
     if constraint is None:
         return True
     return any(_part_matches(part, target) for part in constraint.split(","))
+
+
+def _part_matches(part: str, target: str) -> bool:
+    """Return whether a target is the one of a part, or in its range."""
+    low, colon, high = part.partition(":")
+    if not colon:
+        return target == part
+    if low and not runs_on(low, target):
+        return False
+    return not high or runs_on(target, high)
