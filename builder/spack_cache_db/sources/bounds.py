@@ -33,17 +33,22 @@ def require_text(data: bytes) -> None:
     """Raise `LineFault` unless bytes are UTF-8 text without NUL, which decoders
     accept.
     """
-    wrong, message = data.find(b"\0"), "a NUL byte"
-    if wrong < 0:
-        if data.isascii():
-            return
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            wrong, message = error.start, f"not UTF-8: byte 0x{data[error.start]:02x}"
-        else:
-            return
-    raise LineFault(data.count(b"\n", 0, wrong) + 1, f"{message}, expected UTF-8 text")
+    position = data.find(b"\0")
+    if position >= 0:
+        raise _text_fault(data, position, "a NUL byte")
+    # Nearly all files are ASCII, which is tested faster than decoded.
+    if data.isascii():
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8: byte 0x{data[error.start]:02x}"
+        raise _text_fault(data, error.start, message) from None
+
+
+def _text_fault(data: bytes, position: int, message: str) -> LineFault:
+    line = data.count(b"\n", 0, position) + 1
+    return LineFault(line, f"{message}, expected UTF-8 text")
 
 
 def require_bounded(configuration: Configuration) -> None:

@@ -21,9 +21,12 @@ class Place(NamedTuple):
         """Return release and stack of a mirror's index, from the first two folders of
         its path.
         """
-        folders = [*path.split("/")[:-1], "", ""]
-        release = self.release or folders[0] or ROOT
-        return release, self.stack or view or folders[1] or ROOT
+        folders = path.split("/")[:-1]
+        release_folder = folders[0] if folders else ""
+        stack_folder = folders[1] if len(folders) > 1 else ""
+        release = self.release or release_folder or ROOT
+        stack = self.stack or view or stack_folder or ROOT
+        return release, stack
 
     def of_tree(self, index: File) -> tuple[str, str]:
         """Return release and stack of an installation from the path of its index.
@@ -31,19 +34,20 @@ class Place(NamedTuple):
         The release is the first folder, or else the input, whose name is not in
         `_USUAL_NAMES`, and does not only make a path longer.
         """
-        top = Path(os.path.abspath(index.location.removesuffix(index.path)))  # noqa: PTH100
-        top = top.parent if top.name == _TREE else top
+        stack = self.stack or ROOT
+        if self.release:
+            return self.release, stack
+        folders = index.path.split("/")[:-1]
         # The folder of a copied index is not that of an installation.
-        folders = [
-            *index.path.split("/")[:-1],
-            *([top.name] if _TREE in index.location else []),
-        ]
-        names = (
-            name
-            for name in folders
-            if name not in _USUAL_NAMES and not _PADDING.startswith(name)
-        )
-        return self.release or next(names, INSTALLED), self.stack or ROOT
+        if _TREE in index.location:
+            top = Path(os.path.abspath(index.location.removesuffix(index.path)))  # noqa: PTH100
+            if top.name == _TREE:
+                top = top.parent
+            folders.append(top.name)
+        for name in folders:
+            if name not in _USUAL_NAMES and not _PADDING.startswith(name):
+                return name, stack
+        return INSTALLED, stack
 
 
 ANYWHERE = Place()

@@ -4,9 +4,8 @@ of Lmod.
 Spack names the spec of each module by its hash (Spack 1.2 `modules/common.py`). Lmod,
 asked by `spider -o jsonSoftwarePage` or `spider -o spider-json`, knows names and
 versions as the site has written them (Lmod 8 `docs/source/136_spider.rst`,
-`src/Spider.lua`). In a hierarchy it also knows
-which modules must be loaded first: the software page has them as `parent`, the other as
-`parentAA`.
+`src/Spider.lua`). In a hierarchy it also knows which modules must be loaded first: the
+software page has them as `parent`, the other as `parentAA`.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def read_modules(file: RawFile) -> list[ModuleFacts]:
     with faults_of(file.location):
         require_text(file.data)
         try:
-            return [*(_of_lmod(file) if is_json else _of_spack(file))]
+            return list(_of_lmod(file) if is_json else _of_spack(file))
         except BROKEN as error:
             printed = "spider -o jsonSoftwarePage or spider -o spider-json prints"
             words = f"{message_of(error)}, expected what Lmod's {printed}"
@@ -111,20 +110,21 @@ def read_modules(file: RawFile) -> list[ModuleFacts]:
 
 
 def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
+    """Yield the modules of `module_index: {HASH: {path: …, use_name: …}}`."""
     node = compose(file.data.decode(), _BOUNDS, file.location)
     expected = "Spack's module-index.yaml"
     top = {} if node is None else entries_of(node, expected)
     if top.keys() != {"module_index"}:
-        keys = ", ".join(map(printable_name, top))
+        keys = ", ".join(printable_name(key) for key in top)
         raise LineFault(1, f"has the keys {keys}, expected {expected}")
-    for dag_hash, entry in entries_of(
-        top["module_index"], "hashes with modules"
-    ).items():
+    modules = entries_of(top["module_index"], "hashes with modules")
+    for dag_hash, entry in modules.items():
         fields = entries_of(entry, "path and use_name")
         if fields.keys() != {"path", "use_name"}:
-            keys = ", ".join(map(printable_name, fields)) or "no keys"
+            keys = ", ".join(printable_name(key) for key in fields) or "no keys"
             raise fault_at(entry, f"has {keys}, expected path and use_name")
-        name, path = (text_of(fields[key], key) for key in ("use_name", "path"))
+        name = text_of(fields["use_name"], "use_name")
+        path = text_of(fields["path"], "path")
         try:
             require_hash(dag_hash)
             yield _module(file, name, path)._replace(hash=dag_hash)
@@ -136,14 +136,19 @@ def _of_lmod(file: RawFile) -> Iterator[ModuleFacts]:
     data = _as_json(file.data)
     is_page = data.lstrip().startswith(b"[")
     for entry in _of_software_page(data) if is_page else _of_spider(data):
-        version = entry.name.removeprefix(f"{entry.package}/")
-        version = entry.version if version == entry.name else version.lstrip(".")
-        words = {"package": entry.package, "version": version}
-        for word, text in words.items():
-            require_short(word, text, MAX_TEXT)
-        module = _module(file, entry.name, entry.path)
-        parents = _alternatives(entry.parents)
-        yield module._replace(**words, is_hidden=entry.is_hidden, parents=parents)
+        # The version follows the package: hdf5/1.14, or hdf5/.1.14 for a hidden one.
+        version = entry.version
+        start = f"{entry.package}/"
+        if entry.name.startswith(start):
+            version = entry.name.removeprefix(start).lstrip(".")
+        require_short("package", entry.package, MAX_TEXT)
+        require_short("version", version, MAX_TEXT)
+        yield _module(file, entry.name, entry.path)._replace(
+            package=entry.package,
+            version=version,
+            is_hidden=entry.is_hidden,
+            parents=_alternatives(entry.parents),
+        )
 
 
 def _of_software_page(data: bytes) -> Iterator[_LmodModule]:
@@ -174,9 +179,11 @@ def _as_json(data: bytes) -> bytes:
         return data
 
     def character(escape: re.Match[bytes]) -> bytes:
+        backslashes = escape[1]
         number = int(escape[2], 16)
-        is_ascii = number < 0x80
-        return escape[1] + (b"\\u%04x" % number if is_ascii else bytes([number]))
+        if number < 0x80:
+            return backslashes + b"\\u%04x" % number
+        return backslashes + bytes([number])
 
     # Bytes that are no text remain visible as replacement characters.
     return _BYTE.sub(character, data).decode(errors="replace").encode()
@@ -203,14 +210,17 @@ def _module(file: RawFile, name: str, path: str) -> ModuleFacts:
     """Return a module; the folder of its file up to its name is its tree."""
     _require_module(name)
     require_short("path", path, MAX_TEXT)
-    below = path.removesuffix(".lua")
-    is_below = below.endswith(f"/{name}")
-    tree = (
-        below.removesuffix(f"/{name}") if is_below else str(PurePosixPath(path).parent)
-    )
-    compiler = _COMPILER.fullmatch(tree)
-    text = f"{compiler[1]}@{compiler[2]}" if compiler else None
-    return ModuleFacts(file.path, file.release, name, text, tree if path else None)
+    if not path:
+        return ModuleFacts(file.path, file.release, name, compiler=None, tree=None)
+    # /modules/gcc/13.2.0/hdf5/1.14.lua: the tree is /modules/gcc/13.2.0.
+    stem = path.removesuffix(".lua")
+    end = f"/{name}"
+    tree = str(PurePosixPath(path).parent)
+    if stem.endswith(end):
+        tree = stem.removesuffix(end)
+    folders = _COMPILER.fullmatch(tree)
+    compiler = f"{folders[1]}@{folders[2]}" if folders else None
+    return ModuleFacts(file.path, file.release, name, compiler, tree)
 
 
 def _require_module(name: str) -> None:

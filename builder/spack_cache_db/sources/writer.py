@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.model import Configuration
+from spack_cache_db.model import NO_COMPILER, Configuration
 from spack_cache_db.sources.facts import (
     Document,
     Install,
@@ -37,7 +37,8 @@ class Interned(dict[T, int], Generic[T]):
 
     def __missing__(self, value: T) -> int:
         self.things.append(value)
-        number = self[value] = len(self.things)
+        number = len(self.things)
+        self[value] = number
         return number
 
 
@@ -56,9 +57,10 @@ class Texts:
 
     def things(self) -> dict[str, list[Any]]:
         """Return the values of each dictionary, in the order of their numbers."""
-        return {
-            column.name: getattr(self, column.name).things for column in fields(self)
-        }
+        things = {}
+        for dictionary in fields(self):
+            things[dictionary.name] = getattr(self, dictionary.name).things
+        return things
 
 
 DOCUMENTS = "documents"
@@ -99,10 +101,10 @@ OPTIONAL = ("size", "tarball")
 
 
 def _no_rows() -> dict[str, dict[str, array[int]]]:
-    return {
-        table: {name: array("I") for name in columns}
-        for table, columns in TABLES.items()
-    }
+    tables = {}
+    for table, columns in TABLES.items():
+        tables[table] = {name: array("I") for name in columns}
+    return tables
 
 
 @dataclass(slots=True)
@@ -187,9 +189,11 @@ class Writer:
 
     def add_unrecorded(self, document: int, spec: int, package: str) -> None:
         """Add a spec that an index names as a dependency, without a record of it."""
-        number = self.texts.configurations[
-            Configuration(package, "", "none", "", "", "", ())
-        ]
+        # Only the name is known.
+        configuration = Configuration(package, "", NO_COMPILER, "", "", "", ())
         self.append_row(
-            "unrecorded", document=document, spec=spec, configuration=number
+            "unrecorded",
+            document=document,
+            spec=spec,
+            configuration=self.texts.configurations[configuration],
         )
