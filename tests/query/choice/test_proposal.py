@@ -11,7 +11,8 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.choice.proposal import propose_among
-from spack_cache_db.query.choice.rule import Proposal, Reason
+from spack_cache_db.query.choice.proposed import Proposal
+from spack_cache_db.query.choice.rule import Reason
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups

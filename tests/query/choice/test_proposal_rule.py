@@ -1,4 +1,4 @@
-"""query.proposal_rule: laws of the rule, for any matches."""
+"""query.choice.rule: laws of the rule, for any matches."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,19 +6,21 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.choice.rule import (
+from spack_cache_db.query.choice.options import (
     Choice,
+    Standing,
+    best_option,
+    options_in_order,
+)
+from spack_cache_db.query.choice.proposed import proposal_of
+from spack_cache_db.query.choice.rule import (
     Criterion,
     Facts,
     Reason,
-    Standing,
     Uses,
-    choose,
     criteria_of,
     decisive_steps,
     in_order,
-    options_in_order,
-    proposal_of,
 )
 from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.stored.binary import Spec
@@ -57,7 +59,7 @@ FACTS = st.builds(
     latest=st.sampled_from([None, "1.9"]),
     deprecated=st.frozensets(st.sampled_from(WORDS["version"]), max_size=1),
     defaults=st.sampled_from([{}, {"x": ("true",)}, {"x": ("true",), "y": ("false",)}]),
-    asked=st.frozensets(st.just("x")),
+    named_variants=st.frozensets(st.just("x")),
     installed=st.dictionaries(st.integers(0, 5), st.integers(1, 2), max_size=1),
 )
 _KEYS = st.tuples(*(st.integers(0, len(WORDS[column]) - 1) for column in CONFIGURATION))
@@ -95,7 +97,8 @@ def _choice(
     def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
         return {spec.id: standings[spec.id % len(standings)] for spec in specs}
 
-    return choose(options_in_order(in_order(rows, criteria), _specs_of), standings_of)
+    options = options_in_order(in_order(rows, criteria), _specs_of)
+    return best_option(options, standings_of)
 
 
 def _rank(row: Candidate, criteria: Sequence[Criterion]) -> list[Any]:

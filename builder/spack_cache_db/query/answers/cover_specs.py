@@ -20,15 +20,11 @@ from spack_cache_db.environments.rules import (
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.covered import CoveredSpec
 from spack_cache_db.query.answers.why_not import WhyNot, explained
+from spack_cache_db.query.choice.options import Option, options_in_order
 from spack_cache_db.query.choice.pool import read_pool
 from spack_cache_db.query.choice.proposal import read_facts
 from spack_cache_db.query.choice.reuse import Pool
-from spack_cache_db.query.choice.rule import (
-    Option,
-    criteria_of,
-    in_order,
-    options_in_order,
-)
+from spack_cache_db.query.choice.rule import criteria_of, in_order
 from spack_cache_db.query.choice.search import (
     Finding,
     Places,

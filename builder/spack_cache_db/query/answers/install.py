@@ -12,7 +12,7 @@ from typing import Any
 from spack_cache_db.arguments import checked
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.choice.proposal import propose_among
-from spack_cache_db.query.choice.rule import build_words
+from spack_cache_db.query.choice.proposed import build_words
 from spack_cache_db.query.commands.install import (
     closures_in,
     commands_of_closure,
@@ -231,7 +231,7 @@ def chosen_build(lookups: Lookups, results: ResultSet) -> Chosen | None:
     """Return the build to install or load, of those that an answer has; None without
     any.
 
-    The build is chosen by the rule of `proposal_rule`.
+    The build is chosen by the rule of `choice.rule`.
     """
     proposal = propose_among(lookups, results)
     if proposal is None:

@@ -24,7 +24,7 @@ from spack_cache_db.query.choice.reuse import (
 )
 from spack_cache_db.query.conditions.conditions import Verdict
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import read_query, respelled
+from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select, select_ids
@@ -80,16 +80,17 @@ def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
         externals[package] = tuple(
             _external(records, external) for external in declared
         )
-    mirrors = [
-        FilteredMirror(mirror.name, mirror.url, _selection(records, mirror.filter))
-        for mirror in rules.mirrors
-    ]
+    sources = [_source(records, source) for source in rules.sources]
+    mirrors = []
+    for mirror in rules.mirrors:
+        applied_filter = _applied(records, mirror.filter)
+        mirrors.append(FilteredMirror(mirror.name, mirror.url, applied_filter))
     return Pool(
         before_1_0=before_1_0,
         developed=_cached(lookups, DEVELOPED),
         wrappers=_cached(lookups, WRAPPERS),
         is_old=is_old,
-        sources=tuple(_source(records, source) for source in rules.sources),
+        sources=tuple(sources),
         reuses_roots=rules.reuses_roots,
         setting=rules.setting,
         externals=externals,
@@ -123,20 +124,20 @@ def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
     elif source.kind == "environment" and source.hashes is not None:
         ids = ids_of_hashes(lookups.conn, sorted(source.hashes))
         specs = frozenset(ids.values())
-    return PoolSource(source.kind, _selection(records, source.filter), specs)
+    return PoolSource(source.kind, _applied(records, source.filter), specs)
 
 
-def _selection(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
-    return AppliedFilter(
-        tuple(_satisfying(records, query) for query in spec_filter.include),
-        tuple(_satisfying(records, query) for query in spec_filter.exclude),
-    )
+def _applied(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
+    """Return a filter with the specs of the database that its specs describe."""
+    include = [_satisfying(records, query) for query in spec_filter.include]
+    exclude = [_satisfying(records, query) for query in spec_filter.exclude]
+    return AppliedFilter(tuple(include), tuple(exclude))
 
 
 def _external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal:
-    specs = _satisfying(records, external.written).verdict.holds
+    named = _satisfying(records, external.written)
     return KnownExternal(
-        spec_text(external.written), external.prefix, external.modules, specs
+        named.text, external.prefix, external.modules, named.verdict.holds
     )
 
 
@@ -146,8 +147,8 @@ def _satisfying(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
     """
     text = spec_text(query)
     try:
-        spelled, _ = respelled(records.lookups, query)
-        verdict = records.satisfying(read_query(records, spelled).conditions)
+        question = Question(records.lookups, query, records=records)
+        verdict = records.satisfying(question.conditions)
     except UnsupportedQuery:
         verdict = Verdict(frozenset(), records.every)
     return NamedVerdict(text, verdict)
@@ -171,22 +172,22 @@ def _compilers(
     """
     edges_of_spec = graph.Dependencies(lookups.conn).edges(specs)
     # The ids of compilers, by spec and language.
-    ids_of_spec: dict[int, dict[str, int]] = {}
+    ids_by_language: dict[int, dict[str, int]] = {}
+    all_ids: set[int] = set()
     for spec, edges in edges_of_spec.items():
-        ids_of_spec[spec] = dict(_languages(edges))
+        ids_by_language[spec] = dict(_languages(edges))
+        all_ids.update(ids_by_language[spec].values())
+
     # Their names, which are read together.
-    ids = {
-        compiler for of_spec in ids_of_spec.values() for compiler in of_spec.values()
-    }
     compilers = {}
-    for compiler, node in graph.read_nodes(lookups.conn, ids).items():
+    for compiler, node in graph.read_nodes(lookups.conn, all_ids).items():
         compilers[compiler] = Compiler(compiler, f"{node.package}@{node.version}")
-    by_language: dict[int, Mapping[str, Compiler]] = {}
-    for spec, of_spec in ids_of_spec.items():
-        by_language[spec] = {
-            language: compilers[key] for language, key in of_spec.items()
+    compilers_by_language: dict[int, Mapping[str, Compiler]] = {}
+    for spec, ids in ids_by_language.items():
+        compilers_by_language[spec] = {
+            language: compilers[key] for language, key in ids.items()
         }
-    return by_language
+    return compilers_by_language
 
 
 def _languages(edges: Iterable[graph.Edge]) -> Iterator[tuple[str, int]]:

@@ -1,6 +1,4 @@
-"""Chooses the build to propose among the matches of a question (see
-`proposal_rule`).
-"""
+"""Chooses the build to propose among the matches of a question, by `rule`."""
 
 from __future__ import annotations
 
@@ -12,18 +10,19 @@ from itertools import chain
 from typing import NamedTuple
 
 from spack_cache_db.model import INSTALLED
-from spack_cache_db.query.choice.rule import (
+from spack_cache_db.query.choice.options import (
     BEST,
-    Facts,
-    Proposal,
-    Reason,
     Standing,
+    best_option,
+    options_in_order,
+)
+from spack_cache_db.query.choice.proposed import Proposal, proposal_of
+from spack_cache_db.query.choice.rule import (
+    Facts,
+    Reason,
     Uses,
-    choose,
     criteria_of,
     in_order,
-    options_in_order,
-    proposal_of,
 )
 from spack_cache_db.query.conditions.conditions import Conditions, Word, asked, only
 from spack_cache_db.query.match.candidates import Candidate, candidates_by_id
@@ -70,12 +69,16 @@ def propose(
     """Return the build to propose among matches; None if no release of the question
     lists one.
 
+    For `hdf5 +mpi target=:zen3` that may be `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04,
+    x86_64_v3`, chosen for zen3 as the newest version with default options.
+
     Args:
         lookups: the database.
         rows: the configurations that match, in any order, of one or several packages.
         conditions: those of the question; conditions on specs decide which binaries
             count.
     """
+    # What the rule needs.
     release = asked(conditions, "release")
     installed = _installed(lookups, release)
     facts = read_facts(lookups, rows, conditions)
@@ -84,7 +87,7 @@ def propose(
     def specs_of(group: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
         specs = specs_in_scope(lookups.conn, [row.id for row in group], conditions)
         present = _without_gone(lookups, specs)
-        return {key: installed.best_of(of_row) for key, of_row in present.items()}
+        return {key: installed.best_of(specs) for key, specs in present.items()}
 
     # The first match is usually the answer.
     options = options_in_order(in_order(rows, criteria), specs_of)
@@ -114,7 +117,8 @@ def propose(
             current = _current(lookups, ids, installed)
         return _standings(lookups, ids, installed, current, release)
 
-    choice = choose(options, standings_of)
+    # The first that can be installed is the answer.
+    choice = best_option(options, standings_of)
     if choice is None:
         return None
     proposal = proposal_of(choice, rows, facts, criteria, steps_before)
@@ -142,15 +146,15 @@ def _without_gone(
     lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
 ) -> Mapping[int, Sequence[Spec]]:
     """Return the specs that a mirror or an installation still has, by configuration."""
-    ids = [spec.id for of_configuration in specs.values() for spec in of_configuration]
+    ids = [spec.id for spec in chain.from_iterable(specs.values())]
     gone = select_ids(lookups.conn, _GONE, ids)
     if not gone:
         return specs
     present = {}
-    for configuration, of_configuration in specs.items():
-        left = [spec for spec in of_configuration if spec.id not in gone]
-        if left:
-            present[configuration] = left
+    for configuration, specs_of_configuration in specs.items():
+        remaining = [spec for spec in specs_of_configuration if spec.id not in gone]
+        if remaining:
+            present[configuration] = remaining
     return present
 
 
@@ -158,6 +162,7 @@ def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
     """Return the build to propose among the configurations of an answer; see
     `propose`.
     """
+    # Without a package in the question, the rule first chooses one.
     narrowed = _Narrowed(results.ids)
     if not isinstance(asked(results.conditions, "package"), Word):
         narrowed = _of_one_package(lookups, results)
@@ -213,13 +218,21 @@ def read_facts(
 ) -> Facts:
     """Return what the rule knows about matches, most of it cached with the database."""
     conn = lookups.conn
-    release = asked(conditions, "release")
     packages = {row.key("package") for row in rows}
+
+    # What the recipe of the package prefers.
     recipe = _Recipe()
     if len(packages) == 1:
         (package,) = packages
         name = lookups.words["package"][package]
         recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
+
+    # What is common in the release, or else in the newest branch.
+    release = asked(conditions, "release")
+    usual_release = _first_release(lookups) if release is None else release
+    uses = lookups.once(
+        ("uses", usual_release), lambda: _read_uses(lookups, usual_release)
+    )
 
     def option_uses(version: int) -> Mapping[int, int]:
         key = ("option uses", version)
@@ -227,20 +240,17 @@ def read_facts(
             key, lambda: dict(select(conn, _OPTION_USES, version=version))
         )
 
-    release_of_uses = _first_release(lookups) if release is None else release
     return Facts(
         words=lookups.words,
         families=lookups.families,
-        uses=lookups.once(
-            ("uses", release_of_uses), lambda: _read_uses(lookups, release_of_uses)
-        ),
+        uses=uses,
         option_uses=option_uses,
         package_counts=package_counts(lookups) if len(packages) > 1 else {},
         host=chosen_machine(conditions),
         latest=recipe.latest,
         deprecated=recipe.deprecated,
         defaults=recipe.defaults,
-        asked=_asked_variants(conditions),
+        named_variants=_named_variants(conditions),
         installed=_installed(lookups, release).configurations,
     )
 
@@ -276,9 +286,8 @@ def _read_uses(
 ) -> Mapping[str, Mapping[str, Uses]]:
     """Return how many packages use the words of each facet; see `Facts`."""
     uses: dict[str, dict[str, Uses]] = defaultdict(dict)
-    for facet, value, is_in_release, count in select(
-        lookups.conn, _USES, release=release
-    ):
+    rows = select(lookups.conn, _USES, release=release)
+    for facet, value, is_in_release, count in rows:
         # A compiler counts by its commonest version, and a family by its commonest
         # target: most packages have several, so sums would count packages twice.
         name = value
@@ -296,7 +305,7 @@ def _read_uses(
     return uses
 
 
-def _asked_variants(conditions: Conditions) -> frozenset[str]:
+def _named_variants(conditions: Conditions) -> frozenset[str]:
     """Return the names of the variants that conditions are on."""
     names = set()
     for condition in only(conditions, "variant"):
@@ -345,9 +354,8 @@ def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
     name = None if release is None else lookups.releases[release].name
     specs: dict[int, int] = {}
     configurations: dict[int, int] = {}
-    for spec, configuration, is_explicit in select(
-        lookups.conn, _INSTALLED, release=name
-    ):
+    rows = select(lookups.conn, _INSTALLED, release=name)
+    for spec, configuration, is_explicit in rows:
         rank = 2 if is_explicit else 1
         specs[spec] = rank
         configurations[configuration] = max(rank, configurations.get(configuration, 0))

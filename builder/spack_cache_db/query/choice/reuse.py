@@ -16,13 +16,14 @@ by them. For the solver, a binary and everything that it links or runs must be
 6. given out by the mirrors that list it (`_spec_matches_filters`).
 
 The first rule that fails decides the status of an answer: `near` for 1 to 3,
-`incomplete` for 4,
-and `unknown` for 5 and 6, because the solver's own solution may have the same hash.
+`incomplete` for 4, and `unknown` for 5 and 6, because the solver's own solution may
+have the same hash. An external of which `packages:` has no entry is `unknown` too: a
+machine's own configuration may declare it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -75,11 +76,12 @@ class AppliedFilter:
 
     def why_not(self, spec: int) -> str:
         """Return the key that leaves a spec out, or may leave it out; "" for none."""
-        if self.include and not any(
-            spec in named.verdict.holds for named in self.include
-        ):
-            return f"include: {', '.join(named.text for named in self.include)}"
+        if self.include:
+            is_included = any(spec in named.verdict.holds for named in self.include)
+            if not is_included:
+                return f"include: {', '.join(named.text for named in self.include)}"
         for named in self.exclude:
+            # What may satisfy it may be left out.
             if spec in named.verdict.holds or spec in named.verdict.unknown:
                 return f"exclude: {named.text}"
         return ""
@@ -139,10 +141,8 @@ class FilteredMirror:
         """
         if mirror.url is not None:
             return _same_url(self.url, mirror.url)
-        if mirror.release in named:
-            return self.name == mirror.release
-        # It may be any of them.
-        return True
+        # A mirror of another name may be any of them.
+        return mirror.release == self.name or mirror.release not in named
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,11 +176,9 @@ class Pool:
     @property
     def takes_nothing(self) -> bool:
         """Whether no binary is taken, whichever it is."""
-        return (
-            self.is_old
-            or not self.reuses_roots
-            or all(source.kind == "external" for source in self.sources)
-        )
+        if self.is_old or not self.reuses_roots:
+            return True
+        return all(source.kind == "external" for source in self.sources)
 
 
 class Compiler(NamedTuple):
@@ -241,17 +239,17 @@ def obstacle_of_closure(
             needs.
         facts: more about the members, as far as the pool needs it.
     """
-    # The rules in the order of the module's docstring: the first obstacle is the
-    # answer.
+    # The rules in the order of the statuses, from bad to good: the first obstacle is
+    # the answer.
     dependencies = closure.members[1:]
     return (
-        next(_never_taken(pool, dependencies), None)
-        or next(_declared_otherwise(pool, closure.externals), None)
+        _never_taken(pool, dependencies)
+        or _declared_otherwise(pool, closure.externals)
         or _mixed(pool, closure, facts.compilers)
         or missing_obstacle(closure)
-        or next(_not_declared(pool, closure.externals), None)
-        or next(_not_in_pool(pool, dependencies), None)
-        or next(_not_given_out(pool, closure.binaries, facts.listed), None)
+        or _not_declared(pool, closure.externals)
+        or _not_in_pool(pool, dependencies)
+        or _not_given_out(pool, closure.binaries, facts.listed)
     )
 
 
@@ -260,9 +258,8 @@ def missing_obstacle(closure: Closure) -> Obstacle | None:
     missing = [member.name_and_version for member in closure.missing]
     if not missing:
         return None
-    return Obstacle(
-        "incomplete", f"no binary of {short_series(missing)}, so Spack would build it"
-    )
+    reason = f"no binary of {short_series(missing)}, so Spack would build it"
+    return Obstacle("incomplete", reason)
 
 
 def short_series(texts: Sequence[str]) -> str:
@@ -276,56 +273,73 @@ def short_series(texts: Sequence[str]) -> str:
     return series(texts, most)
 
 
-def _never_taken(pool: Pool, dependencies: Sequence[Member]) -> Iterator[Obstacle]:
+def _never_taken(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
+    """Return rule 1 for what a binary needs."""
     for member in dependencies:
-        needed = f"it needs {member.name_and_version}, and "
         # The C library and other externals have rules of their own.
         if member.external is not None:
             continue
+        reason = ""
         if member.spec in pool.before_1_0:
-            yield Obstacle("near", needed + NOT_BEFORE_1_0)
+            reason = NOT_BEFORE_1_0
         elif member.spec in pool.developed:
-            yield Obstacle("near", needed + NOT_FROM_SOURCES)
+            reason = NOT_FROM_SOURCES
+        if reason:
+            return Obstacle("near", f"it needs {member.name_and_version}, and {reason}")
+    return None
 
 
-def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Iterator[Obstacle]:
+def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Obstacle | None:
+    """Return rule 2 for packages of which `packages:` declares other externals."""
     for member in externals:
         declared = pool.externals.get(member.package, ())
-        if declared and not _is_declared(pool, member):
-            others = short_series(
-                [f"{external.text}{_place(external)}" for external in declared]
-            )
-            reason = f"built on the external {_external_text(member)}, but packages: has {others}"
-            yield Obstacle("near", reason)
+        if not declared or _is_declared(pool, member):
+            continue
+        others = [f"{external.text}{_location(external)}" for external in declared]
+        reason = (
+            f"built on the external {_external_text(member)}, "
+            f"but packages: has {short_series(others)}"
+        )
+        return Obstacle("near", reason)
+    return None
 
 
-def _not_declared(pool: Pool, externals: Sequence[Member]) -> Iterator[Obstacle]:
-    missing = [member for member in externals if not _is_declared(pool, member)]
-    if missing:
-        texts = short_series([_external_text(member) for member in missing])
-        yield Obstacle("unknown", f"only if your configuration declares {texts}")
+def _not_declared(pool: Pool, externals: Sequence[Member]) -> Obstacle | None:
+    """Return rule 2 for packages without externals in `packages:`, which a machine's
+    configuration may declare.
+    """
+    missing = [
+        _external_text(member) for member in externals if not _is_declared(pool, member)
+    ]
+    if not missing:
+        return None
+    reason = f"only if your configuration declares {short_series(missing)}"
+    return Obstacle("unknown", reason)
 
 
 def _is_declared(pool: Pool, member: Member) -> bool:
     """Return whether `packages:` declares an external with its spec, prefix and
     modules.
     """
-    assert member.external is not None
-    return any(
-        member.spec in external.specs
-        and external.prefix == member.external.prefix
-        and external.modules == member.external.modules
-        for declared in pool.externals.values()
-        for external in declared
-    )
+    used = member.external
+    assert used is not None
+    # A provider of `mpi` may be declared below `mpi`.
+    for declared in pool.externals.values():
+        for external in declared:
+            is_same_place = (
+                external.prefix == used.prefix and external.modules == used.modules
+            )
+            if is_same_place and member.spec in external.specs:
+                return True
+    return False
 
 
 def _external_text(member: Member) -> str:
-    place = "" if member.external is None else _place(member.external)
-    return f"{member.name_and_version}{place}"
+    location = "" if member.external is None else _location(member.external)
+    return f"{member.name_and_version}{location}"
 
 
-def _place(external: External | KnownExternal) -> str:
+def _location(external: External | KnownExternal) -> str:
     """Return where an external is: ` at /opt/zlib`,
     ` with the modules craype cray-mpich`.
     """
@@ -338,42 +352,44 @@ def _place(external: External | KnownExternal) -> str:
 def _mixed(
     pool: Pool, closure: Closure, compilers: Mapping[int, Mapping[str, Compiler]]
 ) -> Obstacle | None:
-    """Return that a closure has several compilers of one language, if they must not be
-    mixed.
+    """Return rule 3: a closure has several compilers of one language, and they must not
+    be mixed.
     """
     if pool.allowed_to_mix is None:
         return None
     # The names of compilers by language and id: two builds of one version are two
     # compilers.
-    by_language: dict[str, dict[int, str]] = {}
+    names_by_language: dict[str, dict[int, str]] = {}
     for member in closure.binaries:
         if member.package in pool.allowed_to_mix:
             continue
         for language, compiler in compilers.get(member.spec, {}).items():
-            by_language.setdefault(language, {})[compiler.spec] = compiler.text
-    for language, names in sorted(by_language.items()):
+            names = names_by_language.setdefault(language, {})
+            names[compiler.spec] = compiler.text
+    for language, names in sorted(names_by_language.items()):
         if len(names) > 1:
             used = short_series(sorted(names.values()))
-            return Obstacle(
-                "near", f"compiler_mixing: false: {used} compile its {language}"
-            )
+            reason = f"compiler_mixing: false: {used} compile its {language}"
+            return Obstacle("near", reason)
     return None
 
 
-def _not_in_pool(pool: Pool, dependencies: Sequence[Member]) -> Iterator[Obstacle]:
+def _not_in_pool(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
+    """Return rule 5 for what a binary needs."""
     for member in dependencies:
-        if member.external is not None:
-            # Externals are a source of their own; their filters may leave one out.
-            if member.package in LIBC:
-                continue
-            reason = _external_left_out(pool, member.spec)
+        if member.external is None:
+            setting = _left_out(pool, member.spec)
+        elif member.package in LIBC:
+            continue
         else:
-            reason = _left_out(pool, member.spec)
-        if reason:
-            needed = (
-                f"it needs {member.name_and_version}: with {reason}, {OWN_SOLUTION}"
+            # Externals are a source of their own; their filters may leave one out.
+            setting = _external_left_out(pool, member.spec)
+        if setting:
+            reason = (
+                f"it needs {member.name_and_version}: with {setting}, {OWN_SOLUTION}"
             )
-            yield Obstacle("unknown", needed)
+            return Obstacle("unknown", reason)
+    return None
 
 
 def _left_out(pool: Pool, spec: int) -> str:
@@ -409,18 +425,21 @@ def _external_left_out(pool: Pool, spec: int) -> str:
 
 def _not_given_out(
     pool: Pool, members: Sequence[Member], listed: Mapping[int, Sequence[Mirror]]
-) -> Iterator[Obstacle]:
+) -> Obstacle | None:
+    """Return rule 6 for a binary and what it needs, given the mirrors that list
+    each.
+    """
     if not pool.mirrors:
-        return
+        return None
     named = {mirror.name for mirror in pool.mirrors}
     for member in members:
         mirrors = listed.get(member.spec, ())
         reasons = [_withheld(pool, member, mirror, named) for mirror in mirrors]
         # One mirror that gives it out is enough.
         if reasons and all(reasons):
-            yield Obstacle(
-                "unknown", f"{reasons[0]}, so Spack uses it only from another mirror"
-            )
+            reason = f"{reasons[0]}, so Spack uses it only from another mirror"
+            return Obstacle("unknown", reason)
+    return None
 
 
 def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> str:
@@ -432,8 +451,9 @@ def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> st
         if filter_text:
             # `exclude: gcc` of a source is `exclude_binary: gcc` of a mirror.
             key, _, specs = filter_text.partition(":")
-            where = f"{key}_binary:{specs}"
-            return f"the mirror {filtered.name} leaves out {member.name_and_version} ({where})"
+            setting = f"{key}_binary:{specs}"
+            binary = member.name_and_version
+            return f"the mirror {filtered.name} leaves out {binary} ({setting})"
     return ""
 
 

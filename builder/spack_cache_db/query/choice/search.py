@@ -1,12 +1,10 @@
 """Finds for each spec of an environment the binary that Spack takes, or the best of the
 others.
 
-The candidates of a spec are tried in the order of `proposal_rule`, installed specs
+The candidates of a spec are tried in the order of `rule`, installed specs
 first, until one is found that nothing keeps from being used. What a binary needs takes
-time to read, so the
-candidates of all specs are read together: first one of each, then more and more of
-those that
-still have none.
+time to read, so the candidates of all specs are read together: first one of each, then
+more and more of those that still have none.
 """
 
 from __future__ import annotations
@@ -126,43 +124,56 @@ class Places:
 
 def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> None:
     """Continue searches until each is over or has tried all its candidates."""
-    waiting = list(searches)
+    unfinished = list(searches)
     count = 1
-    while waiting:
-        tried = [(search, search.next_candidates(count)) for search in waiting]
-        _look_at(lookups, tried, places)
-        waiting = [search for search, batch in tried if batch and not search.is_over]
+    while unfinished:
+        # What the next candidates of each search are themselves.
+        findings: list[_SearchFinding] = []
+        continued = []
+        for search in unfinished:
+            batch = search.next_candidates(count)
+            for found in batch:
+                obstacle = _own_obstacle(search.pool, found, places)
+                findings.append(_SearchFinding(search, Finding(found, obstacle)))
+            if batch:
+                continued.append(search)
+        # What they need.
+        _consider(lookups, findings, places)
+        unfinished = [search for search in continued if not search.is_over]
         count *= GROWTH
         check_time(lookups.conn)
 
 
-def _look_at(
-    lookups: Lookups,
-    tried: Sequence[tuple[Search, Sequence[SatisfyingSpec]]],
-    places: Places,
+class _SearchFinding(NamedTuple):
+    """A finding, and the search that it is for."""
+
+    search: Search
+    finding: Finding
+
+
+def _consider(
+    lookups: Lookups, findings: Sequence[_SearchFinding], places: Places
 ) -> None:
-    """Consider the candidates of several searches."""
-    # First what each candidate is itself.
-    findings: list[tuple[Search, Finding]] = []
-    for search, batch in tried:
-        for found in batch:
-            finding = Finding(found, _own_obstacle(search.pool, found, places))
-            findings.append((search, finding))
-    # Then what those without an obstacle need, read together.
-    open_specs = [
+    """Complete findings by what candidates without an obstacle need, and consider
+    them.
+    """
+    # The closures of all searches are read together.
+    specs = [
         finding.found.spec.id
         for _, finding in findings
         if _needs_closure(finding, places)
     ]
-    of_specs = closures(lookups, open_specs, places.release) if open_specs else {}
-    facts = _facts(lookups, findings, of_specs.values())
+    closure_of = closures(lookups, specs, places.release) if specs else {}
+    facts = _facts(lookups, findings, closure_of.values())
     for search, finding in findings:
-        closure = of_specs.get(finding.found.spec.id)
-        if closure is None or not _needs_closure(finding, places):
-            search.consider(finding)
-            continue
-        obstacle = obstacle_of_closure(search.pool, closure, facts)
-        search.consider(finding._replace(obstacle=obstacle, closure=closure))
+        # Another search may need the closure of the same spec.
+        closure = None
+        if _needs_closure(finding, places):
+            closure = closure_of.get(finding.found.spec.id)
+        if closure is not None:
+            obstacle = obstacle_of_closure(search.pool, closure, facts)
+            finding = finding._replace(obstacle=obstacle, closure=closure)
+        search.consider(finding)
 
 
 def _own_obstacle(pool: Pool, found: SatisfyingSpec, places: Places) -> Obstacle | None:
@@ -191,17 +202,17 @@ def _needs_closure(finding: Finding, places: Places) -> bool:
 
 def _facts(
     lookups: Lookups,
-    findings: Sequence[tuple[Search, Finding]],
+    findings: Sequence[_SearchFinding],
     needs: Iterable[Closure],
 ) -> MemberFacts:
     """Return what the pools of searches need beside closures."""
-    # Most specs share one pool. A pool is compared by identity, so its `id` names it.
-    pools = {id(search.pool): search.pool for search, _ in findings}
-    of_specs = list(needs)
+    # Most specs share one pool; a pool is compared by identity.
+    pools = dict.fromkeys(search.pool for search, _ in findings)
+    all_closures = list(needs)
     listed: dict[int, Sequence[Mirror]] = {}
     compilers: dict[int, Mapping[str, Compiler]] = {}
-    for pool in pools.values():
-        facts = member_facts(lookups, pool, of_specs)
+    for pool in pools:
+        facts = member_facts(lookups, pool, all_closures)
         listed |= facts.listed
         compilers |= facts.compilers
     return MemberFacts(listed, compilers)

@@ -18,12 +18,12 @@ def missing_sentence(closure: Closure) -> str | None:
     For example `3 of 4 dependencies have no binary here`.
     """
     dependencies = closure.members[1:]
-    missing = [member for member in dependencies if member.is_missing]
-    if not missing:
+    missing_count = sum(member.is_missing for member in dependencies)
+    if missing_count == 0:
         return None
-    verb = "has" if len(missing) == 1 else "have"
+    verb = "has" if missing_count == 1 else "have"
     total = counted(len(dependencies), "dependency", "dependencies")
-    return f"{len(missing):,} of {total} {verb} no binary here"
+    return f"{missing_count:,} of {total} {verb} no binary here"
 
 
 def builds_sentence(missing: Iterable[Member]) -> str:
@@ -39,13 +39,14 @@ def external_sentence(member: Member) -> str:
 
     For example `needs openmpi@5.0.10 at /opt/site/openmpi, provided by the system`.
     """
-    place = ""
-    if member.external is not None:
-        if member.external.prefix is not None:
-            place += f" at {member.external.prefix}"
-        if member.external.modules:
-            place += f" (module load {' '.join(member.external.modules)})"
-    return f"needs {member.name_and_version}{place}, provided by the system"
+    sentence = f"needs {member.name_and_version}"
+    external = member.external
+    if external is not None:
+        if external.prefix is not None:
+            sentence += f" at {external.prefix}"
+        if external.modules:
+            sentence += f" (module load {' '.join(external.modules)})"
+    return f"{sentence}, provided by the system"
 
 
 def gone_sentence(closure: Closure) -> str:
@@ -69,7 +70,9 @@ def size_words(closures: Sequence[Closure]) -> str | None:
         for member in closure.binaries:
             # All sizes of a closure with a size are known.
             sizes[member.spec] = member.size or 0
-    return f"{counted(len(sizes), 'package')}, {bytes_text(sum(sizes.values()))}"
+    packages = counted(len(sizes), "package")
+    total = bytes_text(sum(sizes.values()))
+    return f"{packages}, {total}"
 
 
 def bytes_text(size: int) -> str:
@@ -77,9 +80,10 @@ def bytes_text(size: int) -> str:
     # The limits are those of rounding: 999.5 would be shown as 1,000, and 99.95 as
     # 100.0.
     value = float(size)
-    for unit in UNITS:
-        if value < 999.5 or unit == UNITS[-1]:
-            break
+    unit, *larger_units = UNITS
+    decimals = 0
+    while value >= 999.5 and larger_units:
         value /= 1000
-    has_decimal = value < 99.95 and unit != UNITS[0]
-    return f"{value:,.1f} {unit}" if has_decimal else f"{value:,.0f} {unit}"
+        unit = larger_units.pop(0)
+        decimals = 1 if value < 99.95 else 0
+    return f"{value:,.{decimals}f} {unit}"

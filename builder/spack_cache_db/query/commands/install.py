@@ -22,7 +22,7 @@ from spack_cache_db.query.commands.closure_words import (
 from spack_cache_db.query.commands.load import load_commands
 from spack_cache_db.query.commands.model import Commands, short_spec
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.stored.closure import Closure, closures
+from spack_cache_db.query.stored.closure import Closure, Member, closures
 from spack_cache_db.query.stored.mirrors import Mirror
 
 TRUST_KEYS = "yes | spack buildcache keys --install --trust"
@@ -104,7 +104,8 @@ def closures_in(
     release.
     """
     named_release = lookups.release(release)
-    return closures(lookups, specs, None if named_release is None else named_release.id)
+    release_id = None if named_release is None else named_release.id
+    return closures(lookups, specs, release_id)
 
 
 def mirror_commands(lookups: Lookups, closure: Closure) -> Commands | None:
@@ -115,9 +116,8 @@ def mirror_commands(lookups: Lookups, closure: Closure) -> Commands | None:
     binary = closure.binary
     if not closure.is_listed and closure.last_seen is None:
         return None
-    return install_commands(
-        [closure], [short_spec(lookups.conn, binary.package, binary.hash)]
-    )
+    spec = short_spec(lookups.conn, binary.package, binary.hash)
+    return install_commands([closure], [spec])
 
 
 def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Commands:
@@ -130,10 +130,10 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
     complete: list[str] = []
     incomplete: list[str] = []
     listed: list[Closure] = []
-    notes: dict[str, None] = {}
+    notes: list[str] = []
     for closure, spec in zip(closures, specs, strict=True):
         if not closure.is_listed:
-            notes[gone_sentence(closure)] = None
+            notes.append(gone_sentence(closure))
             continue
         listed.append(closure)
         if closure.missing:
@@ -142,10 +142,9 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
             complete.append(spec)
 
     # Add the mirrors, and trust the keys of those that are or may be signed.
-    mirrors = list(
-        dict.fromkeys(mirror for closure in listed for mirror in closure.mirrors)
-    )
+    mirrors = _mirrors_of(listed)
     lines = add_commands(mirrors)
+    # None: a mirror that does not say so may be signed.
     if any(mirror.is_signed is not False for mirror in mirrors):
         lines.append(TRUST_KEYS)
 
@@ -158,23 +157,33 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
     # Say what the commands need and what they may lack.
     has_addresses = all(mirror.url is not None for mirror in mirrors)
     if not has_addresses:
-        notes[NO_ADDRESS] = None
+        notes.append(NO_ADDRESS)
     is_unsure = any(mirror.is_signed is None for mirror in mirrors)
-    missing = [member for closure in listed for member in closure.missing]
-    externals = [member for closure in listed for member in closure.externals]
-    needs = dict.fromkeys(external_sentence(member) for member in externals)
+    missing: list[Member] = []
+    needs: list[str] = []
+    for closure in listed:
+        missing += closure.missing
+        needs += [external_sentence(member) for member in closure.externals]
     return Commands(
         tuple(lines),
         release=mirrors[0].release if mirrors else "",
-        note="; ".join(notes) or None,
+        note="; ".join(dict.fromkeys(notes)) or None,
         advice=MAYBE_UNSIGNED if is_unsure else None,
         is_known=bool(lines) and has_addresses,
         builds=builds_sentence(missing) if missing else None,
         missing=_first_missing_sentence(listed),
-        needs=tuple(needs),
+        needs=tuple(dict.fromkeys(needs)),
         size=size_words(listed) if listed else None,
         closures=tuple(closures),
     )
+
+
+def _mirrors_of(closures: Iterable[Closure]) -> list[Mirror]:
+    """Return the mirrors of closures in order, each once."""
+    mirrors: dict[Mirror, None] = {}
+    for closure in closures:
+        mirrors |= dict.fromkeys(closure.mirrors)
+    return list(mirrors)
 
 
 def _first_missing_sentence(closures: Sequence[Closure]) -> str | None:
@@ -216,8 +225,8 @@ def mirror_names(mirrors: Sequence[Mirror]) -> list[str]:
             candidates.append(f"{base}-{_mirror_name(mirror.stack)}")
         # Or else its release with a number; there are enough numbers for all mirrors.
         candidates += [f"{base}-{number}" for number in range(2, len(mirrors) + 2)]
-        free_names = [name for name in candidates if name not in names]
-        names.append(free_names[0])
+        unused = [name for name in candidates if name not in names]
+        names.append(unused[0])
     return names
 
 
@@ -229,14 +238,18 @@ def _options(mirror: Mirror) -> Iterator[str]:
     """Yield the options for the properties of a mirror that Spack needs besides its
     URL.
     """
-    for name, option in OPTIONS.items():
-        if mirror.settings.get(name):
-            yield option
-            yield str(mirror.settings[name])
+    yield from _option_words(OPTIONS, mirror.settings)
     login: Mapping[str, Any] = mirror.settings.get("access_pair") or {}
     is_oci = mirror.url is not None and mirror.url.startswith(OCI_SCHEMES)
-    login_options = OCI_LOGIN if is_oci else S3_LOGIN
-    for name, option in login_options.items():
-        if login.get(name):
+    yield from _option_words(OCI_LOGIN if is_oci else S3_LOGIN, login)
+
+
+def _option_words(
+    options: Mapping[str, str], properties: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the option and the value of each property that a mirror has."""
+    for name, option in options.items():
+        value = properties.get(name)
+        if value:
             yield option
-            yield str(login[name])
+            yield str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 from dataclasses import replace
+from typing import NamedTuple
 
 from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.commands.model import Commands, short_spec
@@ -20,6 +21,23 @@ WHERE hash = :hash ORDER BY releases.position, prefix
 IS_INSTALLATION = "SELECT 1 FROM releases WHERE name = :release AND kind = :kind"
 
 
+class _Installation(NamedTuple):
+    """A row of `INSTALLATIONS`.
+
+    Attributes:
+        modules: the modules that load the spec, separated by blanks.
+        folder: the folder of modules to use first, if several have the module.
+    """
+
+    release: str
+    prefix: str | None
+    is_explicit: int | None
+    installed_at: str | None
+    is_external: int
+    modules: str | None
+    folder: str | None
+
+
 def installations_of(
     conn: sqlite3.Connection, package: str, dag_hash: str
 ) -> tuple[Commands, ...]:
@@ -29,26 +47,21 @@ def installations_of(
         return ()
     load = spack_load(short_spec(conn, package, dag_hash))
     installations = []
-    for (
-        release,
-        prefix,
-        is_explicit,
-        installed_at,
-        is_external,
-        modules,
-        folder,
-    ) in rows:
+    for row in rows:
+        installation = _Installation._make(row)
         # An installation with modules is loaded by these, others by Spack.
-        lines = module_commands(modules, folder) if modules else (load,)
+        lines: tuple[str, ...] = (load,)
+        if installation.modules:
+            lines = module_commands(installation.modules, installation.folder)
         commands = Commands(
             lines,
-            release,
-            note=PROVIDED if is_external else None,
+            installation.release,
+            note=PROVIDED if installation.is_external else None,
             load=load,
-            prefix=prefix,
-            is_explicit=bool(is_explicit),
-            installed_at=installed_at,
-            is_external=bool(is_external),
+            prefix=installation.prefix,
+            is_explicit=bool(installation.is_explicit),
+            installed_at=installation.installed_at,
+            is_external=bool(installation.is_external),
         )
         installations.append(commands)
     return tuple(installations)
@@ -61,8 +74,7 @@ def load_commands(
     has it.
 
     If several installations have it, the lines are the commands of each, below a
-    comment with
-    its name: `# on derecho`.
+    comment with its name: `# on derecho`.
     """
     installations = installations_of(conn, package, dag_hash)
     if release is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.choice.proposal import propose
-from spack_cache_db.query.choice.rule import Proposal
+from spack_cache_db.query.choice.proposed import Proposal
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.conditions.conditions import (
     Condition,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spack_cache_db.query.choice.rule import Proposal
+from spack_cache_db.query.choice.proposed import Proposal
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.open.lookups import Lookups

@@ -1,0 +1,247 @@
+"""The build that is proposed, and the words for it and for the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from spack_cache_db.model import NO_COMPILER, Configuration
+from spack_cache_db.query.choice.options import Choice
+from spack_cache_db.query.choice.rule import (
+    UNNAMED,
+    Criterion,
+    Facts,
+    Reason,
+    Step,
+    decisive_steps,
+)
+from spack_cache_db.query.match.candidates import Candidate
+from spack_cache_db.schema.tables import CONFIGURATION
+from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.targets import family, is_generic
+from spack_cache_db.spack.versions import is_git_version, newest_version
+
+MOST_OPTIONS = 6
+"""Maximum of options that the words of a build name."""
+_STANDING_REASONS = {
+    "is_current": Reason.CURRENT,
+    "is_complete": Reason.COMPLETE,
+    "is_portable": Reason.PORTABLE,
+    "has_address": Reason.ADDRESS,
+}
+"""The step for each field of a `Standing`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The build that is proposed, and why.
+
+    Attributes:
+        configuration_id: the id of its configuration.
+        spec: the id of its spec.
+        hash: the hash of its spec.
+        decided: the steps that excluded another match; empty if there is no other.
+        host: the CPU target of the machine that the question chooses; None if it
+            chooses none.
+        is_newest: whether no match that its version excluded has a newer numbered
+            version.
+        has_defaults: whether it has the default options of the package. Options that
+            the question names, and options without a known default, do not count.
+        options: the options that differ from the package's defaults; without package
+            data those that other matches of this version do not share.
+        is_current: whether a branch, a release or an installation lists it.
+        is_complete: whether its dependencies are in mirrors too, as far as the database
+            knows.
+    """
+
+    configuration: Configuration
+    configuration_id: int
+    spec: int
+    hash: str
+    decided: tuple[Reason, ...]
+    host: str | None
+    is_newest: bool
+    has_defaults: bool
+    options: tuple[str, ...]
+    is_current: bool
+    is_complete: bool
+
+    @property
+    def build(self) -> str:
+        """The build in a few words:
+        `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04, x86_64_v3`.
+        """
+        return build_words(self.configuration, self.options)
+
+    @property
+    def reason(self) -> str:
+        """Why it was chosen:
+        `chosen for zen3: newest version, default options, gcc 13.2.0`.
+        """
+        # The order of equal builds does not interest users.
+        steps = [step for step in self.decided if step != Reason.ORDER]
+        if not steps:
+            return "the first of equal builds" if self.decided else "the only build"
+        # The machine comes first: the chosen one, or all of a family.
+        target = self.configuration.target
+        machine = self.host
+        if machine is None and Reason.MACHINE in steps and is_generic(target):
+            machine = f"any {family(target)} machine"
+            steps.remove(Reason.MACHINE)
+        chosen = f"chosen for {machine}" if machine else "chosen"
+        phrases = ", ".join(self._phrase_of(step) for step in steps)
+        return f"{chosen}: {phrases}" if phrases else chosen
+
+    def _phrase_of(self, step: Reason) -> str:
+        """Return why a step preferred this build."""
+        build = self.configuration
+        match step:
+            case Reason.INSTALLED:
+                return "installed"
+            case Reason.CURRENT:
+                if self.is_current:
+                    return "listed by a branch or release"
+                return "last listed"
+            case Reason.COMPLETE:
+                return "with all dependencies"
+            case Reason.PORTABLE:
+                return "needs nothing of the system"
+            case Reason.ADDRESS:
+                return "in a mirror with a known address"
+            case Reason.PACKAGE:
+                return f"{build.package} has most binaries"
+            case Reason.MACHINE:
+                return "for a usual machine"
+            case Reason.VERSION:
+                return "newest version" if self.is_newest else "preferred version"
+            case Reason.OPTIONS:
+                return "default options" if self.has_defaults else "commonest options"
+            case Reason.COMPILER:
+                if build.compiler == NO_COMPILER:
+                    return "no compiler"
+                return _spoken(build.compiler)
+            case Reason.OS:
+                return f"{build.os} is the commonest system"
+            case Reason.TARGET:
+                if self.host:
+                    return "nearest target"
+                return f"{build.target} runs on most machines"
+            case Reason.ORDER:
+                return "first of equal builds"
+
+
+def build_words(configuration: Configuration, options: Sequence[str] = ()) -> str:
+    """Return a configuration in a few words, with some of its variants; see
+    `Proposal.build`.
+    """
+    shown = [
+        f"{configuration.package}@{configuration.version}",
+        *options[:MOST_OPTIONS],
+    ]
+    hidden_count = len(options) - MOST_OPTIONS
+    if hidden_count > 0:
+        shown.append(f"and {hidden_count} more options")
+    parts = [" ".join(shown)]
+    if configuration.compiler != NO_COMPILER:
+        parts.append(_spoken(configuration.compiler))
+    return ", ".join((*parts, configuration.os, configuration.target))
+
+
+def _spoken(compiler: str) -> str:
+    """Return `gcc 13.2.0` for `gcc@13.2.0`."""
+    return compiler.replace("@", " ")
+
+
+def proposal_of(
+    choice: Choice,
+    rows: Sequence[Candidate],
+    facts: Facts,
+    criteria: Sequence[Criterion],
+    before: Iterable[Reason] = (),
+) -> Proposal:
+    """Return a choice as a proposal.
+
+    Args:
+        choice: the chosen spec.
+        rows: the matches.
+        facts: what the rule knows about them.
+        criteria: the steps that compared the matches.
+        before: steps that excluded matches before these were compared.
+    """
+    # A step on the standing decided if a row that comes before the choice fails it.
+    decided = list(before)
+    for name, reason in _STANDING_REASONS.items():
+        is_passed = getattr(choice.standing, name)
+        others = [getattr(standing, name) for standing in choice.passed_over.values()]
+        if is_passed and not all(others):
+            decided.append(reason)
+
+    # The other steps compared rows.
+    chosen = choice.option.row
+    steps = decisive_steps(rows, criteria, chosen)
+    decided += [step.reason for step in steps]
+    if not choice.option.is_alone:
+        decided.append(Reason.ORDER)
+    order = list(Reason)
+    decided.sort(key=order.index)
+
+    # What the words of the proposal need.
+    configuration = Configuration._make(
+        facts.words[column][chosen.key(column)] for column in CONFIGURATION
+    )
+    excluded_versions = _excluded_numbers(steps, facts)
+    newest = newest_version([*excluded_versions, configuration.version])
+    return Proposal(
+        configuration=configuration,
+        configuration_id=chosen.id,
+        spec=choice.option.spec.id,
+        hash=choice.option.spec.hash,
+        decided=tuple(decided),
+        host=facts.host,
+        is_newest=newest == configuration.version,
+        has_defaults=facts.has_defaults(configuration.variants),
+        options=_options(chosen, rows, facts),
+        is_current=choice.standing.is_current,
+        is_complete=choice.standing.is_complete,
+    )
+
+
+def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
+    """Return the versions that the step on versions excluded, without branches and
+    commits.
+    """
+    ids: set[int] = set()
+    for step in steps:
+        if step.reason == Reason.VERSION:
+            ids.update(row.key("version") for row in step.excluded)
+    versions = [facts.words["version"][key] for key in ids]
+    return [version for version in versions if not is_git_version(version)]
+
+
+def _options(
+    chosen: Candidate, rows: Sequence[Candidate], facts: Facts
+) -> tuple[str, ...]:
+    """Return the variants that describe a build; see `Proposal.options`."""
+    # The variants that all matches of this version have.
+    texts_of = facts.words["variants"]
+    version = chosen.key("version")
+    variant_sets = {
+        row.key("variants") for row in rows if row.key("version") == version
+    }
+    shared = set(texts_of[chosen.key("variants")])
+    for variant_set in variant_sets:
+        shared.intersection_update(texts_of[variant_set])
+
+    options = []
+    for text in texts_of[chosen.key("variants")]:
+        parsed = readable_variant(text)
+        if parsed is None or parsed.name in UNNAMED:
+            continue
+        if parsed.name in facts.defaults:
+            differs = parsed.values != facts.defaults[parsed.name]
+        else:
+            # Without package data, what other matches do not share is told.
+            differs = not facts.defaults and text not in shared
+        if differs or parsed.name in facts.named_variants:
+            options.append(text)
+    return tuple(options)
