@@ -89,7 +89,7 @@ def propose(
         present = _without_gone(lookups, specs)
         return {key: installed.best_of(specs) for key, specs in present.items()}
 
-    # The first match is usually the answer.
+    # Look at the first match, which is usually the answer, and put it back.
     options = options_in_order(in_order(rows, criteria), specs_of)
     first = next(options, None)
     if first is None:
@@ -97,23 +97,22 @@ def propose(
     options = chain((first,), options)
 
     # If only snapshots list it, matches that a branch or a release lists come first.
+    # In one release, no match is more current than another.
     steps_before: tuple[Reason, ...] = ()
-    only_snapshots = release is None and not _current(
-        lookups, [first.spec.id], installed
-    )
-    if only_snapshots:
+    has_only_snapshots = False
+    if release is None and not _current(lookups, [first.spec.id], installed):
+        has_only_snapshots = True
         current_rows = _current_rows(lookups, rows)
         if current_rows:
-            only_snapshots = False
+            has_only_snapshots = False
             steps_before = (Reason.CURRENT,)
             options = options_in_order(in_order(current_rows, criteria), specs_of)
 
     def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
         ids = [spec.id for spec in specs]
-        # In one release, or if there are only snapshots, no match is more current than
-        # another.
+        # Without a difference, all are current.
         current: Set[int] = frozenset(ids)
-        if release is None and not only_snapshots:
+        if release is None and not has_only_snapshots:
             current = _current(lookups, ids, installed)
         return _standings(lookups, ids, installed, current, release)
 
@@ -122,7 +121,7 @@ def propose(
     if choice is None:
         return None
     proposal = proposal_of(choice, rows, facts, criteria, steps_before)
-    if only_snapshots:
+    if has_only_snapshots:
         return replace(proposal, is_current=False)
     return proposal
 

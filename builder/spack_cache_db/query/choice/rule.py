@@ -33,7 +33,7 @@ from functools import cache
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.match.candidates import PLACE, Candidate
+from spack_cache_db.query.match.candidates import KEY_POSITIONS, Candidate
 from spack_cache_db.spack.facts import CRAY_COMPILERS
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import ancestors, is_generic
@@ -172,7 +172,12 @@ class Criterion(NamedTuple):
 
 
 class MachineRank(NamedTuple):
-    """The rank of a machine: the fields are compared in their order."""
+    """The rank of a machine: the fields are compared in their order.
+
+    Attributes:
+        is_usual: whether it is not a Cray.
+        is_generic: whether the target is a family, such as `x86_64`.
+    """
 
     is_usual: bool
     is_generic: bool
@@ -181,7 +186,14 @@ class MachineRank(NamedTuple):
 
 
 class VersionRank(NamedTuple):
-    """The rank of a version."""
+    """The rank of a version.
+
+    Attributes:
+        is_latest: whether it is the one that the recipe prefers.
+        is_supported: whether it is not deprecated.
+        is_numbered: whether it is not a branch or a commit.
+        preference: Spack's order of versions (`versions.preference`).
+    """
 
     is_latest: bool
     is_supported: bool
@@ -190,7 +202,7 @@ class VersionRank(NamedTuple):
 
 
 class CompilerRank(NamedTuple):
-    """The rank of a compiler."""
+    """The rank of a compiler; `version` is in Spack's order of versions."""
 
     usage: Usage
     name: str
@@ -198,7 +210,7 @@ class CompilerRank(NamedTuple):
 
 
 class OptionRank(NamedTuple):
-    """The rank of a set of variants."""
+    """The rank of a set of variants, and how many binaries of the version have it."""
 
     has_defaults: bool
     spec_count: int
@@ -334,7 +346,7 @@ def _ids_in(columns: Sequence[str]) -> Callable[[Candidate], Any]:
     several as a tuple.
     """
     # `itemgetter` is quicker than a loop, and there are many rows.
-    ids_in_columns = itemgetter(*(PLACE[column] for column in columns))
+    ids_in_columns = itemgetter(*(KEY_POSITIONS[column] for column in columns))
     return lambda row: ids_in_columns(row.keys)
 
 

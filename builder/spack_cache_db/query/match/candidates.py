@@ -36,7 +36,7 @@ GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
 """
-PLACE = {column: position for position, column in enumerate(CONFIGURATION)}
+KEY_POSITIONS = {column: position for position, column in enumerate(CONFIGURATION)}
 """The position of each column in `Candidate.keys`."""
 
 
@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
 
     def key(self, column: str) -> int:
         """Return the id in a column."""
-        return self.keys[PLACE[column]]
+        return self.keys[KEY_POSITIONS[column]]
 
 
 Rows = tuple[Candidate, ...]

@@ -17,7 +17,7 @@ from spack_cache_db.query.conditions.conditions import (
     without,
 )
 from spack_cache_db.query.match.candidates import (
-    PLACE,
+    KEY_POSITIONS,
     Candidate,
     Candidates,
     Rows,
@@ -195,8 +195,8 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     # than rows.
     missed = [0] * len(rows)
     for column in columns:
-        place = PLACE[column]
-        missed_by_word = {row.keys[place]: 0 for row in rows}
+        key_position = KEY_POSITIONS[column]
+        missed_by_word = {row.keys[key_position]: 0 for row in rows}
         for position, condition in enumerate(conditions):
             if COLUMNS.get(condition.kind) != column:
                 continue
@@ -204,7 +204,7 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
             for word_id in missed_by_word.keys() - satisfying:
                 missed_by_word[word_id] |= 1 << position
         for number, row in enumerate(rows):
-            missed[number] |= missed_by_word[row.keys[place]]
+            missed[number] |= missed_by_word[row.keys[key_position]]
     return Misses(candidates, package, rows, conditions, tuple(missed))
 
 

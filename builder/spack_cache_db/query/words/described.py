@@ -15,8 +15,23 @@ SELECT known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
-_USUAL_LENGTH = 170
+USUAL_LENGTH = 170
 """Characters of an average description in Spack."""
+SATURATION = 1.2
+LENGTH_SHARE = 0.75
+"""The constants of Okapi BM25, k1 and b, at their usual values.
+
+A word that occurs often counts little more than one that occurs twice, and three
+quarters of a score depend on the length of the description.
+"""
+TIMES_IN_NAME = 4
+"""A word of a package's name counts as if the description had it so often."""
+POINTS_OF_NAME = 20
+"""The score of a word that is the whole name."""
+POINTS_OF_WORDS = 8
+"""The score of all words together: as much as a rare word."""
+POINTS_OF_DEPENDENTS = 1.2
+"""The score of a package that `e - 1` packages need, as popular ones come first."""
 _WORD = re.compile(r"[^\W_]+")
 _SMALL = frozenset(
     ("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with")
@@ -39,15 +54,15 @@ def described_packages(
     found_words = Counter[str]()
     for word in words:
         rows = list(select(conn, _WITH_WORD, match=f'"{word}"'))
-        # A word of few descriptions tells more than one of many.
+        # A word of few descriptions counts more than one of many.
         rarity = log1p((package_count - len(rows) + 0.5) / (len(rows) + 0.5))
         for name, description, dependents in rows:
             found_words[name] += 1
-            # Popular packages come first.
-            score = scores.get(name, 1.2 * log1p(dependents))
-            # All words together are as much as a rare word.
-            score += 8 / len(words)
-            bonus = 20 if name == word else 0
+            score = scores.get(name)
+            if score is None:
+                score = POINTS_OF_DEPENDENTS * log1p(dependents)
+            score += POINTS_OF_WORDS / len(words)
+            bonus = POINTS_OF_NAME if name == word else 0
             score += bonus + rarity * _weight(word, name, description)
             scores[name] = score
 
@@ -65,19 +80,19 @@ def _searched_words(text: str) -> list[str]:
 
 
 def _weight(word: str, name: str, description: str) -> float:
-    """Return the score of a word of a package, by Okapi BM25 with its usual constants.
+    """Return the weight of a word in a name and a description, by Okapi BM25.
 
     FTS5's own `bm25` needs an index with positions, which is four times as large.
     """
     # The index ignores endings, so the word itself may not be in the description.
     times = max(1, description.lower().count(word))
-    # A word of the name counts as much as several of the description: `solver` and
-    # `solvers` are one word.
+    # `solver` and `solvers` are one word.
     stem = word.rstrip("s")
     if stem in name:
         stems_of_name = [part.rstrip("s") for part in name.split("-")]
         if stem in stems_of_name:
-            times += 4
+            times += TIMES_IN_NAME
     # Long descriptions have more words by chance.
-    length = 0.25 + 0.75 * len(description) / _USUAL_LENGTH
-    return times * 2.2 / (times + 1.2 * length)
+    length = len(description) / USUAL_LENGTH
+    norm = (1 - LENGTH_SHARE) + LENGTH_SHARE * length
+    return times * (SATURATION + 1) / (times + SATURATION * norm)
