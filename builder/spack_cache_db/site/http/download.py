@@ -1,4 +1,4 @@
-"""Sends a database file, or the part of it that a request asks for.
+"""`/<database>.db`: sends a database file, or the part of it that a request asks for.
 
 The file is opened when the server starts, so that a download never mixes two files.
 """
@@ -9,7 +9,7 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -30,14 +30,29 @@ _open_files: WeakKeyDictionary[Any, BinaryIO] = WeakKeyDictionary()
 """The files of Datasette's immutable databases."""
 
 _RANGE = re.compile(r"bytes=(?=.*\d)(\d{0,18})-(\d{0,18})")
+"""A single range: `bytes=0-99`, `bytes=100-` (all others) or `bytes=-100` (the last).
+"""
+
+
+class Part(NamedTuple):
+    """The bytes of a file to send, with the status and the headers of the response."""
+
+    status: int
+    positions: range
+    headers: dict[str, str]
 
 
 async def download(datasette: Any, request: Any, send: Any) -> None:
-    """Send `/<database>.db`, with length, entity tag and ranges."""
+    """Send `/<database>.db`, with length, entity tag and ranges.
+
+    Raises:
+        NotFound: there is no such database, or it has no file that can be read.
+        Forbidden: the owner does not allow the download.
+    """
+    # Find the database and its open file.
+    route = tilde_decode(request.url_vars["database"])
     try:
-        database = datasette.get_database(
-            route=tilde_decode(request.url_vars["database"])
-        )
+        database = datasette.get_database(route=route)
     except KeyError:
         raise NotFound(NO_FILE) from None
     if not database.path or database.is_mutable:
@@ -47,24 +62,86 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
     await ensure(datasette, request.actor, "view-database-download", database.name)
     if database not in _open_files:
         raise NotFound(NO_FILE)
-    name = quote(os.fsencode(Path(database.path).name), safe="")
     descriptor = _open_files[database].fileno()
+
+    # Send the headers.
     size = os.fstat(descriptor).st_size
-    status, part, headers = choose_part(size, f'"{database.hash}"', request.headers)
-    headers |= {
+    part = choose_part(size, f'"{database.hash}"', request.headers)
+    name = quote(os.fsencode(Path(database.path).name), safe="")
+    headers = {
+        **part.headers,
         "content-type": "application/octet-stream",
         "content-disposition": f"attachment; filename*=UTF-8''{name}",
     }
-    await send(PageResponse(b"", status, tuple(headers.items())).start)
-    place = part.stop if request.method == "HEAD" else part.start
-    while place < part.stop:
-        # Processes share the descriptor, but not this place in the file.
-        chunk = os.pread(descriptor, min(CHUNK, part.stop - place), place)
-        if not chunk:
-            break
-        place += len(chunk)
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send(PageResponse(b"", part.status, tuple(headers.items())).start)
+
+    # Send the content, which a response to HEAD does not have.
+    if request.method != "HEAD":
+        await _send_bytes(descriptor, part.positions, send)
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_bytes(descriptor: int, positions: range, send: Any) -> None:
+    """Send a part of a file, in chunks."""
+    position = positions.start
+    while position < positions.stop:
+        size = min(CHUNK, positions.stop - position)
+        # Processes share the descriptor, and so its own position: `pread` leaves that.
+        chunk = os.pread(descriptor, size, position)
+        if not chunk:
+            # The file has become shorter; the client sees that bytes are missing.
+            return
+        position += len(chunk)
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
+    """Return the part of a file of `size` bytes that the headers of a request ask for.
+
+    A request whose range is not a single plain one gets the whole file.
+    """
+    tags = {"etag": etag, "accept-ranges": "bytes"}
+
+    # The client has the file already.
+    cached = headers.get("if-none-match", "")
+    if etag in cached or cached == "*":
+        return Part(304, range(0), tags)
+
+    # Without a range, or with one of another file, the whole file is sent.
+    positions = _requested_range(headers.get("range", ""), size)
+    is_other_file = headers.get("if-range", etag) != etag
+    if positions is None or is_other_file:
+        return Part(200, range(size), {**tags, "content-length": str(size)})
+
+    # A range beyond the end of the file has no bytes.
+    if positions:
+        status = 206
+        span = f"{positions.start}-{positions.stop - 1}"
+    else:
+        status = 416
+        span = "*"
+    part_headers = {
+        **tags,
+        "content-range": f"bytes {span}/{size}",
+        "content-length": str(len(positions)),
+    }
+    return Part(status, positions, part_headers)
+
+
+def _requested_range(header: str, size: int) -> range | None:
+    """Return the positions that a header `Range` asks for; None if it is not plain."""
+    match = _RANGE.fullmatch(header.strip())
+    if match is None:
+        return None
+    first, last = match.groups()
+    every = range(size)
+    if not first:
+        return every[max(size - int(last), 0) :]
+    if not last:
+        return every[int(first) :]
+    if int(last) < int(first):
+        return None
+    return every[int(first) : int(last) + 1]
 
 
 def open_files(datasette: Any) -> None:
@@ -74,7 +151,8 @@ def open_files(datasette: Any) -> None:
             # A file that cannot be read is reported by the pages of its database.
             with suppress(OSError):
                 _open_files[database] = Path(database.path).open("rb")  # noqa: SIM115
-            # Datasette reads the whole file for it, unless there are inspect data.
+            # Datasette computes the hash from the whole file now, not during a request,
+            # unless there are inspect data.
             _ = database.hash
 
 
@@ -83,26 +161,3 @@ def close_files(datasette: Any) -> None:
     for database in datasette.databases.values():
         if database in _open_files:
             _open_files.pop(database).close()
-
-
-def choose_part(
-    size: int, etag: str, headers: dict[str, str]
-) -> tuple[int, range, dict[str, str]]:
-    """Return the status of a download, the bytes to send, and their headers.
-
-    A request whose range is not a single plain one gets the whole file.
-    """
-    tags = {"etag": etag, "accept-ranges": "bytes"}
-    cached = headers.get("if-none-match", "")
-    if etag in cached or cached == "*":
-        return 304, range(0), tags
-    match = _RANGE.fullmatch(headers.get("range", "").strip())
-    first, last = match.groups() if match else ("", "")
-    is_reversed = first and last and int(last) < int(first)
-    if match is None or is_reversed or headers.get("if-range", etag) != etag:
-        return 200, range(size), {**tags, "content-length": str(size)}
-    start = int(first) if first else max(size - int(last), 0)
-    part = range(size)[start : int(last) + 1 if first and last else size]
-    span = f"{start}-{part.stop - 1}" if part else "*"
-    tags |= {"content-range": f"bytes {span}/{size}", "content-length": str(len(part))}
-    return 206 if part else 416, part, tags

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from datasette import Request
@@ -30,83 +30,133 @@ NO_ROWS = (
 )
 
 _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
-_CSV = (b"text/plain", b"text/csv")
+"""Addresses of Datasette's data; those below `/-/` are its tools."""
+_CSV_TYPES = (b"text/plain", b"text/csv")
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 # Inside a value, the quotation marks would be escaped.
-_IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
+_NOT_TRUNCATED = b'"truncated": false'
+_TRUNCATED = b'"truncated": true'
+
+
+class _Page(NamedTuple):
+    """A complete response of Datasette, and the query string of its next page."""
+
+    start: Message
+    body: bytes
+    following: bytes | None
 
 
 async def whole(
     datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Send all rows of a table, or mark the response as truncated.
+    """Send all rows of a table, or mark the response as truncated."""
+    # Which form and shape of data the address asks for, and whether for all rows.
+    request = Request(scope, receive)
+    form = _form_of(request.path)
+    shape = request.args.get("_shape")
+    wants_all = _wants_all_rows(request.args)
 
-    Each page of rows is a request to the application.
-    """
-    path, args = Request(scope, receive).path, Request(scope, receive).args
-    match = None if is_own_page(path) else _DATA.fullmatch(path)
-    form, shape, query = match and match[1], args.get("_shape"), scope["query_string"]
-    wants_all = "_size" not in args or "max" in args.getlist("_size")
-    wants_all = wants_all and "_next" not in args and "sql" not in args
-    # Datasette reads the first of several fields of one name.
+    # Add what Datasette needs to send all rows, or as many as it can at once. It reads
+    # the first of several fields of one name.
+    query = scope["query_string"]
     if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
         query = b"_stream=on&_size=max&" + query
     elif wants_all and form == "json" and shape in SHAPES:
         query = b"_size=max&" + query
-
     scope = {**scope, "query_string": query}
-    is_stream = b"&_stream=" in b"&" + query
-    takes_all = form == "csv" or shape in SHAPES
-    begin_reading(
-        Reading(is_page=form is None, takes_all=takes_all, is_stream=is_stream)
-    )
-    if form != "json" or scope["method"] != "GET":
-        await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
-        return
-    start, body, following = await _page(app, scope, receive)
-    if following is None or not wants_all or shape not in SHAPES:
-        await send(start)
-        body = body if following is None else body.replace(_IS_WHOLE, _IS_CUT, 1)
-        await send({"type": "http.response.body", "body": body})
-        return
 
-    opening, closing = SHAPES[shape]
-    if shape == "array" and args.get("_nl"):
-        opening = closing = b""
-    headers = [header for header in start["headers"] if header[0] != b"link"]
-    await send({**start, "headers": headers})
-    rows = opening
+    # Tell our own `execute` how the response uses the rows.
+    reading = Reading(
+        is_page=form is None,
+        takes_all=form == "csv" or shape in SHAPES,
+        is_stream=b"&_stream=" in b"&" + query,
+    )
+    begin_reading(reading)
+
+    if form == "csv":
+        await app(scope, receive, CsvGuard(send).send)
+        return
+    if form != "json" or scope["method"] != "GET":
+        await app(scope, receive, send)
+        return
+    page = await _page(app, scope, receive)
+    if wants_all and shape in SHAPES and page.following is not None:
+        brackets = SHAPES[shape]
+        if shape == "array" and request.args.get("_nl"):
+            # One row a line, without an array around them.
+            brackets = (b"", b"")
+        await _send_every_page(app, scope, receive, send, page, brackets)
+        return
+    body = page.body
+    if page.following is not None:
+        body = body.replace(_NOT_TRUNCATED, _TRUNCATED, 1)
+    await send(page.start)
+    await send({"type": "http.response.body", "body": body})
+
+
+def _form_of(path: str) -> str | None:
+    """Return `json` or `csv` for data of Datasette; None for all other addresses."""
+    if is_own_page(path):
+        return None
+    match = _DATA.fullmatch(path)
+    return None if match is None else match[1]
+
+
+def _wants_all_rows(args: Any) -> bool:
+    """Return whether an address asks for no number of rows, no page, and no SQL."""
+    if "_next" in args or "sql" in args:
+        return False
+    return "_size" not in args or "max" in args.getlist("_size")
+
+
+async def _send_every_page(
+    app: App,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    page: _Page,
+    brackets: tuple[bytes, bytes],
+) -> None:
+    """Send the rows of a page and of all that follow, as one array or object.
+
+    Each page of rows is a request to the application.
+    """
+    opening, closing = brackets
+    separator = b",\n" if opening else b"\n"
+
+    # The response has all rows, so it has no link to a next page.
+    headers = [header for header in page.start["headers"] if header[0] != b"link"]
+    await send({**page.start, "headers": headers})
+
     begin_reading(Reading(takes_all=True, is_stream=True))
-    while following is not None:
-        rows += body.strip().removeprefix(opening).removesuffix(closing)
-        await send({"type": "http.response.body", "body": rows, "more_body": True})
-        start, body, following = await _page(
-            app, {**scope, "query_string": following}, receive
-        )
-        if start["status"] != 200:
+    before = opening
+    while page.following is not None:
+        rows = page.body.strip().removeprefix(opening).removesuffix(closing)
+        body = before + rows
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        page = await _page(app, {**scope, "query_string": page.following}, receive)
+        if page.start["status"] != 200:
             # Without a last message, the server closes the connection.
             return
-        rows = b",\n" if opening else b"\n"
-    await send(
-        {
-            "type": "http.response.body",
-            "body": rows + body.strip().removeprefix(opening),
-        }
-    )
+        before = separator
+    # The last page keeps its closing bracket.
+    body = before + page.body.strip().removeprefix(opening)
+    await send({"type": "http.response.body", "body": body})
 
 
-async def _page(
-    app: App, scope: Scope, receive: Receive
-) -> tuple[Message, bytes, bytes | None]:
-    """Return a complete response, and the query string of the next page; None after the
-    last.
-    """
+async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
+    """Return the complete response of an application to a request."""
     messages: asyncio.Queue[Message] = asyncio.Queue()
     await app(scope, receive, messages.put)
-    start, *parts = [messages.get_nowait() for _ in range(messages.qsize())]
-    body = b"".join(part.get("body", b"") for part in parts)
+    start = messages.get_nowait()
+    body = b""
+    while not messages.empty():
+        body += messages.get_nowait().get("body", b"")
+
+    # Datasette's header `Link` has the address of the next page.
     link = _NEXT.search(dict(start["headers"]).get(b"link", b""))
-    return start, body, urlsplit(link[1]).query if link else None
+    following = None if link is None else urlsplit(link[1]).query
+    return _Page(start, body, following)
 
 
 class CsvGuard:
@@ -122,30 +172,47 @@ class CsvGuard:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        # The first message of the response, until it is sent with the first piece.
         self._start: Message | None = None
         self._rows = bytearray()
-        self._sent = time.monotonic()
-        self._is_csv = self._has_failed = False
+        self._sent_at = time.monotonic()
+        self._is_csv = False
+        self._has_failed = False
 
     async def send(self, message: Message) -> None:
         """Pass one ASGI message on."""
-        body = message.get("body", b"")
         if message["type"] == "http.response.start":
-            kind = dict(message["headers"]).get(b"content-type", b"")
-            self._is_csv = message["status"] == 200 and kind.startswith(_CSV)
+            content_type = dict(message["headers"]).get(b"content-type", b"")
+            is_of_csv = content_type.startswith(_CSV_TYPES)
+            self._is_csv = message["status"] == 200 and is_of_csv
             self._start = message
+        body = message.get("body", b"")
+        is_row = not body or body.endswith(b"\r\n")
         if not self._is_csv:
             await self._send(message)
-        elif refusal() or (body and not body.endswith(b"\r\n")):
-            if self._start is not None and not self._has_failed:
-                await refused(refusal() or NO_ROWS, "csv").asgi_send(self._send)
-            self._has_failed = True
+        elif refusal() or not is_row:
+            await self._fail()
         elif message["type"] == "http.response.body" and not self._has_failed:
-            self._rows += body
-            is_due = time.monotonic() > self._sent + PIECE_SECONDS
-            if is_due or len(self._rows) >= PIECE_BYTES or not message.get("more_body"):
-                if self._start is not None:
-                    await self._send(self._start)
-                await self._send({**message, "body": bytes(self._rows)})
-                self._start, self._rows = None, bytearray()
-                self._sent = time.monotonic()
+            await self._add(message)
+
+    async def _fail(self) -> None:
+        """Send an error instead of the rows, unless a piece of them has been sent."""
+        has_sent_rows = self._start is None
+        if not has_sent_rows and not self._has_failed:
+            await refused(refusal() or NO_ROWS, "csv").asgi_send(self._send)
+        self._has_failed = True
+
+    async def _add(self, message: Message) -> None:
+        """Keep the rows of a message, and send all kept rows if it is time."""
+        self._rows += message.get("body", b"")
+        is_late = time.monotonic() > self._sent_at + PIECE_SECONDS
+        is_full = len(self._rows) >= PIECE_BYTES
+        is_last = not message.get("more_body")
+        if not (is_late or is_full or is_last):
+            return
+        if self._start is not None:
+            await self._send(self._start)
+            self._start = None
+        await self._send({**message, "body": bytes(self._rows)})
+        self._rows = bytearray()
+        self._sent_at = time.monotonic()

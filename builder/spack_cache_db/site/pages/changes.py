@@ -1,4 +1,7 @@
-"""The page `/diff/<old>...<new>`: the changes between two releases or stacks."""
+"""`/diff/<old>...<new>`: the changes between two releases or stacks.
+
+`/diff` is the form that chooses them.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,13 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from spack_cache_db.query.answers.diff import Changes
-from spack_cache_db.query.answers.diff import compare as compared
+from spack_cache_db.query.answers.diff import compare as compare_sides
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.site.filters import DataLinks
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
-from spack_cache_db.site.pages import sides as sides_module
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.sides import Sides
@@ -37,6 +39,45 @@ comparison.
 """
 
 
+def comparison(
+    site: Site, request: PageRequest, old: str, new: str, form: str | None
+) -> PageResponse:
+    """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
+    sides = replace(Sides.parse(request.pairs), old=old, new=new)
+    try:
+        changes = compare_sides(site.lookups, **asdict(sides))
+    except UnknownNameError as error:
+        # A page shows the form, in which the name can be corrected.
+        if form is not None:
+            raise
+        return site.page(
+            request, "changes.html", sides=sides, error=str(error), status=404
+        )
+    if form is not None:
+        return _as_data(changes, form)
+    topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
+    return site.page(
+        request,
+        "changes.html",
+        page=load_changes(site.lookups, changes, sides.package),
+        sides=sides,
+        links=DataLinks(None, sides.address("json"), sides.address("csv")),
+        feed=topic.feed,
+    )
+
+
+def _as_data(changes: Changes, form: str) -> PageResponse:
+    """Return changes as JSON or CSV; an error if there are too many, or no binaries."""
+    count = len(changes.amounts)
+    if count > MOST_LISTED:
+        return refused(TOO_MANY.format(count, MOST_LISTED), form)
+    if not any(changes.specs):
+        neither = "neither {} nor {} has such a binary: nothing is compared"
+        return refused(neither.format(*changes.sides), form, 404)
+    diff = changes.in_words(MOST_EXPLAINED)
+    return data(form_of(diff.as_dict(), diff.rows, form), form)
+
+
 def load_changes(
     lookups: Lookups, changes: Changes, package: str | None
 ) -> dict[str, Any]:
@@ -46,21 +87,21 @@ def load_changes(
     There are rows for one package or for few changes. Causes are None beyond
     `MOST_EXPLAINED`.
     """
-    names, package_of = (
-        lookups.words["package"],
-        lookups.column("configurations", "package"),
-    )
-    counts = {
-        change: Counter(sorted(names[package_of[key]] for key in keys))
-        for change, keys in changes.by_change.items()
-    }
-    rows = {}
+    # The number of changed configurations, by the word for the change and by package.
+    names = lookups.words["package"]
+    package_of = lookups.column("configurations", "package")
+    counts = {}
+    for change, keys in changes.by_change.items():
+        counts[change] = Counter(sorted(names[package_of[key]] for key in keys))
+
     # Two snapshots may differ in thousands of configurations.
+    rows = {}
     if package or len(changes.amounts) <= MOST_ROWS:
-        for change, changed in changes.configurations().items():
+        for change, configurations in changes.configurations().items():
             rows[change] = grouped(
-                (row.configuration.package, row) for row in changed[:MOST_ROWS]
+                (row.configuration.package, row) for row in configurations[:MOST_ROWS]
             )
+
     versions = {
         change: grouped(pairs) for change, pairs in changes.versions._asdict().items()
     }
@@ -74,6 +115,21 @@ def load_changes(
     }
 
 
+def compare(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/diff`, the form that chooses two releases, or a redirect to their
+    comparison.
+    """
+    sides = Sides.parse(request.pairs)
+    if sides.old and sides.new:
+        return site.redirect(sides.address())
+    return site.page(
+        request,
+        "compare.html",
+        sides=with_defaults(site.lookups, sides),
+        latest=latest_changes(site.lookups),
+    )
+
+
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
     """Return sides completed with the two newest snapshots, or the first two
     releases.
@@ -82,57 +138,21 @@ def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
     names = [release.name for release in releases if release.kind == "snapshot"]
     if len(names) < 2:
         names = [release.name for release in releases]
-    new, old, *_ = *names, "", ""
+    # A database may have less than two releases.
+    new, old, *_ = (*names, "", "")
     return replace(sides, old=sides.old or old, new=sides.new or new)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
     """Return the comparison of the newest release of each kind with the one before
     it.
+
+    `narrowed` are names that narrow the comparison, such as `package="zlib"`.
     """
-    first: dict[str, Sides] = {}
+    sides_of_kind: dict[str, Sides] = {}
     for release in lookups.releases.values():
-        if before := lookups.before(release):
-            first.setdefault(release.kind, Sides(before.name, release.name, **narrowed))
-    return tuple(first.values())
-
-
-def comparison(
-    site: Site, request: PageRequest, old: str, new: str, form: str | None
-) -> PageResponse:
-    """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
-    sides = replace(sides_module.Sides.parse(request.pairs), old=old, new=new)
-    try:
-        found = compared(site.lookups, **asdict(sides))
-    except UnknownNameError as error:
-        if form is not None:
-            raise
-        return site.page(
-            request, "changes.html", sides=sides, error=str(error), status=404
-        )
-    if form is not None:
-        if (count := len(found.amounts)) > MOST_LISTED:
-            return refused(TOO_MANY.format(count, MOST_LISTED), form)
-        if not any(found.specs):
-            neither = "neither {} nor {} has such a binary: nothing is compared"
-            return refused(neither.format(*found.sides), form, 404)
-        diff = found.in_words(MOST_EXPLAINED)
-        return data(form_of(diff.as_dict(), diff.rows, form), form)
-    page = load_changes(site.lookups, found, sides.package)
-    topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
-    links = DataLinks(None, sides.address("json"), sides.address("csv"))
-    return site.page(
-        request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed
-    )
-
-
-def compare(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/diff`, the form that chooses two releases, or a redirect to their
-    comparison.
-    """
-    sides = sides_module.Sides.parse(request.pairs)
-    if sides.old and sides.new:
-        return site.redirect(sides.address())
-    sides = with_defaults(site.lookups, sides)
-    latest = latest_changes(site.lookups)
-    return site.page(request, "compare.html", sides=sides, latest=latest)
+        before = lookups.before(release)
+        # Releases have the order from new to old.
+        if before is not None and release.kind not in sides_of_kind:
+            sides_of_kind[release.kind] = Sides(before.name, release.name, **narrowed)
+    return tuple(sides_of_kind.values())

@@ -40,6 +40,7 @@ class ComparedSpec(NamedTuple):
     """One of several specs of a configuration, with the facts that the others do not
     share.
 
+    `places` are its releases, stacks, dates and size, as far as they differ.
     `differences` are those from the spec of a page; None if unknown.
     """
 
@@ -85,40 +86,77 @@ def table_rows(
     """Return the rows of the table.
 
     Args:
+        lookups: the database.
+        configurations: the configurations, in the order of the rows.
         conditions: conditions on the specs that count.
         common_variants: variants that are shown above the table.
         opened: the first hash of the configuration whose row is open.
         defaults: variants that are shown after all others.
     """
-    presence = presence_of_configurations(lookups, [item.id for item in configurations])
+    # The specs of each configuration that count, and where they are.
+    ids = [item.id for item in configurations]
+    presence = presence_of_configurations(lookups, ids)
     specs_of = specs_in_scope(lookups.conn, presence, conditions)
     apart = _apart(lookups, specs_of)
-    chosen = lookups.release_names(filter(None, [asked(conditions, "release")]))
-    first_specs = [specs[0].id for specs in specs_of.values()]
-    commands = commands_of(lookups, first_specs, next(iter(chosen), None))
 
-    def row(item: Counted) -> ConfigurationRow:
-        words, specs = item.configuration, specs_of[item.id]
-        variants = (text for text in words.variants if text not in common_variants)
-        first = specs[0].hash
+    # The commands for the first spec of each row, from the release that is asked for.
+    release = asked(conditions, "release")
+    releases = lookups.release_names([release] if release else [])
+    first_specs = [specs[0].id for specs in specs_of.values()]
+    commands = commands_of(lookups, first_specs, releases[0] if releases else None)
+
+    rows = []
+    for item in configurations:
+        configuration = item.configuration
+        variants = [
+            text for text in configuration.variants if text not in common_variants
+        ]
+        variants.sort(key=lambda text: text in defaults)
+        specs = specs_of[item.id]
+        first = specs[0]
         compared: tuple[ComparedSpec, ...] = ()
-        if first == opened:
-            features = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
+        if first.hash == opened:
+            groups = [[spec.id for spec in specs]]
+            features = distinctions(lookups, groups, MOST_NODES)
             compared = compared_specs(lookups, specs, features)
-        return ConfigurationRow(
-            words,
-            variants=tuple(sorted(variants, key=defaults.__contains__)),
+        row = ConfigurationRow(
+            configuration,
+            variants=tuple(variants),
             spec_count=item.spec_count,
             presence=presence[item.id],
-            hash=first,
+            hash=first.hash,
             # Lost specs come last.
-            is_gone=bool(specs[0].is_gone),
-            commands=commands.get(specs[0].id, NO_COMMANDS),
+            is_gone=bool(first.is_gone),
+            commands=commands.get(first.id, NO_COMMANDS),
             apart=apart.get(item.id, ()),
             specs=compared,
         )
+        rows.append(row)
+    return tuple(rows)
 
-    return tuple(map(row, configurations))
+
+def _apart(
+    lookups: Lookups, specs_of: Mapping[int, Sequence[Spec]]
+) -> dict[int, tuple[str, ...]]:
+    """Return the most frequent differences between the specs of each configuration."""
+    # The configurations to compare, as many as fit within the limit.
+    groups: dict[int, list[int]] = {}
+    compared_count = 0
+    for key, specs in specs_of.items():
+        if len(specs) > 1 and compared_count + len(specs) <= MOST_COMPARED:
+            groups[key] = [spec.id for spec in specs]
+            compared_count += len(specs)
+
+    # Each spec counts with the first of its differences.
+    differences = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
+    apart = {}
+    for key, group in groups.items():
+        first_differences = Counter(
+            differences[spec][0] for spec in group if differences.get(spec)
+        )
+        most_frequent = first_differences.most_common(MOST_APART)
+        apart[key] = tuple(text for text, _ in most_frequent)
+    return apart
 
 
 def compared_specs(
@@ -129,22 +167,28 @@ def compared_specs(
 ) -> tuple[ComparedSpec, ...]:
     """Return specs of one configuration with their places.
 
-    `features` are those that not all of them have, `differences` those from the spec of
-    a page; both by the specs' ids.
+    Args:
+        lookups: the database.
+        specs: the specs.
+        features: what not all of them have, by the specs' ids.
+        differences: the differences from the spec of a page, by the specs' ids.
     """
-    records = [*found_specs(lookups, specs, differences=features)]
-    pairs = zip(specs, records, strict=True)
-    sizes = sizes_of(
-        lookups.conn, ([found.releases[0], spec.id] for spec, found in pairs)
-    )
+    records = list(found_specs(lookups, specs, differences=features))
+
+    # A spec has a size in each release; the first release counts.
+    listed_first = []
+    for spec, record in zip(specs, records, strict=True):
+        listed_first.append([record.releases[0], spec.id])
+    sizes = sizes_of(lookups.conn, listed_first)
     places = _places(records, [sizes[spec.id] for spec in specs])
-    trees = {*lookups.release_names(lookups.trees())}
-    return tuple(
-        ComparedSpec(
-            found, texts, not trees.isdisjoint(found.releases), differences.get(spec.id)
-        )
-        for spec, found, texts in zip(specs, records, places, strict=True)
-    )
+
+    installations = set(lookups.release_names(lookups.trees()))
+    compared = []
+    for spec, record, texts in zip(specs, records, places, strict=True):
+        is_installed = not installations.isdisjoint(record.releases)
+        difference = differences.get(spec.id)
+        compared.append(ComparedSpec(record, texts, is_installed, difference))
+    return tuple(compared)
 
 
 def _places(
@@ -153,42 +197,27 @@ def _places(
     """Yield the releases, stacks, dates and size of each spec, without those that all
     share.
     """
-
-    def releases(first: str, *others: str) -> str:
-        return (
-            f"{first} and {counted(len(others), 'other release')}" if others else first
-        )
-
     columns = (
-        [releases(*spec.releases) for spec in records],
+        [_releases_text(spec.releases) for spec in records],
         [", ".join(spec.stacks) for spec in records],
-        [
-            " to ".join(filter(None, {spec.first_seen: 0, spec.last_seen: 0}))
-            for spec in records
-        ],
+        [_dates_text(spec) for spec in records],
         [size or "" for size in sizes],
     )
-    distinct = [texts for texts in columns if len({*texts}) > 1]
+    distinct = [texts for texts in columns if len(set(texts)) > 1]
     for position in range(len(records)):
-        yield tuple(filter(None, (texts[position] for texts in distinct)))
+        texts_of_spec = (texts[position] for texts in distinct)
+        yield tuple(text for text in texts_of_spec if text)
 
 
-def _apart(
-    lookups: Lookups, specs_of: Mapping[int, Sequence[Spec]]
-) -> dict[int, tuple[str, ...]]:
-    """Return the most frequent differences between the specs of each configuration."""
-    groups: dict[int, list[int]] = {}
-    for key, specs in specs_of.items():
-        if (
-            len(specs) > 1
-            and sum(map(len, groups.values())) + len(specs) <= MOST_COMPARED
-        ):
-            groups[key] = [spec.id for spec in specs]
-    differences = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
-    apart = {}
-    for key, group in groups.items():
-        firsts = Counter(
-            differences[spec][0] for spec in group if differences.get(spec)
-        )
-        apart[key] = tuple(text for text, _ in firsts.most_common(MOST_APART))
-    return apart
+def _releases_text(releases: Sequence[str]) -> str:
+    """Return releases as `develop`, or `develop and 3 other releases`."""
+    first, *others = releases
+    if not others:
+        return first
+    return f"{first} and {counted(len(others), 'other release')}"
+
+
+def _dates_text(spec: FoundSpec) -> str:
+    """Return when a spec was seen, as `2025-04-13 to 2025-04-20` or a single day."""
+    days = dict.fromkeys((spec.first_seen, spec.last_seen))
+    return " to ".join(day for day in days if day)

@@ -1,12 +1,13 @@
-"""Feeds of the changes in each snapshot: of everything, a package, a stack or a spec.
+"""`/feed.atom` and `/find.atom`: feeds of the changes in each snapshot.
 
-Only snapshots have an entry, because branches and releases have no date in the
-database. The date of the build would make all entries new with every build.
+A feed is of everything, a package, a stack or a spec. Only snapshots have an entry,
+because branches and releases have no date in the database. The date of the build would
+make all entries new with every build.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
@@ -16,17 +17,13 @@ from uuid import NAMESPACE_URL, uuid5
 from spack_cache_db.errors import printable
 from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
-from spack_cache_db.query.conditions.conditions import without
+from spack_cache_db.query.conditions.conditions import Conditions, without
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import named_conditions
-from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.stored.configurations import (
-    configurations_by_id,
-)
+from spack_cache_db.query.open.lookups import Lookups, Release
+from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.origin import read_origin
-from spack_cache_db.site.filters import (
-    AddressFields,
-)
+from spack_cache_db.site.filters import AddressFields
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.sides import Sides
@@ -57,15 +54,19 @@ class Topic(AddressFields):
     def page(self) -> str:
         """The address of the page that the feed is about."""
         if self.q or self.host:
-            return f"/find{self.query(q=self.q or self.package or '*', package=None)}"
+            spec = self.q or self.package or "*"
+            return f"/find{self.query(q=spec, package=None)}"
         if self.package:
             return f"/package/{quote(self.package, safe='')}"
-        return f"/stack/{quote(self.stack, safe='')}" if self.stack else "/releases"
+        if self.stack:
+            return f"/stack/{quote(self.stack, safe='')}"
+        return "/releases"
 
     @property
     def feed(self) -> str:
         """The address of the feed."""
-        return f"/{'find' if self.q else 'feed'}.atom{self.query()}"
+        name = "find" if self.q else "feed"
+        return f"/{name}.atom{self.query()}"
 
 
 class Entry(NamedTuple):
@@ -81,6 +82,34 @@ class Entry(NamedTuple):
     lines: tuple[str, ...]
 
 
+def changes_feed(site: Site, request: PageRequest, of: str) -> PageResponse:
+    """Return `/feed.atom` (of everything, a package or a stack) or `/find.atom?q=`."""
+    topic = Topic.parse(request.pairs)
+    has_spec = topic.q is not None
+    if (of == "find") != has_spec:
+        return refused("the feed of a spec is /find.atom?q=SPEC", None)
+    feed = load_feed(site.lookups, topic)
+    return site.page(
+        request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom"
+    )
+
+
+class _Snapshot(NamedTuple):
+    """A dated release, and the release before it."""
+
+    day: date
+    release: Release
+    before: Release
+
+
+class _Changes(NamedTuple):
+    """The binaries that a snapshot added and removed, and configurations in words."""
+
+    added: int
+    removed: int
+    lines: tuple[str, ...] = ()
+
+
 def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     """Return the variables of a feed: its entries, the newest first, with ids that
     never change.
@@ -88,45 +117,44 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     Raises:
         BuilderError: the spec or one of the names is not valid.
     """
-    origin, package = read_origin(lookups.conn), topic.package
+    # What the feed is about.
+    package = topic.package
     conditions = named_conditions(
         lookups, package=package, host=topic.host, stack=topic.stack
     )
     if topic.q is not None:
         query = parse(topic.q)
-        conditions, package = (
-            Question(lookups, query, conditions).conditions,
-            query.name,
-        )
-    snapshots = [
-        (day, release, before)
-        for release in lookups.releases.values()
-        if (day := date_of(release.date)) and (before := lookups.before(release))
-    ]
-    is_of_stack = bool(conditions) and not without(conditions, "stack")
-    compared = snapshots[: MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS]
-    ids = {release.id for _, *pair in compared for release in pair}
-    specs = shown_specs(lookups, conditions, ids) if conditions else {}
-    amounts = {} if conditions else amounts_of_releases(lookups, sorted(ids))
-    seed, entries = f"{origin.url or origin.owner} {topic.feed}", []
-    for day, release, before in compared:
-        lines: tuple[str, ...] = ()
-        if conditions:
-            new, old = specs[release.id], specs[before.id]
-            added, removed = len(new.keys() - old.keys()), len(old.keys() - new.keys())
-            now, then = {*new.values()}, {*old.values()}
-            lines = (
-                *_lines(lookups, "new", now - then),
-                *_lines(lookups, "gone", then - now),
-            )
-        else:
-            added, removed = amounts[release.id]
-        if added or removed:
-            sides = Sides(
+        conditions = Question(lookups, query, conditions).conditions
+        package = query.name
+
+    # Compare the newest snapshots, each with the one before it.
+    is_whole_stack = bool(conditions) and not without(conditions, "stack")
+    most = MOST_OF_STACK if is_whole_stack else MOST_SNAPSHOTS
+    snapshots = _snapshots(lookups)[:most]
+    if conditions:
+        changes = _changes_of_specs(lookups, snapshots, conditions)
+    else:
+        changes = _changes_of_everything(lookups, snapshots)
+
+    # Snapshots without a change have no entry.
+    origin = read_origin(lookups.conn)
+    seed = f"{origin.url or origin.owner} {topic.feed}"
+    entries = []
+    for day, release, before in snapshots:
+        change = changes[release.id]
+        if not (change.added or change.removed):
+            continue
+        entry = Entry(
+            id=uuid5(NAMESPACE_URL, f"{seed} {release.name}").urn,
+            day=day,
+            sides=Sides(
                 before.name, release.name, topic.stack, package, host=topic.host
-            )
-            entry_id = uuid5(NAMESPACE_URL, f"{seed} {release.name}").urn
-            entries.append(Entry(entry_id, day, sides, added, removed, lines))
+            ),
+            added=change.added,
+            removed=change.removed,
+            lines=change.lines,
+        )
+        entries.append(entry)
     return {
         "id": uuid5(NAMESPACE_URL, seed).urn,
         "owner": origin.owner,
@@ -134,14 +162,15 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     }
 
 
-def _lines(lookups: Lookups, label: str, ids: Collection[int]) -> Iterator[str]:
-    """Yield the first configurations, and the number of others."""
-    for row in configurations_by_id(lookups, sorted(ids)[:MOST_NAMED]):
-        yield " ".join(
-            (f"{label}: {row.configuration.summary}", *row.configuration.variants)
-        )
-    if len(ids) > MOST_NAMED:
-        yield f"{label}: {len(ids) - MOST_NAMED:,} more"
+def _snapshots(lookups: Lookups) -> list[_Snapshot]:
+    """Return the releases with a date and a release before them, the newest first."""
+    snapshots = []
+    for release in lookups.releases.values():
+        day = date_of(release.date)
+        before = lookups.before(release)
+        if day is not None and before is not None:
+            snapshots.append(_Snapshot(day, release, before))
+    return snapshots
 
 
 def date_of(text: object) -> date | None:
@@ -154,12 +183,55 @@ def date_of(text: object) -> date | None:
         return None
 
 
-def changes_feed(site: Site, request: PageRequest, of: str) -> PageResponse:
-    """Return `/feed.atom` (of everything, a package or a stack) or `/find.atom?q=`."""
-    topic = Topic.parse(request.pairs)
-    if (of == "find") != (topic.q is not None):
-        return refused("the feed of a spec is /find.atom?q=SPEC", None)
-    feed = load_feed(site.lookups, topic)
-    return site.page(
-        request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom"
-    )
+def _changes_of_everything(
+    lookups: Lookups, snapshots: Collection[_Snapshot]
+) -> Mapping[int, _Changes]:
+    """Return the stored numbers of changes by the ids of snapshots."""
+    ids = sorted(_ids_of(snapshots))
+    amounts = amounts_of_releases(lookups, ids)
+    return {
+        snapshot.release.id: _Changes(*amounts[snapshot.release.id])
+        for snapshot in snapshots
+    }
+
+
+def _changes_of_specs(
+    lookups: Lookups, snapshots: Collection[_Snapshot], conditions: Conditions
+) -> Mapping[int, _Changes]:
+    """Return the changes of the specs that satisfy conditions, by ids of snapshots."""
+    # For each release: its specs, with their configurations.
+    specs = shown_specs(lookups, conditions, _ids_of(snapshots))
+    changes = {}
+    for _, release, before in snapshots:
+        new = specs[release.id]
+        old = specs[before.id]
+        appeared = set(new.values()) - set(old.values())
+        disappeared = set(old.values()) - set(new.values())
+        changes[release.id] = _Changes(
+            added=len(new.keys() - old.keys()),
+            removed=len(old.keys() - new.keys()),
+            lines=(
+                *_lines(lookups, "new", appeared),
+                *_lines(lookups, "gone", disappeared),
+            ),
+        )
+    return changes
+
+
+def _ids_of(snapshots: Collection[_Snapshot]) -> set[int]:
+    """Return the ids of snapshots and of the releases before them."""
+    ids = set()
+    for snapshot in snapshots:
+        ids.add(snapshot.release.id)
+        ids.add(snapshot.before.id)
+    return ids
+
+
+def _lines(lookups: Lookups, label: str, ids: Collection[int]) -> Iterator[str]:
+    """Yield the first configurations, and the number of others."""
+    for row in configurations_by_id(lookups, sorted(ids)[:MOST_NAMED]):
+        summary = f"{label}: {row.configuration.summary}"
+        yield " ".join((summary, *row.configuration.variants))
+    others = len(ids) - MOST_NAMED
+    if others > 0:
+        yield f"{label}: {others:,} more"

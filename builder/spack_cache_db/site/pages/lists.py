@@ -1,4 +1,7 @@
-"""The lists of all packages, releases and stacks, filtered and sorted."""
+"""`/packages`, `/releases` and `/stacks`: all of a kind, filtered and sorted.
+
+Each list is also JSON and CSV.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,12 @@ class ListColumn(NamedTuple):
     @property
     def classes(self) -> str:
         """The classes of its cells in HTML."""
-        return " ".join(["count"] * (self.kind == "count") + ["minor"] * self.is_minor)
+        classes = []
+        if self.kind == "count":
+            classes.append("count")
+        if self.is_minor:
+            classes.append("minor")
+        return " ".join(classes)
 
 
 RECORDS = {
@@ -181,16 +189,22 @@ class ListPage:
     @property
     def sort(self) -> ListColumn:
         """The column by which the rows are sorted."""
-        names = (self.filters.sort, *SORTED_BY, self.columns[0].name)
-        return next(self.sortable[name] for name in names if name in self.sortable)
+        sortable = self.sortable
+        for name in (self.filters.sort, *SORTED_BY):
+            if name in sortable:
+                return sortable[name]
+        return self.columns[0]
 
     @property
     def notices(self) -> tuple[str, ...]:
         """The faults, and messages about an order that the list does not have."""
-        filters, notices = self.filters, [*self.faults]
+        filters = self.filters
+        notices = list(self.faults)
         if filters.sort not in ("", *self.sortable):
-            message = f"This list cannot be sorted by {filters.sort}"
-            notices.append(f"{message}: choose one of {', '.join(self.sortable)}.")
+            columns = ", ".join(self.sortable)
+            notices.append(
+                f"This list cannot be sorted by {filters.sort}: choose one of {columns}."
+            )
         if filters.order not in ("", "asc", "desc"):
             notices.append(f"There is no order {filters.order}: choose asc or desc.")
         return tuple(notices)
@@ -205,12 +219,10 @@ class ListPage:
         """Return the address of the list sorted by a column, or reversed if it already
         is.
         """
-        descending = (
-            not self.is_descending if column == self.sort else column.is_most_first
-        )
-        return self.filters.address(
-            sort=column.name, order="desc" if descending else "asc"
-        )
+        is_sorted = column == self.sort
+        descending = not self.is_descending if is_sorted else column.is_most_first
+        order = "desc" if descending else "asc"
+        return self.filters.address(sort=column.name, order=order)
 
     @property
     def window(self) -> Pagination:
@@ -220,174 +232,16 @@ class ListPage:
     @property
     def csv_columns(self) -> list[str]:
         """The columns of the list as CSV, the name first."""
-        return [*dict.fromkeys(("name", *(column.name for column in self.columns)))]
+        others = [column.name for column in self.columns if column.name != "name"]
+        return ["name", *others]
 
     def in_order(self) -> list[ListRow]:
         """Return the sorted rows; rows without a value come last."""
         key = self.sort.name
-        rows = [row for row in self.rows if row[key] is not None]
-        rows.sort(key=lambda row: row[key], reverse=self.is_descending)
-        return rows + [row for row in self.rows if row[key] is None]
-
-
-def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
-    """Return the list of packages, of releases, or of stacks without `root`."""
-    if kind == "packages":
-        return load_packages(lookups, filters)
-    rows = [
-        {
-            field.replace("_count", "s"): getattr(record, field)
-            for field in RECORDS[kind]
-        }
-        for record in getattr(lookups, kind).values()
-    ]
-    matches = (row for row in rows if filters.kind in ("", row.get("kind")))
-    named = tuple(row for row in matches if filters.has_text(row["name"]))
-    return ListPage(kind, filters, named, len(rows), COLUMNS[kind])
-
-
-def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
-    """Return the list of packages, compared with Spack by the filters `behind` and
-    `missing`.
-    """
-    page = _with_binary(lookups, filters)
-    if not (filters.behind or filters.missing):
-        return page
-    if "known_packages" not in filled_tables(lookups.conn):
-        fault = "This database has no package data: it cannot be compared with Spack."
-    elif filters.missing and (filters.behind or filters.lacks):
-        other = "behind" if filters.behind else "lacks"
-        fault = f"missing and {other} exclude each other: ask for one of them."
-    else:
-        return (
-            _behind(lookups.conn, page)
-            if filters.behind
-            else _missing(lookups.conn, page)
-        )
-    return replace(page, faults=(*page.faults, fault))
-
-
-def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
-    """Return the list of packages that have a binary."""
-    conn, columns, newest = lookups.conn, COLUMNS["packages"], None
-    names = [column.name for column in columns]
-    every = lookups.once(
-        PACKAGES,
-        lambda: {
-            row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)
-        },
-    )
-    # If two sources disagree about the package of a hash, a listed package may have no
-    # binary.
-    rows = matches = [row for row in every.values() if row["specs"]]
-    conditions = {
-        name: _condition(lookups, name, value)
-        for name, value in filters.pairs
-        if name in FAULTS
-    }
-    faults = tuple(
-        FAULTS[name].format(condition.text)
-        for name, condition in conditions.items()
-        if not (
-            condition.asked
-            if condition.kind in PLACES
-            else words_with(lookups, condition)
-        )
-    )
-    if conditions:
-        lacks, versions = conditions.pop("lacks", None), lookups.words["version"]
-        # An unknown release or stack is ignored.
-        known = tuple(
-            condition for condition in conditions.values() if condition.asked != 0
-        )
-        counts = count_packages(lookups, known, lacks)
-        matches = [
-            every[name]
-            | {
-                "version": versions[version],
-                "configurations": configurations,
-                "specs": specs,
-            }
-            for name, (configurations, specs, version) in sorted(counts.items())
-        ]
-        if matches and filters.conditions and not filters.release:
-            newest = newest_release(lookups, known, lacks)
-        # The last two columns ignore the filters.
-        overall = (
-            column._replace(title=f"{column.title} overall") for column in columns[-2:]
-        )
-        columns = (*columns[:-2], *overall)
-    return ListPage(
-        "packages",
-        filters,
-        tuple(row for row in matches if filters.has_text(row["name"])),
-        len(rows),
-        columns,
-        faults,
-        _package_query(lookups, filters, conditions.get("has")),
-        newest,
-    )
-
-
-def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
-    """Return the rows whose newest version is older than Spack's latest."""
-    behind = versions_behind(conn)
-    rows = (
-        {**row, "latest": latest, "behind": newer}
-        for row in page.rows
-        for newer, latest in (behind.get((row["name"], row["version"]), (0, "")),)
-        if newer
-    )
-    columns = (*page.columns[:2], *COLUMNS["behind"], *page.columns[2:])
-    return replace(page, rows=tuple(rows), columns=columns)
-
-
-def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
-    """Return Spack's packages without a binary instead of the rows of a page."""
-    has_binary, packages = {row["name"] for row in page.rows}, [*known_packages(conn)]
-    rows = (
-        {
-            "name": name,
-            "latest": latest,
-            "dependents": dependents,
-            "summary": summary,
-            "specs": 0,
-        }
-        for name, latest, dependents, summary in packages
-        if name not in has_binary and page.filters.has_text(name)
-    )
-    return replace(
-        page, rows=tuple(rows), total=len(packages), columns=COLUMNS["missing"]
-    )
-
-
-def _condition(lookups: Lookups, name: str, value: str) -> Condition:
-    """Return the condition of a filter; an unknown release or stack has the id 0."""
-    families = lookups.families.items()
-    targets = frozenset(
-        target for target, family in families if value in (target, family)
-    )
-    if name in PLACES:
-        return place_condition(lookups, name, value)
-    if name in ("has", "lacks") and lookups.release(value) and not targets:
-        return place_condition(lookups, "release", value)
-    if name in ("has", "lacks"):
-        return Condition("target", value, OneOf(targets))
-    return condition_of(name, value)
-
-
-def _package_query(
-    lookups: Lookups, filters: ListFilters, has: Condition | None
-) -> str:
-    # The first pair of each name counts.
-    pairs = filters.chosen
-    if has is not None and has.kind == "release":
-        pairs.append(("release", has.text))
-    elif has is not None and (filters.target or ":").endswith(":"):
-        # Two conditions on the target: a single target is stricter than its family.
-        is_family = has.text in lookups.families.values()
-        pairs.insert(0, ("target", f"{has.text}:" if is_family else has.text))
-    return Filters.parse(pairs).query()
+        with_value = [row for row in self.rows if row[key] is not None]
+        without_value = [row for row in self.rows if row[key] is None]
+        with_value.sort(key=lambda row: row[key], reverse=self.is_descending)
+        return with_value + without_value
 
 
 def listed(
@@ -397,20 +251,237 @@ def listed(
     filters = ListFilters.parse(request.pairs)
     page = load_list(site.lookups, kind, filters)
     if form is not None:
-        if page.notices:
-            return refused(" ".join(page.notices), form)
-        if not page.rows:
-            none = (
-                f"none of {page.total:,} {kind} matches" if page.total else f"no {kind}"
-            )
-            return refused(f"{none} in this database", form, 404)
-        rows = Rows(page.csv_columns, page.in_order())
-        return data(form_of(rows.records, rows, form), form)
+        return _as_data(page, form)
+    links = None
+    if page.rows:
+        links = DataLinks.of_page(f"/{kind}", filters.address())
     return site.page(
         request,
         "list.html",
         page=page,
         filters=filters,
-        links=DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
+        links=links,
         feed=Topic().feed if kind == "releases" else None,
     )
+
+
+def _as_data(page: ListPage, form: str) -> PageResponse:
+    """Return a list as JSON or CSV; an error for a wrong filter or an empty list."""
+    if page.notices:
+        return refused(" ".join(page.notices), form)
+    if not page.rows:
+        none = f"no {page.kind}"
+        if page.total:
+            none = f"none of {page.total:,} {page.kind} matches"
+        return refused(f"{none} in this database", form, 404)
+    rows = Rows(page.csv_columns, page.in_order())
+    return data(form_of(rows.records, rows, form), form)
+
+
+def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
+    """Return the list of packages, of releases, or of stacks without `root`."""
+    if kind == "packages":
+        return load_packages(lookups, filters)
+    records = lookups.releases if kind == "releases" else lookups.stacks
+    rows = []
+    for record in records.values():
+        row = {}
+        for field in RECORDS[kind]:
+            # `spec_count` becomes `specs`.
+            row[field.replace("_count", "s")] = getattr(record, field)
+        # Stacks have no kind.
+        has_kind = filters.kind in ("", row.get("kind"))
+        if has_kind and filters.has_text(row["name"]):
+            rows.append(row)
+    return ListPage(kind, filters, tuple(rows), len(records), COLUMNS[kind])
+
+
+def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
+    """Return the list of packages, compared with Spack by the filters `behind` and
+    `missing`.
+    """
+    page = _with_binary(lookups, filters)
+    if not (filters.behind or filters.missing):
+        return page
+    fault = _fault_of_comparison(lookups, filters)
+    if fault is not None:
+        return replace(page, faults=(*page.faults, fault))
+    if filters.behind:
+        return _behind(lookups.conn, page)
+    return _missing(lookups.conn, page)
+
+
+def _fault_of_comparison(lookups: Lookups, filters: ListFilters) -> str | None:
+    """Return why packages cannot be compared with Spack's; None if they can."""
+    if "known_packages" not in filled_tables(lookups.conn):
+        return "This database has no package data: it cannot be compared with Spack."
+    # A package without any binary is neither behind, nor does it lack some of them.
+    if filters.missing and (filters.behind or filters.lacks):
+        other = "behind" if filters.behind else "lacks"
+        return f"missing and {other} exclude each other: ask for one of them."
+    return None
+
+
+def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
+    """Return the list of packages that have a binary."""
+    every = lookups.once(PACKAGES, lambda: _read_packages(lookups.conn))
+    # If two sources disagree about the package of a hash, a listed package may have no
+    # binary.
+    rows = [row for row in every.values() if row["specs"]]
+    conditions = {
+        name: _condition(lookups, name, value)
+        for name, value in filters.pairs
+        if name in FAULTS
+    }
+    faults = []
+    for name, condition in conditions.items():
+        if not _is_known(lookups, condition):
+            faults.append(FAULTS[name].format(condition.text))
+    page = ListPage(
+        "packages",
+        filters,
+        tuple(row for row in rows if filters.has_text(row["name"])),
+        len(rows),
+        COLUMNS["packages"],
+        tuple(faults),
+        _package_query(lookups, filters, conditions.get("has")),
+    )
+    if not conditions:
+        return page
+    return _counted_again(lookups, page, conditions, every)
+
+
+def _read_packages(conn: sqlite3.Connection) -> dict[str, ListRow]:
+    """Return the row of each package without filters, by name."""
+    names = [column.name for column in COLUMNS["packages"]]
+    packages = {}
+    for values in select(conn, PACKAGES):
+        row = dict(zip(names, values, strict=True))
+        packages[row["name"]] = row
+    return packages
+
+
+def _is_known(lookups: Lookups, condition: Condition) -> bool:
+    """Return whether the database has the name that a filter asks for."""
+    if condition.kind in PLACES:
+        # An unknown release or stack has the id 0.
+        return bool(condition.asked)
+    return bool(words_with(lookups, condition))
+
+
+def _counted_again(
+    lookups: Lookups,
+    page: ListPage,
+    conditions: Mapping[str, Condition],
+    every: Mapping[str, ListRow],
+) -> ListPage:
+    """Return a list with only the binaries that satisfy conditions.
+
+    Args:
+        lookups: the database.
+        page: the list without these conditions.
+        conditions: the conditions by the names of their filters.
+        every: the row of each package without filters.
+    """
+    lacks = conditions.get("lacks")
+    # An unknown release or stack is ignored.
+    known = tuple(
+        condition
+        for name, condition in conditions.items()
+        if name != "lacks" and condition.asked != 0
+    )
+
+    # The rows with the numbers of matching configurations and binaries.
+    versions = lookups.words["version"]
+    counts = count_packages(lookups, known, lacks)
+    rows = []
+    for name, (configurations, specs, version) in sorted(counts.items()):
+        if page.filters.has_text(name):
+            row = {
+                **every[name],
+                "version": versions[version],
+                "configurations": configurations,
+                "specs": specs,
+            }
+            rows.append(row)
+
+    # Where the newest matching binaries are, unless a release is chosen.
+    newest = None
+    if counts and page.filters.conditions and not page.filters.release:
+        newest = newest_release(lookups, known, lacks)
+
+    # The last two columns ignore the filters.
+    columns = list(page.columns[:-2])
+    for column in page.columns[-2:]:
+        columns.append(column._replace(title=f"{column.title} overall"))
+    return replace(page, rows=tuple(rows), columns=tuple(columns), newest=newest)
+
+
+def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
+    """Return the rows whose newest version is older than Spack's latest."""
+    behind = versions_behind(conn)
+    rows = []
+    for row in page.rows:
+        # Spack does not know every version of which there is a binary.
+        newer_count, latest = behind.get((row["name"], row["version"]), (0, ""))
+        if newer_count:
+            rows.append({**row, "latest": latest, "behind": newer_count})
+    columns = (*page.columns[:2], *COLUMNS["behind"], *page.columns[2:])
+    return replace(page, rows=tuple(rows), columns=columns)
+
+
+def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
+    """Return Spack's packages without a binary instead of the rows of a page."""
+    has_binary = {row["name"] for row in page.rows}
+    packages = list(known_packages(conn))
+    rows = []
+    for name, latest, dependents, summary in packages:
+        if name not in has_binary and page.filters.has_text(name):
+            row = {
+                "name": name,
+                "latest": latest,
+                "dependents": dependents,
+                "summary": summary,
+                "specs": 0,
+            }
+            rows.append(row)
+    return replace(
+        page, rows=tuple(rows), total=len(packages), columns=COLUMNS["missing"]
+    )
+
+
+def _condition(lookups: Lookups, name: str, value: str) -> Condition:
+    """Return the condition of a filter; an unknown release or stack has the id 0."""
+    if name in PLACES:
+        return place_condition(lookups, name, value)
+    if name not in ("has", "lacks"):
+        return condition_of(name, value)
+    # A target, all targets of a family, or a release.
+    targets = {
+        target
+        for target, family in lookups.families.items()
+        if value in (target, family)
+    }
+    if not targets and lookups.release(value):
+        return place_condition(lookups, "release", value)
+    return Condition("target", value, OneOf(frozenset(targets)))
+
+
+def _package_query(
+    lookups: Lookups, filters: ListFilters, has: Condition | None
+) -> str:
+    """Return the query string that filters a package's page like the list.
+
+    `has` is the condition of the filter `has`, which a package's page does not have.
+    """
+    # The first pair of each name counts.
+    pairs = filters.chosen
+    is_one_target = filters.target != "" and not filters.target.endswith(":")
+    if has is not None and has.kind == "release":
+        pairs.append(("release", has.text))
+    # Two conditions on the target: a single target is stricter than its family.
+    elif has is not None and not is_one_target:
+        is_family = has.text in lookups.families.values()
+        target = f"{has.text}:" if is_family else has.text
+        pairs.insert(0, ("target", target))
+    return Filters.parse(pairs).query()

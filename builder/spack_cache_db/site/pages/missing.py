@@ -13,18 +13,17 @@ from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.site.site import Site
 
 
-def form_of(document: Any, rows: Rows, form: str) -> str:
-    """Return a document as JSON, or its rows as CSV."""
-    return json_text(document) if form == "json" else csv_text(rows)
-
-
 def missing(site: Site, request: PageRequest, kind: str, text: str) -> PageResponse:
     """Return a page about a name that does not exist, with similar names and the
     search.
     """
+    # Only packages are known by other names, such as that of their recipe.
     package = known_name(site.lookups, text) if kind == "package" else None
-    known = (name.name for name in load_names(site.lookups) if name.kind == kind)
-    close = package.others if package else close_names(text, known, 0.6)
+    if package is not None:
+        close = package.others
+    else:
+        names = [name.name for name in load_names(site.lookups) if name.kind == kind]
+        close = close_names(text, names, 0.6)
     return site.page(
         request,
         "missing.html",
@@ -34,3 +33,8 @@ def missing(site: Site, request: PageRequest, kind: str, text: str) -> PageRespo
         close=close,
         known_name=package,
     )
+
+
+def form_of(document: Any, rows: Rows, form: str) -> str:
+    """Return a document as JSON, or its rows as CSV."""
+    return json_text(document) if form == "json" else csv_text(rows)

@@ -1,8 +1,11 @@
-"""All names of a database, and the page to which the search box leads for each."""
+"""All names of a database, and the page to which the search box leads for each.
+
+`/suggest.json?q=<text>` lists those that contain a text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -30,12 +33,53 @@ class Name(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The path of its page."""
+        """The path of its page, such as `/package/zlib` or `/packages?host=zen3`."""
         if self.kind in ("package", "release", "stack"):
             return f"/{self.kind}/{quote(self.name)}"
-        of_target = "has" if self.name == family(self.name) else "host"
-        field = of_target if self.kind == "target" else self.kind
+        field = self.kind
+        if self.kind == "target":
+            # A family has no CPU of its own on which binaries could run.
+            is_family = self.name == family(self.name)
+            field = "has" if is_family else "host"
         return f"/packages?{urlencode({field: self.name})}"
+
+
+def suggest(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/suggest.json?q=`: the names that contain a text."""
+    text = request.args.get("q", "")
+    suggestions = suggested(load_names(site.lookups), text)
+    return data(json_text(suggestions), "json")
+
+
+def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
+    """Return suggestions for a text in the search box: names, kinds and purposes."""
+    suggestions = []
+    for name in having(names, text)[:MOST_SUGGESTED]:
+        filled = {key: value for key, value in name._asdict().items() if value}
+        suggestions.append(filled)
+    return suggestions
+
+
+def having(names: tuple[Name, ...], text: str) -> list[Name]:
+    """Return the names that contain a text, ignoring case; those that begin with it
+    come first.
+    """
+    part = text.strip().lower()
+    if not part:
+        return []
+    matches = [name for name in names if part in name.name.lower()]
+    return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
+
+
+def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
+    """Return the first name that a text spells; None if there is none."""
+    canonical = {
+        kind: spellings.canonical(kind, text.strip()) for kind in spellings.names
+    }
+    for name in names:
+        if name.name == canonical[name.kind]:
+            return name
+    return None
 
 
 def load_names(lookups: Lookups) -> tuple[Name, ...]:
@@ -48,54 +92,26 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
 
 
 def _names(lookups: Lookups) -> Iterator[Name]:
+    """Yield the names in the order of their kinds."""
     for name, summary in summarized_packages(lookups.conn):
         yield Name(name, "package", summary)
+    for release in lookups.releases.values():
+        yield Name(release.name, "release")
+    for stack in lookups.stacks.values():
+        yield Name(stack.name, "stack")
     facets = facet_counts(lookups.conn)
-    targets, compilers, systems = (
-        facets[facet].keys() for facet in ("target", "compiler", "os")
-    )
+
+    # Targets of binaries, their families, and the machines that run such binaries.
+    targets = facets["target"].keys()
     hosts = chain.from_iterable(hosts_of(targets).values())
-    names_of: dict[str, Iterable[str]] = {
-        "release": (release.name for release in lookups.releases.values()),
-        "stack": (stack.name for stack in lookups.stacks.values()),
-        "target": sorted({*hosts, *map(family, targets)}),
-        "compiler": sorted(
-            {text.partition("@")[0] for text in compilers} - {NO_COMPILER}
-        ),
-        "os": sorted(systems),
-    }
-    for kind, names in names_of.items():
-        yield from (Name(name, kind) for name in names)
+    families = (family(target) for target in targets)
+    for target in sorted({*hosts, *families}):
+        yield Name(target, "target")
 
+    # Compilers without their versions.
+    compilers = {text.partition("@")[0] for text in facets["compiler"]}
+    for compiler in sorted(compilers - {NO_COMPILER}):
+        yield Name(compiler, "compiler")
 
-def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
-    """Return the first name that a text spells; None if there is none."""
-    canonical = {
-        kind: spellings.canonical(kind, text.strip()) for kind in spellings.names
-    }
-    return next((name for name in names if name.name == canonical[name.kind]), None)
-
-
-def having(names: tuple[Name, ...], text: str) -> list[Name]:
-    """Return the names that contain a text, ignoring case; those that begin with it
-    come first.
-    """
-    part = text.strip().lower()
-    matches = [name for name in names if part and part in name.name.lower()]
-    return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
-
-
-def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
-    """Return suggestions for a text in the search box: names, kinds and purposes."""
-    matches = having(names, text)[:MOST_SUGGESTED]
-    return [
-        {key: text for key, text in name._asdict().items() if text} for name in matches
-    ]
-
-
-def suggest(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/suggest.json?q=`: the names that contain a text."""
-    return data(
-        json_text(suggested(load_names(site.lookups), request.args.get("q", ""))),
-        "json",
-    )
+    for system in sorted(facets["os"]):
+        yield Name(system, "os")

@@ -1,16 +1,17 @@
-"""The first page, the page about the site, and the pages of a release, a stack and its
-gaps.
+"""`/`, `/about`, and the pages of a release, a stack and the gaps of a release.
 
-Functions return the variables of a template.
+These are `/release/<name>`, `/stack/<name>` and `/coverage/<release>`. The functions
+called `load_…` return the variables of a template.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.answers.install import choose_example
@@ -55,6 +56,17 @@ COVERAGE_ROWS = 100
 COLUMN_KINDS = ("family", "target", "stack")
 
 
+def home(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/`."""
+    return site.page(
+        request,
+        "home.html",
+        page=load_home(site.lookups),
+        feed=Topic().feed,
+        look_day=site.look_day,
+    )
+
+
 def load_home(lookups: Lookups) -> dict[str, Any]:
     """Return the first page, with the age of the newest snapshot if it is old."""
     changes = load_feed(lookups, Topic())["entries"]
@@ -69,77 +81,128 @@ def load_home(lookups: Lookups) -> dict[str, Any]:
 
 
 def age_of(day: str | None, today: date) -> str | None:
-    """Return the age of a day in words; None if it is not older than `OLD` days."""
+    """Return the age of a day in words; None if it is not older than `OLD` days.
+
+    For example `2 months old`; an unknown day has no age.
+    """
     snapshot = date_of(day)
-    days = (today - snapshot).days if snapshot else 0
+    if snapshot is None:
+        return None
+    days = (today - snapshot).days
     if days <= OLD:
         return None
-    months, years = days // 30, days // 365
-    age = counted(months, "month") if months < 12 else counted(years or 1, "year")
-    return f"{age} old"
+    months = days // 30
+    if months < 12:
+        return f"{counted(months, 'month')} old"
+    # Twelve months of 30 days are a little less than a year.
+    years = max(days // 365, 1)
+    return f"{counted(years, 'year')} old"
+
+
+def about(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/about`."""
+    return site.page(
+        request,
+        "about.html",
+        page=load_about(site.lookups),
+        others=request.databases,
+        look_day=site.look_day,
+    )
 
 
 def load_about(lookups: Lookups) -> dict[str, Any]:
     """Return the page about the site, with the binaries of each snapshot, the oldest
     first.
     """
-    snapshots = sorted(
-        (release.date, release.name, release.spec_count)
-        for release in lookups.releases.values()
-        if release.date
-    )
+    dated = [release for release in lookups.releases.values() if release.date]
+    dated.sort(key=lambda release: (release.date, release.name))
     families: Counter[str] = Counter()
     for target, count in facet_counts(lookups.conn)["target"].items():
         families[lookups.families[target]] += count
-    stacks = most_first(
-        {stack.name: stack.spec_count for stack in lookups.stacks.values()}
-    )
+    binaries_of_stack = {
+        stack.name: stack.spec_count for stack in lookups.stacks.values()
+    }
     return {
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
-        "over_time": [(name, count) for _, name, count in snapshots],
+        "over_time": [(release.name, release.spec_count) for release in dated],
         "families": most_first(families),
-        "stacks": stacks[:BARS],
-        "first_snapshot": snapshots[0][0] if snapshots else None,
-        "pages": [*select(lookups.conn, PAGES)],
+        "stacks": most_first(binaries_of_stack)[:BARS],
+        "first_snapshot": dated[0].date if dated else None,
+        "pages": list(select(lookups.conn, PAGES)),
         "mirrors": read_mirrors(lookups.conn),
     }
 
 
+def overview(
+    site: Site, request: PageRequest, subject: str, **names: str
+) -> PageResponse:
+    """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`.
+
+    `names` is the name in the address, by its kind: `release` or `stack`.
+    """
+    subject_page = OVERVIEWS[subject]
+    ((kind, name),) = names.items()
+    lookups = site.lookups
+    record = lookups.release(name) if kind == "release" else lookups.stack(name)
+    if record is None:
+        return missing(site, request, kind, name)
+    return site.page(
+        request,
+        f"{subject}.html",
+        page=subject_page.load(site.lookups, record, request.pairs),
+        links=data_links(
+            site.settings.route, subject_page.table, [(kind, name)], many=True
+        ),
+        feed=Topic(stack=name).feed if kind == "stack" else None,
+        first_rows=LIST_ROWS,
+    )
+
+
 def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]:
     """Return the page of a release, with the releases before and after."""
-    after = (
-        item.name for item in lookups.releases.values() if item.previous == release.id
-    )
+    before = lookups.before(release)
+    # Several releases may be compared with this one; the first counts.
+    after = [
+        other.name
+        for other in lookups.releases.values()
+        if other.previous == release.id
+    ]
+    packages = _counts(lookups, release.id, None, "package")
+    condition = Condition("release", release.name, release.id)
     return {
         "release": release,
-        "packages": sorted(_counts(lookups, release.id, None, "package").items()),
+        "packages": sorted(packages.items()),
         "charts": _charts(facet_counts(lookups.conn, release.id)),
-        "before": getattr(lookups.before(release), "name", None),
-        "after": next(after, None),
+        "before": before.name if before else None,
+        "after": after[0] if after else None,
         "chosen": choose_example(lookups, release),
         "mirror": mirrored_release(lookups, release),
-        "gone": gone_among(lookups, (Condition("release", release.name, release.id),)),
+        "gone": gone_among(lookups, (condition,)),
         "explicit_count": explicit_count(lookups.conn, release.name),
     }
 
 
 def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     """Return the page of a stack, with its binaries in each release."""
+    packages = _counts(lookups, None, stack.id, "package")
     facets = {
-        facet: _counts(lookups, None, stack.id, facet)
-        for facet in ("target", "compiler")
+        "target": _counts(lookups, None, stack.id, "target"),
+        "compiler": _counts(lookups, None, stack.id, "compiler"),
     }
-    in_releases = releases_of_stack(lookups.conn, stack.name)
+    # In the order of releases.
+    binaries_in_release = releases_of_stack(lookups.conn, stack.name)
+    releases = [
+        (release.name, binaries_in_release[key])
+        for key, release in lookups.releases.items()
+        if key in binaries_in_release
+    ]
+    condition = Condition("stack", stack.name, stack.id)
     return {
         "stack": stack,
-        "packages": sorted(_counts(lookups, None, stack.id, "package").items()),
-        "gone": gone_among(lookups, (Condition("stack", stack.name, stack.id),)),
+        "packages": sorted(packages.items()),
+        "gone": gone_among(lookups, (condition,)),
         "charts": _charts(facets),
-        "releases": [
-            (release.name, in_releases[key])
-            for key, release in lookups.releases.items()
-            if key in in_releases
-        ],
+        "releases": releases,
         "changes": latest_changes(lookups, stack=stack.name),
     }
 
@@ -147,7 +210,10 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
 def _counts(
     lookups: Lookups, release: int | None, stack: int | None, column: str
 ) -> dict[str, int]:
-    """Return the number of binaries for each word of a column."""
+    """Return the number of binaries for each word of a column.
+
+    None stands for all releases, or all stacks.
+    """
     counts = count_by(lookups, release, stack, column)
     return {word: count.specs for (word,), count in counts.items()}
 
@@ -156,12 +222,11 @@ def _charts(facets: Mapping[str, Mapping[str, int]]) -> dict[str, NameCounts]:
     """Return the values of each filter with their numbers of binaries, the most
     first.
     """
-    return {
-        facet: most_first(
-            {value_of(facet, word): count for word, count in counts.items()}
-        )
-        for facet, counts in facets.items()
-    }
+    charts = {}
+    for facet, counts in facets.items():
+        by_value = {value_of(facet, word): count for word, count in counts.items()}
+        charts[facet] = most_first(by_value)
+    return charts
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,33 +243,37 @@ class CoverageFilters(AddressFields):
         return self.by if self.by in COLUMN_KINDS else COLUMN_KINDS[0]
 
 
+Cell = tuple[str, str]
+"""A package and a column."""
+
+
 def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str, Any]:
     """Return the gaps of a release.
 
     A gap is a package without a binary in a column where the reference has one. The
     reference is a column, by default the one with most packages, or another release.
     """
-    filters, fault = CoverageFilters.parse(pairs), None
+    filters = CoverageFilters.parse(pairs)
+    fault = None
     binaries = _binaries(lookups, release, filters.kind)
     packages = Counter(column for _, column in binaries)
+
+    # The cells that should have a binary.
     reference = filters.reference
     other = lookups.release(reference)
     if other is not None:
-        expected = {*_binaries(lookups, other, filters.kind)}
+        expected = set(_binaries(lookups, other, filters.kind))
     else:
         if reference not in packages:
-            fault = (
-                f"Neither a release nor a column is called {reference}."
-                if reference
-                else None
-            )
+            if reference:
+                fault = f"Neither a release nor a column is called {reference}."
             reference = most_first(packages)[0][0] if packages else ""
-        names = [package for package, column in binaries if column == reference]
-        expected = {(package, column) for package in names for column in packages}
+        expected = _cells_like(binaries, reference, packages)
     if filters.by not in ("", *COLUMN_KINDS):
-        fault = (
-            f"There are no columns by {filters.by}: choose {', '.join(COLUMN_KINDS)}."
-        )
+        kinds = ", ".join(COLUMN_KINDS)
+        fault = f"There are no columns by {filters.by}: choose {kinds}."
+
+    # The cells that have none. A column of another release may have no package here.
     gaps = expected - binaries.keys()
     gap_counts = Counter(column for _, column in gaps)
     columns = most_first({column: packages[column] for column in packages | gap_counts})
@@ -225,66 +294,40 @@ def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str,
     }
 
 
-def _binaries(
-    lookups: Lookups, release: Release, kind: str
-) -> Counter[tuple[str, str]]:
+def _cells_like(
+    binaries: Collection[Cell], reference: str, columns: Collection[str]
+) -> set[Cell]:
+    """Return the cells of all columns, for each package that a reference column has."""
+    packages = [package for package, column in binaries if column == reference]
+    return set(product(packages, columns))
+
+
+def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[Cell]:
     """Return the number of binaries in a release, by package and column."""
+    binaries: Counter[Cell] = Counter()
     if kind == "stack":
-        rows = packages_in_stacks(lookups.conn, release.id)
-        return Counter({(package, stack): count for package, stack, count in rows})
-    binaries: Counter[tuple[str, str]] = Counter()
+        for package, stack, count in packages_in_stacks(lookups.conn, release.id):
+            binaries[package, stack] = count
+        return binaries
     counts = count_by(lookups, release.id, None, "package", "target")
-    for (package, target), count in counts.items():
-        binaries[package, lookups.families[target] if kind == "family" else target] += (
-            count.specs
-        )
+    for (package, target), total in counts.items():
+        column = lookups.families[target] if kind == "family" else target
+        binaries[package, column] += total.specs
     return binaries
 
 
-def home(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/`."""
-    page = load_home(site.lookups)
-    look_day = site.look_day
-    return site.page(
-        request, "home.html", page=page, feed=Topic().feed, look_day=look_day
-    )
+class Overview(NamedTuple):
+    """The function that loads a page about a release or a stack, and the table of its
+    data.
+    """
+
+    load: Callable[..., dict[str, Any]]
+    table: str
 
 
-OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
-    "release": (load_release, "build_listings"),
-    "stack": (load_stack, "spec_stacks"),
-    "coverage": (load_coverage, "release_counts"),
+OVERVIEWS = {
+    "release": Overview(load_release, "build_listings"),
+    "stack": Overview(load_stack, "spec_stacks"),
+    "coverage": Overview(load_coverage, "release_counts"),
 }
-"""The functions of pages about a release or a stack, and the tables of their data."""
-
-
-def overview(
-    site: Site, request: PageRequest, subject: str, **names: str
-) -> PageResponse:
-    """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`."""
-    load, table = OVERVIEWS[subject]
-    ((kind, name),) = names.items()
-    record = (
-        site.lookups.release(name) if kind == "release" else site.lookups.stack(name)
-    )
-    if record is None:
-        return missing(site, request, kind, name)
-    page = load(site.lookups, record, request.pairs)
-    links = data_links(site.settings.route, table, [(kind, name)], many=True)
-    feed = Topic(stack=name).feed if kind == "stack" else None
-    return site.page(
-        request,
-        f"{subject}.html",
-        page=page,
-        links=links,
-        feed=feed,
-        first_rows=LIST_ROWS,
-    )
-
-
-def about(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/about`."""
-    page = load_about(site.lookups)
-    look_day = site.look_day
-    others = request.databases
-    return site.page(request, "about.html", page=page, others=others, look_day=look_day)
+"""The pages about a release or a stack, by the first part of their addresses."""

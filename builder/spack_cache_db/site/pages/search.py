@@ -1,5 +1,7 @@
-"""The search: the page to which a text leads, or the content of the page with its
-answer.
+"""`/find?q=<text>`: the search, as a page, JSON or CSV.
+
+A text is a spec, a name, the beginning of a hash, or plain words. It leads to another
+page, or to configurations or packages on this one.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import Conditions, Word, asked
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import recent_question
+from spack_cache_db.query.match.question import Question, recent_question
 from spack_cache_db.query.match.selection import ResultSet
 from spack_cache_db.query.names.known import spec_in
 from spack_cache_db.query.names.spellings import package_counts, read_spellings
@@ -84,13 +86,21 @@ class Elsewhere(NamedTuple):
     pairs: Pairs
 
 
-class Facet(NamedTuple):
-    """The most frequent values of one column: name, search text and number of
+class FacetValue(NamedTuple):
+    """A value of a column, the search that asks for it, and its number of
     configurations.
     """
 
+    name: str
+    search: str
+    configurations: int
+
+
+class Facet(NamedTuple):
+    """The most frequent values of one column, and the number of all its values."""
+
     label: str
-    values: tuple[tuple[str, str, int], ...]
+    values: tuple[FacetValue, ...]
     value_count: int
 
 
@@ -136,10 +146,104 @@ class SearchPage:
     packages: Packages | None = None
 
 
+FOUND_AT_ONCE = 1_000
+"""Configurations in one part of a stream of JSON or CSV."""
+
+
+class Around(NamedTuple):
+    """The text before all rows, between two parts of them, and after all rows."""
+
+    start: str
+    between: str
+    end: str
+
+
+AROUND = {
+    "json": Around("[\n", ",\n", "\n]"),
+    "csv": Around(csv_text(found_rows((), hashes=False)), "", ""),
+}
+"""The text around the rows of `/find.json` and `/find.csv`."""
+
+
+def find(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/find?q=`, or a redirect to the page that the text means."""
+    # Find where the text leads.
+    text = request.args.get("q", "").strip()
+    search = Search(
+        site.lookups,
+        Narrowing.parse(request.pairs),
+        page=request.args.get("page"),
+        opened=request.args.get("open"),
+    )
+    page = search.result(text)
+    if isinstance(page, Elsewhere):
+        return site.redirect(page.path, page.pairs)
+
+    # Only a spec has a feed, and the same rows as JSON and CSV; plain words have not.
+    narrowing = page.narrowing
+    feed = None
+    links = None
+    if page.answer is not None and page.reading is None:
+        feed = Topic(text, stack=narrowing.stack, host=narrowing.host).feed
+        if page.answer.rows:
+            query = urlencode([("q", text), *narrowing.pairs])
+            links = DataLinks.of_page("/find", f"?{query}")
+
+    # Releases, stacks and others that have a word which begins with the text.
+    other_names = []
+    for name in having(load_names(site.lookups), text):
+        begins_word = f"-{text.lower()}" in f"-{name.name.lower()}"
+        if name.kind != "package" and begins_word:
+            other_names.append(name)
+    return site.page(
+        request,
+        "find.html",
+        shell_quoted=shlex.quote,
+        page=page,
+        search_text=text,
+        links=links,
+        narrowing=narrowing,
+        others=other_names,
+        feed=feed,
+    )
+
+
+def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
+    """Return rows of the command `find`, from `request.first` on, as `/find.json` or
+    `.csv`.
+    """
+    lookups = site.lookups
+    narrowing = Narrowing.parse(request.pairs)
+    pasted = spec_in(lookups, request.args.get("q", ""), narrowing.spack)
+    query = parse(pasted.spec)
+    question = recent_question(lookups, query, narrowing.scope(lookups))
+    if not question.count():
+        why = why_in_time(why_not, question)
+        return refused("; ".join(why.reasons()), form, 404)
+
+    # One part of the rows, as a whole document.
+    stop = request.first + FOUND_AT_ONCE
+    part = found_part(question, slice(request.first, stop), with_hashes=False)
+    rows = found_rows(part, hashes=False)
+    document = form_of(rows.records, rows, form)
+
+    # A later part continues the document, and all but the last one leave it open.
+    around = AROUND[form]
+    if request.first > 0:
+        document = around.between + document.removeprefix(around.start)
+    if stop >= question.count():
+        return data(document, form)
+    return data(document.removesuffix(around.end), form, following=stop)
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search in a database: `page` is the number of a page, `opened` the hash of an
-    open row.
+    """A search in a database.
+
+    Attributes:
+        narrowing: the names that narrow the answer.
+        page: the number of a page of rows.
+        opened: the first hash of the configuration whose row is open.
     """
 
     lookups: Lookups
@@ -156,77 +260,99 @@ class Search:
 
     def result(self, text: str) -> Elsewhere | SearchPage:
         """Return where a typed or pasted text leads, or one page of its answer."""
-        if (page := self._page_of_name(text)) is not None:
+        page = self._page_of_name(text)
+        if page is not None:
             return page
+        # A name in a repository, such as `builtin.zlib`, means the package.
         text = repository_name(self.lookups, text) or text
         try:
             pasted = spec_in(self.lookups, text, self.narrowing.spack)
-            result = self._of_text(pasted.spec, self.scope)
+            result = self._result_of_spec(pasted.spec, self.scope)
         except BuilderError as error:
             return SearchPage(self.narrowing, error=str(error))
         if isinstance(result, Elsewhere):
             return result
         return replace(result, notes=(*pasted.notes_on(text), *result.notes))
 
-    def _of_text(self, text: str, scope: Conditions) -> Elsewhere | SearchPage:
+    def _result_of_spec(self, text: str, scope: Conditions) -> Elsewhere | SearchPage:
         """Return the result for a spec, a name or words."""
-        lookups, packages = self.lookups, self.lookups.packages
         if not text.strip():
             return SearchPage(self.narrowing)
-        page = self._page_of_name(text) or self._page_of_hash(
-            text.removeprefix("/").lower()
-        )
+
+        # Names and hashes have pages of their own; words without Spack's signs are
+        # plain words.
+        hash_prefix = text.removeprefix("/").lower()
+        page = self._page_of_name(text) or self._page_of_hash(hash_prefix)
         if page is not None:
             return page
         if not self._is_spec(text):
-            return self._read(text) or self._packages(plain_words(text))
+            return self._result_of_words(text) or self._packages(plain_words(text))
+
+        # Read the spec. If that fails, the text may be plain words after all.
         words = plain_words(" ".join(_WORD.findall(text)))
         try:
             query = parse(text)
-            question = recent_question(lookups, query, scope)
+            question = recent_question(self.lookups, query, scope)
             question.check()
         except QuerySyntaxError as error:
-            result = self._read(text) or self._packages(words)
-            return (
-                result
-                if isinstance(result, Elsewhere)
-                else replace(result, error=str(error))
-            )
+            result = self._result_of_words(text) or self._packages(words)
+            if isinstance(result, Elsewhere):
+                return result
+            return replace(result, error=str(error))
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
-            if query.namespace is not None and (read := self._read(text)) is not None:
-                return read
+            if query.namespace is not None:
+                read = self._result_of_words(text)
+                if read is not None:
+                    return read
             why = why_in_time(why_corrected, question)
             return replace(self._packages(words), error=str(error), why=why)
-        package = asked(question.conditions, "package")
-        if isinstance(package, Word) and package.text not in packages:
-            read = self._read(text)
-            # A text with Spack's signs is a spec, even if the name is unknown.
-            is_known = package_called(lookups, package.text) is not None
-            if isinstance(read, Elsewhere) or (read and is_known and not read.answer):
+        return self._result_of_question(text, question)
+
+    def _result_of_question(
+        self, text: str, question: Question
+    ) -> Elsewhere | SearchPage:
+        """Return the result for a spec that the database can answer."""
+        conditions = question.conditions
+
+        # The name of the package is not that of a binary: the text may be plain words.
+        package = asked(conditions, "package")
+        if isinstance(package, Word) and package.text not in self.lookups.packages:
+            read = self._result_of_words(text)
+            if isinstance(read, Elsewhere):
                 return read
-        prefix = asked(question.conditions, "hash") or ""
-        if question.count() == 1 and (page := self._page_of_hash(prefix)) is not None:
-            return page
-        compiler = self._compiled(question.canonical_spec)
-        if compiler is not None and not question.count():
-            return self._page_of_text(compiler)
-        return replace(self._found(query), compiler=compiler)
+            # A text with Spack's signs is a spec, even if the name is unknown.
+            is_known = package_called(self.lookups, package.text) is not None
+            if read is not None and is_known and read.answer is None:
+                return read
+
+        # A hash with a single configuration leads to the page of its spec.
+        if question.count() == 1:
+            page = self._page_of_hash(asked(conditions, "hash") or "")
+            if page is not None:
+                return page
+
+        # A compiler without binaries of its own leads to what it compiled.
+        compiled = self._compiled(question.canonical_spec)
+        if compiled is not None and not question.count():
+            return self._page_of_search(compiled)
+        return replace(self._found(question.spec), compiler=compiled)
 
     def _is_spec(self, text: str) -> bool:
         """Return whether a text has Spack's signs, or is a spec of a package such as
         `Hdf5+mpi`.
         """
-        packages = self.lookups.packages
         if _SIGNS.search(text):
             return True
         try:
             name = parse(text).name or ""
         except QuerySyntaxError:
             return False
-        return read_spellings(self.lookups).canonical("package", name) in packages
+        package = read_spellings(self.lookups).canonical("package", name)
+        return package in self.lookups.packages
 
-    def _page_of_text(self, text: str) -> Elsewhere:
+    def _page_of_search(self, text: str) -> Elsewhere:
+        """Return the page of another text, with the same names that narrow it."""
         return Elsewhere("/find", [("q", text), *self.narrowing.pairs])
 
     def _page_of_name(self, text: str) -> Elsewhere | None:
@@ -238,38 +364,47 @@ class Search:
         if name is not None and name.kind != "package":
             return Elsewhere(name.address, [])
         package = spellings.canonical("package", text).strip()
-        is_unbuilt = package_counts(self.lookups).get(package) == 0
-        if name is None and (not is_unbuilt or packages_providing(self.lookups, text)):
-            return None
+        if name is None:
+            # A package without a binary has a page, unless others provide it.
+            is_unbuilt = package_counts(self.lookups).get(package) == 0
+            if not is_unbuilt or packages_providing(self.lookups, text):
+                return None
         # A package's page does not tell explicit installations from others.
         if self.narrowing.explicit:
-            return self._page_of_text(f"{package}@:")
+            return self._page_of_search(f"{package}@:")
         return Elsewhere(f"/package/{quote(package)}", self.narrowing.pairs)
 
     def _page_of_hash(self, prefix: str) -> Elsewhere | None:
         """Return the page of the spec whose hash begins with a text, or of all such
         specs.
         """
-        is_hash = is_hash_prefix(prefix) and specs_beginning(
-            self.lookups.conn, prefix, 1
-        )
-        return Elsewhere(f"/spec/{prefix}", self.narrowing.pairs) if is_hash else None
+        if not is_hash_prefix(prefix):
+            return None
+        if not specs_beginning(self.lookups.conn, prefix, 1):
+            return None
+        return Elsewhere(f"/spec/{prefix}", self.narrowing.pairs)
 
-    def _read(self, text: str) -> Elsewhere | SearchPage | None:
+    def _result_of_words(self, text: str) -> Elsewhere | SearchPage | None:
         """Return the result for a text as plain words; None if none of them has a
         meaning.
 
         Words that are a spec, or name a machine, lead to another page.
         """
         lookups = self.lookups
-        if packages_providing(lookups, word := " ".join(plain_words(text))):
+        # A virtual package, such as `mpi`, means the packages that provide it.
+        word = " ".join(plain_words(text))
+        if packages_providing(lookups, word):
             return self._packages([word])
-        if (reading := read_words(lookups, text)) is None:
+        reading = read_words(lookups, text)
+        if reading is None:
             return None
+
         search = replace(self, narrowing=self.narrowing.within(reading))
+        is_other_spec = reading.is_whole and reading.spec != text.strip()
         try:
-            if reading.host or (reading.is_whole and reading.spec != text.strip()):
+            if reading.host or is_other_spec:
                 return search._page_of_words(reading)
+            # Words without a meaning describe packages, if there is no other answer.
             if not reading.is_whole and (not reading.package or reading.left_out):
                 result = search._packages(reading.rest, reading)
                 if result.packages or reading.left_out:
@@ -288,31 +423,32 @@ class Search:
         is_spec = text == reading.spec and not self.narrowing.explicit
         filters = self._filters(parse(text)) if is_spec else None
         if filters is None:
-            return self._page_of_text(text)
-        return Elsewhere(
-            f"/package/{quote(reading.package)}", [*filters, *self.narrowing.pairs]
-        )
+            return self._page_of_search(text)
+        path = f"/package/{quote(reading.package)}"
+        return Elsewhere(path, [*filters, *self.narrowing.pairs])
 
     def _filters(self, query: SpecQuery) -> Pairs | None:
-        """Return the filters of a package's page with the result of a spec, if it has
-        one.
+        """Return the filters of a package's page with the result of a spec.
+
+        None if the spec has no result, or the page has no filter for one of its parts.
         """
+        # A package, and nothing else than variants, an os and a platform.
         others = replace(query, variants=(), os=None, platform=None, text="")
-        if (
-            others != SpecQuery(name=query.name)
-            or query.name not in self.lookups.packages
-        ):
+        has_others = others != SpecQuery(name=query.name)
+        if has_others or query.name not in self.lookups.packages:
             return None
-        is_plain = all(
-            part.kind == "bool" and not part.propagate for part in query.variants
-        )
-        if not is_plain:
-            return None
+        for variant in query.variants:
+            if variant.kind != "bool" or variant.propagate:
+                return None
         if not recent_question(self.lookups, query, self.scope).count():
             return None
-        variants = (("variant", variant_text(variant)) for variant in query.variants)
-        pairs = (*variants, ("os", query.os), ("platform", query.platform))
-        return [(name, text) for name, text in pairs if text]
+
+        filters = [("variant", variant_text(variant)) for variant in query.variants]
+        if query.os:
+            filters.append(("os", query.os))
+        if query.platform:
+            filters.append(("platform", query.platform))
+        return filters
 
     def _packages(
         self, words: Sequence[str], reading: Reading | None = None
@@ -323,133 +459,97 @@ class Search:
         return SearchPage(self.narrowing, reading, packages=packages)
 
     def _compiled(self, query: SpecQuery) -> str | None:
-        """Return a spec of the binaries that a compiler built, if the query is only a
-        compiler.
+        """Return `%gcc@13` for the query `gcc@13`, if that compiler built binaries.
+
+        None if the query is not only a compiler.
         """
-        compiler = SpecQuery(name=query.name, versions=query.versions, text=query.text)
-        if query.name not in self.lookups.compilers or query != compiler:
+        only_versions = SpecQuery(
+            name=query.name, versions=query.versions, text=query.text
+        )
+        if query.name not in self.lookups.compilers or query != only_versions:
             return None
-        built = f"%{spec_text(query)}"
-        question = recent_question(self.lookups, parse(built), self.scope)
-        return built if question.count() else None
+        compiled = f"%{spec_text(query)}"
+        question = recent_question(self.lookups, parse(compiled), self.scope)
+        return compiled if question.count() else None
 
     def _found(self, query: SpecQuery, reading: Reading | None = None) -> SearchPage:
         """Return the configurations that satisfy a query and the words of a reading."""
-        lookups, words = self.lookups, reading.words if reading else ()
-        scope = (*(reading.conditions() if reading else ()), *self.scope)
-        question = recent_question(lookups, query, scope)
-        results = question.results
-        window = paginated(question.count(), self.page, CONFIGURATION_ROWS)
-        configurations = question.configurations(window.rows)
-        variants: tuple[str, ...] = ()
-        if window.page_count == 1:
-            variants = shared_variants(
-                [row.configuration.variants for row in configurations]
-            )
-        rows = table_rows(
-            lookups, configurations, results.conditions, variants, self.opened
-        )
-        proposed = None
-        if window.page == 1:
-            proposal = propose_among(lookups, results)
-            proposed = proposed_build(lookups, proposal, self.narrowing.release)
-        facets = facets_of(lookups, results, question.canonical_spec, words)
+        words: Sequence[str] = ()
+        scope = self.scope
+        if reading is not None:
+            words = reading.words
+            scope = (*reading.conditions(), *scope)
+        question = recent_question(self.lookups, query, scope)
+        answer = self._page_of_rows(question, words)
         notes = question.notes
-        if results.ids:
+        why = None
+        if question.count():
             notes += question.lost_note()
+        else:
+            # Last, because this is left out if the time of the page is over.
+            why = why_in_time(why_not, question)
         return SearchPage(
             self.narrowing,
             reading,
             spec=spec_text(question.canonical_spec),
-            answer=FoundConfigurations(
-                len(results.ids), rows, variants, window, facets, proposed
-            ),
-            why=None if results.ids else why_in_time(why_not, question),
+            answer=answer,
+            why=why,
             notes=notes,
+        )
+
+    def _page_of_rows(
+        self, question: Question, words: Sequence[str]
+    ) -> FoundConfigurations:
+        """Return one page of the configurations that satisfy a question."""
+        lookups = self.lookups
+        results = question.results
+        window = paginated(question.count(), self.page, CONFIGURATION_ROWS)
+        configurations = question.configurations(window.rows)
+
+        # Variants that all rows share stand above the rows, if these are all rows.
+        common_variants: tuple[str, ...] = ()
+        if window.page_count == 1:
+            variants = [row.configuration.variants for row in configurations]
+            common_variants = shared_variants(variants)
+        rows = table_rows(
+            lookups, configurations, results.conditions, common_variants, self.opened
+        )
+
+        # The first page proposes a build.
+        proposed = None
+        if window.page == 1:
+            proposal = propose_among(lookups, results)
+            proposed = proposed_build(lookups, proposal, self.narrowing.release)
+        return FoundConfigurations(
+            count=question.count(),
+            rows=rows,
+            common_variants=common_variants,
+            window=window,
+            facets=facets_of(lookups, results, question.canonical_spec, words),
+            proposed=proposed,
         )
 
 
 def facets_of(
     lookups: Lookups, results: ResultSet, query: SpecQuery, words: Sequence[str]
 ) -> tuple[Facet, ...]:
-    """Return the columns in which results differ, except those that the query has."""
+    """Return the columns in which results differ, except those that the query has.
+
+    Each value has a search text: the query and the words, with the value added.
+    """
     facets = []
     for column, part in FACETS.items():
-        names, keys = lookups.words[column], lookups.column("configurations", column)
+        if getattr(query, part) is not None:
+            continue
+        names = lookups.words[column]
+        keys = lookups.column("configurations", column)
         counts = most_first(Counter(names[keys[key]] for key in results.ids))
-        if getattr(query, part) is None and len(counts) > 1:
-            values = tuple(
-                (
-                    value,
-                    " ".join((spec_text(replace(query, **{part: value})), *words)),  # type: ignore[arg-type]
-                    count,
-                )
-                for value, count in counts[:MOST_VALUES]
-            )
-            facets.append(Facet(LABELS[column], values, len(counts)))
+        if len(counts) < 2:
+            continue
+        values = []
+        for name, count in counts[:MOST_VALUES]:
+            narrower = replace(query, **{part: name})  # type: ignore[arg-type]
+            search = " ".join((spec_text(narrower), *words))
+            values.append(FacetValue(name, search, count))
+        facets.append(Facet(LABELS[column], tuple(values), len(counts)))
     return tuple(facets)
-
-
-FOUND_AT_ONCE = 1_000
-"""Configurations in one part of a stream of JSON or CSV."""
-
-
-def find(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/find?q=`, or a redirect to the page that the text means."""
-    text = (request.args.get("q") or "").strip()
-    narrowing, number = Narrowing.parse(request.pairs), request.args.get("page")
-    page = Search(site.lookups, narrowing, number, request.args.get("open")).result(
-        text
-    )
-    if isinstance(page, Elsewhere):
-        return site.redirect(*page)
-    narrowing, is_spec = (
-        page.narrowing,
-        page.answer is not None and page.reading is None,
-    )
-    has_rows = is_spec and page.answer and page.answer.rows
-    query = f"?{urlencode([('q', text), *narrowing.pairs])}"
-    topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
-    other_names = [
-        name
-        for name in having(load_names(site.lookups), text)
-        if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
-    ]
-    return site.page(
-        request,
-        "find.html",
-        shell_quoted=shlex.quote,
-        page=page,
-        search_text=text,
-        links=DataLinks.of_page("/find", query) if has_rows else None,
-        narrowing=narrowing,
-        others=other_names,
-        feed=topic.feed if is_spec else None,
-    )
-
-
-def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
-    """Return rows of the command `find`, from `request.first` on, as `/find.json` or
-    `.csv`.
-    """
-    lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
-    query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
-    question = recent_question(lookups, query, narrowing.scope(lookups))
-    if not question.count():
-        why = why_in_time(why_not, question)
-        return refused("; ".join(why.reasons()), form, 404)
-    stop = request.first + FOUND_AT_ONCE
-    part = found_part(question, slice(request.first, stop), with_hashes=False)
-    rows = found_rows(part, hashes=False)
-    body, (start, between, last) = form_of(rows.records, rows, form), AROUND[form]
-    body = body if request.first == 0 else between + body.removeprefix(start)
-    if stop >= question.count():
-        return data(body, form)
-    return data(body.removesuffix(last), form, following=stop)
-
-
-AROUND = {
-    "json": ("[\n", ",\n", "\n]"),
-    "csv": (csv_text(found_rows((), hashes=False)), "", ""),
-}
-"""The text before the rows of `/find`, between two parts of them, and after them."""

@@ -1,4 +1,4 @@
-"""The two sides of a comparison."""
+"""The two sides of a comparison, as `/diff/<old>...<new>` has them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,17 @@ class Sides(AddressFields):
     host: str | None = None
 
     def address(self, form: str = "", **changes: str | None) -> str:
-        """Return the address of the comparison after some changes, as a page or in a
-        form.
+        """Return the address of the comparison after some changes.
+
+        `Sides("v0.23", "develop", package="zlib").address("csv")` is
+        `/diff/v0.23...develop.csv?package=zlib`. Without a form, it is that of the
+        page.
         """
         sides = replace(self, **changes)  # type: ignore[arg-type]
-        old, new = (quote(side, safe=":") for side in (sides.old, sides.new))
-        return f"/diff/{old}...{new}{form and f'.{form}'}{sides.query(old='', new='')}"
+        # A side may be a stack of a release, as in `develop:e4s`.
+        old = quote(sides.old, safe=":")
+        new = quote(sides.new, safe=":")
+        extension = f".{form}" if form else ""
+        # Both sides are in the path already.
+        query = sides.query(old="", new="")
+        return f"/diff/{old}...{new}{extension}{query}"
