@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
@@ -44,16 +45,17 @@ class AddressFields:
         """Read the pairs of a query string: the first of each name, or all for a
         tuple.
         """
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for field in fields(cls):  # type: ignore[arg-type]
             texts = [
                 value for name, value in pairs if name == field.name and value.strip()
             ]
-            if texts:
-                found[field.name] = (
-                    tuple(dict.fromkeys(texts)) if field.default == () else texts[0]
-                )
-        return cls(**found)
+            is_tuple = field.default == ()
+            if texts and is_tuple:
+                values[field.name] = tuple(dict.fromkeys(texts))
+            elif texts:
+                values[field.name] = texts[0]
+        return cls(**values)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -65,10 +67,11 @@ class AddressFields:
         """The pairs of the query string, without empty fields."""
         pairs = []
         for name in self.names():
-            value = getattr(self, name) or ()
-            pairs += [
-                (name, text) for text in ((value,) if isinstance(value, str) else value)
-            ]
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                pairs += [(name, text) for text in value]
+            elif value:
+                pairs.append((name, value))
         return pairs
 
     @property
@@ -89,15 +92,18 @@ class AddressFields:
         """Return the query string after some changes, behind a mark; empty without
         fields.
         """
-        text = urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
-        return text and f"{mark}{text}"
+        changed = replace(self, **changes)  # type: ignore[type-var]
+        text = urlencode(changed.pairs)
+        return f"{mark}{text}" if text else ""
 
     def address(self, **changes: Any) -> str:
-        """Return the query string after some changes; of the first page of rows, all
-        closed.
+        """Return the query string after some changes.
+
+        Unless these say otherwise, it is that of the first page of rows, with all rows
+        closed. Without fields it is `?`, which a browser takes for the page itself.
         """
-        closed = {name: "" for name in ("page", "open") if name in self.names()}
-        return self.query(**closed | changes) or "?"
+        first_page = {name: "" for name in ("page", "open") if name in self.names()}
+        return self.query(**first_page | changes) or "?"
 
     def at_page(self, page: int) -> str:
         """Return the address of another page of the same rows."""
@@ -107,9 +113,13 @@ class AddressFields:
         """Return the address with another value, or without a value that is one of the
         filters.
         """
-        pair, pairs = (name, value), self.pairs
-        others = [other for other in pairs if other != pair]
-        return self.parse(others if pair in pairs else [*pairs, pair]).address()
+        pair = (name, value)
+        pairs = self.pairs
+        if pair in pairs:
+            pairs = [other for other in pairs if other != pair]
+        else:
+            pairs.append(pair)
+        return self.parse(pairs).address()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +138,12 @@ class Narrowing(AddressFields):
 
     def within(self, reading: Reading) -> Narrowing:
         """Return a copy with the release, stack and host among words."""
-        names = {kind: getattr(reading, kind) for kind in ("release", "stack", "host")}
-        return replace(self, **{kind: name for kind, name in names.items() if name})
+        return replace(
+            self,
+            release=reading.release or self.release,
+            stack=reading.stack or self.stack,
+            host=reading.host or self.host,
+        )
 
     def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions for a database; raises `UnknownNameError`."""
@@ -203,11 +217,14 @@ def condition_of(name: str, value: str) -> Condition:
     of targets). `gcc@` is the compiler whose version is unknown.
     """
     if name == "compiler" and value.endswith("@"):
-        return Condition(name, value, Word(value[:-1]))
+        return Condition(name, value, Word(value.removesuffix("@")))
     if name == "compiler" and "@" not in value:
         return Condition(name, value, CompilerConstraint(value))
-    is_several = name == "host" or (name == "target" and value.endswith(":"))
-    return Condition(name, value, value if is_several else Word(value))
+    is_family = name == "target" and value.endswith(":")
+    # Several targets satisfy the condition, so it does not compare words.
+    if name == "host" or is_family:
+        return Condition(name, value, value)
+    return Condition(name, value, Word(value))
 
 
 def place_condition(lookups: Lookups, name: str, value: str) -> Condition:
@@ -230,15 +247,19 @@ def paginated(row_count: int, number: str | None, page_rows: int) -> Pagination:
     """Return the page with a number, the last if there are fewer, and the first without
     number.
     """
+    page_count = max(1, math.ceil(row_count / page_rows))
+    page = min(_number_of(number or ""), page_count)
+    first_row = (page - 1) * page_rows
+    return Pagination(page, page_count, slice(first_row, first_row + page_rows))
+
+
+def _number_of(text: str) -> int:
+    """Return the number of a page; 1 for a text that is not a number, or zero."""
+    if not (text.isascii() and text.isdigit()):
+        return 1
     # Python refuses to read numbers with thousands of digits.
-    digits = (
-        number.lstrip("0")[:9]
-        if number and number.isascii() and number.isdigit()
-        else ""
-    )
-    page_count = max(1, -(-row_count // page_rows))
-    page = min(int(digits or 1), page_count)
-    return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
+    digits = text.lstrip("0")[:9]
+    return int(digits) if digits else 1
 
 
 class DataLinks(NamedTuple):
@@ -267,31 +288,50 @@ def data_links(
     With `many`, Datasette does not count the rows, which takes longer than showing the
     first.
     """
-    base, query = f"/{database}/{quote(table)}", urlencode(pairs)
+    base = f"/{database}/{quote(table)}"
+    query = urlencode(pairs)
+    without_count = "&_nocount=1" if many else ""
     return DataLinks(
-        browse=f"{base}?{query}{'&_nocount=1' if many else ''}",
+        browse=f"{base}?{query}{without_count}",
         json=f"{base}.json?{query}&_shape=array",
         csv=f"{base}.csv?{query}&_stream=on&_size=max",
     )
 
 
+_LIST_FIELDS = {"stack": "stacks__arraycontains", "variant": "variants__contains"}
+"""Filters of columns that contain lists, and the fields of Datasette for them."""
+
+
 def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     """Return the addresses of the rows of a package's page, with its filters."""
-    lookups = {"stack": "stacks__arraycontains", "variant": "variants__contains"}
+    # Only `host_builds` knows which hosts run a binary, and only `build_listings` in
+    # which release it is.
+    table = "builds"
+    if filters.release:
+        table = "build_listings"
+    elif filters.host is not None:
+        table = "host_builds"
     pairs = [("package", package)]
     for name, value in filters.chosen:
-        condition = condition_of(name, value)
-        match condition.asked:
-            case Word(text):
-                pairs.append((lookups.get(name, name), text))
-            case CompilerConstraint():
-                pairs.append(("compiler__startswith", value))
-            case _ if name == "host" and filters.release is None:
-                pairs.append((name, value))
-            case _:
-                names = {*known_targets(), value.removesuffix(":")}
-                pairs.append(
-                    ("target__in", ",".join(sorted(filter(condition.holds, names))))
-                )
-    table = "builds" if filters.host is None else "host_builds"
-    return data_links(database, "build_listings" if filters.release else table, pairs)
+        if name == "host" and table == "host_builds":
+            pairs.append((name, value))
+        else:
+            pairs.append(_column_filter(name, value))
+    return data_links(database, table, pairs)
+
+
+def _column_filter(name: str, value: str) -> tuple[str, str]:
+    """Return the field of Datasette that filters a column as one of our filters does.
+
+    For example `("target__in", "zen3,zen4")` for the filter `host=zen4`.
+    """
+    condition = condition_of(name, value)
+    if isinstance(condition.asked, Word):
+        field = _LIST_FIELDS.get(name, name)
+        return field, condition.asked.text
+    if isinstance(condition.asked, CompilerConstraint):
+        return "compiler__startswith", value
+    # A family or a host: the targets that satisfy the condition.
+    targets = {*known_targets(), value.removesuffix(":")}
+    matching = sorted(target for target in targets if condition.holds(target))
+    return "target__in", ",".join(matching)

@@ -1,7 +1,7 @@
 """The addresses of our own pages, and the function that answers each.
 
-These functions take the site and a request, read records with the functions of `pages`,
-and return a `PageResponse`.
+These functions take the site, a request and the names in the path, and return a
+`PageResponse`. They are in `pages`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.filters import Filters, Narrowing
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
-from spack_cache_db.site.pages import overviews
-from spack_cache_db.site.pages import sides as sides_module
 from spack_cache_db.site.pages.changes import compare, comparison
 from spack_cache_db.site.pages.feeds import Topic, changes_feed
 from spack_cache_db.site.pages.files import FILES, file
 from spack_cache_db.site.pages.lists import ListFilters, listed
 from spack_cache_db.site.pages.names import suggest
-from spack_cache_db.site.pages.overviews import about, home, overview
+from spack_cache_db.site.pages.overviews import CoverageFilters, about, home, overview
 from spack_cache_db.site.pages.package import badge, package, package_json
 from spack_cache_db.site.pages.pasted_environment import cover
 from spack_cache_db.site.pages.search import find, find_rows
+from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.pages.spec import binary, binary_json
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
@@ -44,49 +43,17 @@ class Route(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
-    """Return the answer of a route, given by its index in `ROUTES`.
-
-    Routes of JSON report errors as JSON, routes of CSV and feeds as text.
-
-    Raises:
-        BadAddress: the route does not have a field of the address.
-    """
-    route = ROUTES[number]
-    match = re.match(route.pattern, request.path)
-    assert match is not None
-    check_fields(request, route.fields)
-    filled = [pair for pair in request.pairs if pair[1]]
-    if (
-        len(filled) < len(request.pairs)
-        and request.form is None
-        and not request.is_data
-    ):
-        return site.redirect(request.path, filled)
-    names = {
-        name: value and unquote(value) for name, value in match.groupdict().items()
-    }
-    if (moved := respelled(site, request, request.pairs, match)) is not None:
-        return moved
-    try:
-        return route.handler(site, request, **names)
-    except BuilderError as error:
-        if not request.is_data:
-            raise
-        return refused(str(error), request.path.rpartition(".")[2])
-
-
-_PACKAGE, _RELEASE, _STACK = (
-    f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack")
-)
-"""A name may contain `/`, written as it is or as `%2F`."""
+# A name may contain `/`, written as it is or as `%2F`.
+_PACKAGE = "(?P<package>.*[^/])"
+_RELEASE = "(?P<release>.*[^/])"
+_STACK = "(?P<stack>.*[^/])"
 _FORMS = r"(?:\.(?P<form>json|csv))?$"
-_NARROWING, _SIDES, _LIST = (
-    Narrowing.names(),
-    sides_module.Sides.names(),
-    ("q", "sort", "order", "page"),
-)
-_COVERAGE = overviews.CoverageFilters.names()
+_FILES = "|".join(re.escape(name) for name in FILES)
+
+_NARROWING = Narrowing.names()
+_SIDES = Sides.names()
+_LIST = ("q", "sort", "order", "page")
+
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
     Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
@@ -94,7 +61,7 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING)),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
-    Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, _COVERAGE),
+    Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, CoverageFilters.names()),
     Route(r"^/diff$", compare, _SIDES),
     Route(rf"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?){_FORMS}", comparison, _SIDES),
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
@@ -108,15 +75,54 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"^/(?P<kind>stacks){_FORMS}", listed, _LIST),
     Route(r"^/about$", about),
     Route(r"^/suggest\.json$", suggest, ("q",)),
-    Route(rf"^/(?P<name>{'|'.join(map(re.escape, FILES))})$", file),
+    Route(rf"^/(?P<name>{_FILES})$", file),
 )
+"""The first route whose pattern matches a path answers it."""
 
 
 def route_of(path: str) -> int | None:
     """Return the index of the route of a path in `ROUTES`; None for a path of
     Datasette.
     """
-    matches = (
-        number for number, route in enumerate(ROUTES) if re.match(route.pattern, path)
-    )
-    return next(matches, None)
+    for number, route in enumerate(ROUTES):
+        if re.match(route.pattern, path):
+            return number
+    return None
+
+
+def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
+    """Return the answer of a route, given by its index in `ROUTES`.
+
+    Routes of JSON report errors as JSON, routes of CSV and feeds as text.
+
+    Raises:
+        BadAddress: the route does not have a field of the address.
+    """
+    route = ROUTES[number]
+    match = re.match(route.pattern, request.path)
+    assert match is not None
+    check_fields(request, route.fields)
+
+    # A form sends all of its fields: the address of its page has only the filled ones.
+    filled = [(name, value) for name, value in request.pairs if value]
+    has_empty_fields = len(filled) < len(request.pairs)
+    if has_empty_fields and request.form is None and not request.is_data:
+        return site.redirect(request.path, filled)
+
+    # Other spellings of a name lead to the usual one.
+    redirect = respelled(site, request, request.pairs, match)
+    if redirect is not None:
+        return redirect
+
+    # A group that matches nothing, such as the form, is None.
+    names = {
+        name: None if text is None else unquote(text)
+        for name, text in match.groupdict().items()
+    }
+    try:
+        return route.handler(site, request, **names)
+    except BuilderError as error:
+        # Datasette shows the error of a page as a page.
+        if not request.is_data:
+            raise
+        return refused(str(error), request.extension)

@@ -49,8 +49,11 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     """Return the facts that every page shows; a title in the metadata takes
     precedence.
     """
-    origin, is_installed = read_origin(lookups.conn), lookups.is_installed
+    origin = read_origin(lookups.conn)
+    is_installed = lookups.is_installed
+    # Specs of an installation need not have a binary.
     noun = Noun("spec", "specs", is_installed) if lookups.trees() else BINARY
+    verb = "has" if is_installed else "lists"
     title = str(metadata.get("title") or origin.title)
     words = {
         "choices": read_choices(lookups),
@@ -61,14 +64,16 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     described = {
         "title": title,
         "description": (
-            f"Every {noun.one} that {origin.owner} {'has' if is_installed else 'lists'}, release by"
-            " release: search, filter, run SQL queries, or download the whole database."
+            f"Every {noun.one} that {origin.owner} {verb}, release by release: search, filter,"
+            " run SQL queries, or download the whole database."
         ),
         "source": origin.owner,
         "source_url": origin.url or "",
-        **(LICENSE if origin.is_public else {}),
     }
-    return SiteFacts(words, {key: value for key, value in described.items() if value})
+    if origin.is_public:
+        described |= LICENSE
+    filled = {key: value for key, value in described.items() if value}
+    return SiteFacts(words, filled)
 
 
 def read_choices(lookups: Lookups) -> dict[str, object]:
@@ -77,9 +82,8 @@ def read_choices(lookups: Lookups) -> dict[str, object]:
     Targets of binaries are grouped by family, and machines that can run a binary by
     maker.
     """
-    compilers = {
-        value_of("compiler", word) for word in lookups.words["compiler"].values()
-    }
+    compiler_words = lookups.words["compiler"].values()
+    compilers = {value_of("compiler", word) for word in compiler_words}
     families = sorted((family, target) for target, family in lookups.families.items())
     return {
         "releases": [release.name for release in lookups.releases.values()],

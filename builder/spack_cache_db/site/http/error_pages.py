@@ -7,7 +7,7 @@ import errno
 import sqlite3
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasette.database import QueryInterrupted
 
@@ -55,67 +55,12 @@ _SQL_ERRORS = (
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
-def failure_of(
-    exception: Exception,
-    time_limit_ms: int,
-    fields: Collection[str] = (),
-    *,
-    is_own: bool = False,
-) -> tuple[int, str, str]:
-    """Return the status, title and sentence for an exception and the fields of an
-    address.
+class Failure(NamedTuple):
+    """What a visitor is told about a request that failed."""
 
-    Datasette's exceptions have a status; others may reveal details of the machine in
-    their text. Datasette uses 500 for some invalid addresses and does not check others:
-    on its pages, these exceptions count as faults of the address, while on our own
-    pages and in the code of plugins (`is_own`) they are bugs.
-    """
-    status, title = (
-        getattr(exception, "status", None),
-        getattr(exception, "title", None),
-    )
-    sentence = str(getattr(exception, "message", None) or exception)
-    is_sql = not is_own and (
-        isinstance(exception, _SQL_ERRORS) or title == "Invalid SQL"
-    )
-    if isinstance(exception, MemoryError):
-        status, title, sentence = 400, "Query refused", NO_MEMORY
-    elif title == "SQL Interrupted" or isinstance(exception, QueryInterrupted):
-        status, title, sentence = (
-            400,
-            "Query refused",
-            INTERRUPTED.format(limit=time_limit_ms),
-        )
-    elif is_sql and sentence != TOO_MUCH and _SQL_FIELDS.isdisjoint(fields):
-        # SQLite's message helps only a visitor who wrote SQL.
-        is_search = any(name.startswith("_search") for name in fields)
-        status, title, sentence = 400, None, NO_SEARCH if is_search else UNREADABLE
-    elif is_sql:
-        status, title = 400, title or "Query refused"
-    elif isinstance(status, int):
-        status = 400 if status == 500 else status
-        # Datasette takes the first part of every address for the name of a database.
-        if status == 404 and (
-            sentence in ("", "404") or sentence.startswith("Database not found")
-        ):
-            sentence = NO_PAGE
-    elif isinstance(exception, OSError) and exception.errno in _NO_FILE:
-        status, sentence = 404, NO_PAGE
-    elif is_own and is_interrupted(exception):
-        status, sentence = 503, SLOW.format(limit=int(PAGE_SECONDS * 1000))
-    elif not is_own and isinstance(exception, _VALUE_ERRORS):
-        status, sentence = 400, UNREADABLE
-    else:
-        status, sentence = 500, UNKNOWN
-    return status, title or f"Error {status}", sentence
-
-
-def _damage(path: str | None, exception: Exception) -> str | None:
-    """Return why a database is damaged, if that is the cause of an exception."""
-    if path is None:
-        return None
-    damage = damage_of(Path(path), exception)
-    return None if damage is None else str(damage)
+    status: int
+    title: str
+    sentence: str
 
 
 async def answer_error(
@@ -128,32 +73,106 @@ async def answer_error(
         or is_in_plugin(exception)
     )
     limit = datasette.setting("sql_time_limit_ms")
-    status, title, sentence = failure_of(
-        exception, limit, [*request.args], is_own=is_own
-    )
+    failure = failure_of(exception, limit, list(request.args), is_own=is_own)
+
+    # Log what the operator should know; a damaged database is the cause of all else.
     damage = None
-    if status == 500:
+    if failure.status == 500:
         damage = await asyncio.to_thread(_damage, published(datasette).path, exception)
     if damage is not None:
-        status, title, sentence = 503, "Error 503", DAMAGED
+        failure = _failure(503, DAMAGED)
         log(damage)
-    elif status == 500:
+    elif failure.status == 500:
         log_error(request.full_path, exception)
     elif isinstance(exception, _VALUE_ERRORS):
         # In case it is a bug of Datasette's after all.
         log(f"{request.full_path[:LONGEST]!r}: {exception!r:.500}")
-    form = request.path.rpartition(".")[2]
-    if form in ("csv", "json"):
-        answer = refused(sentence, form, status, title)
-    else:
-        context = {
-            "error": sentence,
-            "status": status,
-            "title": title,
-            "path": request.path,
-        }
-        context["sql"] = request.args.get("sql")
-        html = await datasette.render_template("error.html", context, request=request)
-        answer = data(html, "html", status=status)
-    retry = [("retry-after", str(RETRY_AFTER_SECONDS))] if status == 503 else []
-    return answer._replace(headers=(*answer.headers, *retry))
+
+    answer = await _answer(datasette, request, failure)
+    if failure.status != 503:
+        return answer
+    retry_after = ("retry-after", str(RETRY_AFTER_SECONDS))
+    return answer._replace(headers=(*answer.headers, retry_after))
+
+
+def failure_of(
+    exception: Exception,
+    time_limit_ms: int,
+    fields: Collection[str] = (),
+    *,
+    is_own: bool = False,
+) -> Failure:
+    """Return the status, title and sentence for an exception and the fields of an
+    address.
+
+    Datasette's exceptions have a status; others may reveal details of the machine in
+    their text. Datasette uses 500 for some invalid addresses and does not check others:
+    on its pages, these exceptions count as faults of the address, while on our own
+    pages and in the code of plugins (`is_own`) they are bugs.
+    """
+    # Statements that need too much memory or time.
+    title = getattr(exception, "title", None)
+    if isinstance(exception, MemoryError):
+        return _failure(400, NO_MEMORY, "Query refused")
+    if title == "SQL Interrupted" or isinstance(exception, QueryInterrupted):
+        return _failure(400, INTERRUPTED.format(limit=time_limit_ms), "Query refused")
+
+    # Statements that SQLite refused.
+    message = str(getattr(exception, "message", None) or exception)
+    is_sql = isinstance(exception, _SQL_ERRORS) or title == "Invalid SQL"
+    if is_sql and not is_own:
+        has_sql = not _SQL_FIELDS.isdisjoint(fields)
+        if has_sql or message == TOO_MUCH:
+            return _failure(400, message, title or "Query refused")
+        # SQLite's message helps only a visitor who wrote SQL.
+        is_search = any(name.startswith("_search") for name in fields)
+        return _failure(400, NO_SEARCH if is_search else UNREADABLE)
+
+    # Exceptions of Datasette, with a status.
+    status = getattr(exception, "status", None)
+    if isinstance(status, int):
+        if status == 500:
+            status = 400
+        # Datasette takes the first part of every address for the name of a database.
+        is_unknown = message in ("", "404") or message.startswith("Database not found")
+        if status == 404 and is_unknown:
+            message = NO_PAGE
+        return _failure(status, message, title)
+
+    # All other exceptions.
+    if isinstance(exception, OSError) and exception.errno in _NO_FILE:
+        return _failure(404, NO_PAGE, title)
+    if is_own and is_interrupted(exception):
+        return _failure(503, SLOW.format(limit=int(PAGE_SECONDS * 1000)), title)
+    if not is_own and isinstance(exception, _VALUE_ERRORS):
+        return _failure(400, UNREADABLE, title)
+    return _failure(500, UNKNOWN, title)
+
+
+def _failure(status: int, sentence: str, title: str | None = None) -> Failure:
+    return Failure(status, title or f"Error {status}", sentence)
+
+
+def _damage(path: str | None, exception: Exception) -> str | None:
+    """Return why a database is damaged, if that is the cause of an exception."""
+    if path is None:
+        return None
+    damage = damage_of(Path(path), exception)
+    return None if damage is None else str(damage)
+
+
+async def _answer(datasette: Any, request: Any, failure: Failure) -> PageResponse:
+    """Return a failure in the form that the request asked for."""
+    status, title, sentence = failure
+    extension = request.path.rpartition(".")[2]
+    if extension in ("csv", "json"):
+        return refused(sentence, extension, status, title)
+    context = {
+        "error": sentence,
+        "status": status,
+        "title": title,
+        "path": request.path,
+        "sql": request.args.get("sql"),
+    }
+    html = await datasette.render_template("error.html", context, request=request)
+    return data(html, "html", status=status)

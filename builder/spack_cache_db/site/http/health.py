@@ -35,12 +35,13 @@ _DAY = 86_400
 async def health(datasette: Any, send: Any) -> None:
     """Send the state of the published database."""
     answer = await _state(datasette)
-    await answer._replace(
-        headers=(*answer.headers, ("cache-control", "no-store"))
-    ).asgi_send(send)
+    headers = (*answer.headers, ("cache-control", "no-store"))
+    await answer._replace(headers=headers).asgi_send(send)
 
 
 async def _state(datasette: Any) -> PageResponse:
+    """Return the state of the published database as JSON."""
+    # Ask the database, which shows that it answers.
     database = published(datasette)
 
     def read(conn: sqlite3.Connection) -> tuple[Any, ...]:
@@ -51,18 +52,19 @@ async def _state(datasette: Any) -> PageResponse:
     try:
         specs, as_of = await database.execute_fn(read)
     except sqlite3.Error as error:
-        problem = f"the database does not answer: {error}"
-        return data(json_text({"ok": False, "problem": problem}), "json", status=503)
+        fault = {"ok": False, "problem": f"the database does not answer: {error}"}
+        return data(json_text(fault), "json", status=503)
+
+    # The age of the data. A source may have had nothing new for long; what counts is
+    # that a build looked.
     looked = looked_at(Path(database.path))
     age = days_since(as_of)
     look_age = days_since(looked)
-    # A source may have had nothing new for long; what counts is that somebody looked.
-    newest = age if look_age is None else look_age
     most_days = allowances_of(datasette).stale_days
-    is_stale = most_days is not None and (newest is None or newest > most_days)
+    problem = _problem_of_age(age if look_age is None else look_age, most_days)
     state = {
-        "ok": not is_stale,
-        "problem": f"no build has looked for {most_days:g} days" if is_stale else None,
+        "ok": problem is None,
+        "problem": problem,
         "schema_version": SCHEMA_VERSION,
         "sha256": database.hash,
         "specs": specs,
@@ -71,7 +73,20 @@ async def _state(datasette: Any) -> PageResponse:
         "looked_at": looked,
         "look_age_days": look_age,
     }
-    return data(json_text(state), "json", status=503 if is_stale else 200)
+    return data(json_text(state), "json", status=200 if problem is None else 503)
+
+
+def _problem_of_age(age: float | None, most_days: float | None) -> str | None:
+    """Return why data of some age are too old; None if they are not, or may have any
+    age.
+
+    Data of unknown age count as too old.
+    """
+    if most_days is None:
+        return None
+    if age is not None and age <= most_days:
+        return None
+    return f"no build has looked for {most_days:g} days"
 
 
 def days_since(text: str | None) -> float | None:

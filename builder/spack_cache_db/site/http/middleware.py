@@ -82,7 +82,8 @@ _HEADERS = {
 }
 # Blanks and comments before a statement.
 _COMMENTS = re.compile(r"(?:\s+|--[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTALL)
-_POLICY, _CACHE = b"content-security-policy", b"cache-control"
+_POLICY = b"content-security-policy"
+_CACHE = b"cache-control"
 _NO_FRAMES = "frame-ancestors 'none'"
 _CORS = {
     b"access-control-allow-origin": b"*",
@@ -97,10 +98,13 @@ async def guard(
     datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
 ) -> None:
     """Refuse a request, or answer it with the headers of this module."""
+    # What the address allows.
     path = str(scope["path"])
     is_open = allowances_of(datasette).opens(path) or is_of_plugin(datasette, path)
     is_posted = READING_POSTS.fullmatch(path) is not None or path == LOGOUT
-    methods = f"GET, HEAD, OPTIONS{', POST' if is_posted else ''}"
+    methods = "GET, HEAD, OPTIONS"
+    if is_posted:
+        methods += ", POST"
     is_head = scope["method"] == "HEAD"
     has_begun = False
 
@@ -108,10 +112,8 @@ async def guard(
         nonlocal has_begun
         if message["type"] == "http.response.start":
             has_begun = True
-            message = {
-                **message,
-                "headers": completed(datasette, message, is_open=is_open),
-            }
+            headers = completed(datasette, message, is_open=is_open)
+            message = {**message, "headers": headers}
         elif is_head:
             message = {**message, "body": b""}
         await send(message)
@@ -119,26 +121,28 @@ async def guard(
     if scope["method"] == "OPTIONS":
         await PageResponse(b"", 204, (("allow", methods),)).asgi_send(complete)
         return
+
+    # Refuse requests that the site does not answer.
     try:
         check(scope, is_open=is_open, is_posted=is_posted)
         has_sql = datasette.setting("default_allow_sql")
         query = bounded(path, scope["query_string"], has_sql=has_sql)
     except BadAddress as error:
-        answer = refused(
-            str(error), "json" if path.endswith(".json") else None, error.status
-        )
+        form = "json" if path.endswith(".json") else None
+        answer = refused(str(error), form, error.status)
         if error.status == 405:
             answer = answer._replace(headers=(*answer.headers, ("allow", methods)))
         await answer.asgi_send(complete)
         return
+
     # Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's
     # backslashes (CVE-2024-7592). Cookies of plugins have none.
-    headers = [
-        pair
-        for pair in scope["headers"]
-        if pair[0] != b"cookie" or b"\\" not in pair[1]
+    safe_headers = [
+        (name, text)
+        for name, text in scope["headers"]
+        if name != b"cookie" or b"\\" not in text
     ]
-    scope = {**scope, "query_string": query, "headers": headers}
+    scope = {**scope, "query_string": query, "headers": safe_headers}
     try:
         await app(scope, receive, complete)
     except Exception as error:
@@ -148,7 +152,8 @@ async def guard(
         # The error page needs what Datasette's own wrapper adds: a form's token, which
         # it has not.
         request = asgi.Request({"csrftoken": str, **scope}, receive)
-        await (await answer_error(datasette, request, error)).asgi_send(complete)
+        answer = await answer_error(datasette, request, error)
+        await answer.asgi_send(complete)
 
 
 def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
@@ -157,10 +162,17 @@ def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
     Raises:
         BadAddress: the site does not answer such requests.
     """
-    path, query, headers = scope["path"], scope["query_string"], dict(scope["headers"])
-    is_reading = scope["method"] == "POST" and is_posted
-    if scope["method"] not in ("GET", "HEAD") and not is_open and not is_reading:
+    path = scope["path"]
+    query = scope["query_string"]
+    headers = dict(scope["headers"])
+
+    # The method.
+    is_reading = scope["method"] in ("GET", "HEAD")
+    is_reading_post = scope["method"] == "POST" and is_posted
+    if not (is_reading or is_reading_post or is_open):
         raise BadAddress("This site is read-only: only GET and HEAD are answered.", 405)
+
+    # The address and the headers.
     if not path.startswith("/"):
         raise BadAddress("The target of a request is a path that begins with a slash.")
     if b"%00" in query or b"\0" in query:
@@ -175,16 +187,14 @@ def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
         raise BadAddress(
             f"The headers have more than {MOST_HEADERS:,} characters.", 431
         )
-    # No name contains NUL, and a redirect to a path with two slashes leads to another
-    # host.
+    # A redirect to a path with two slashes leads to another host.
+    leads_elsewhere = path.startswith(("//", "/\\"))
     is_closed = "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path)
-    if (
-        is_closed
-        or "\0" in path
-        or path.startswith(("//", "/\\"))
-        or not is_usual(path)
-    ):
+    # No name contains NUL.
+    if is_closed or leads_elsewhere or "\0" in path or not is_usual(path):
         raise BadAddress(NO_PAGE, 404)
+
+    # The body.
     if b"transfer-encoding" in headers:
         # Each chunk costs a message, and with two lengths, proxies and servers may
         # disagree about the end of a request.
@@ -217,26 +227,27 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     Raises:
         BadAddress: there are too many fields, or the SQL is too long or not allowed.
     """
-    names, fields = [], []
-    for field in filter(None, query.split(b"&")):
-        name, _, text = map(unquote_plus, field.decode("latin1").partition("="))
+    is_page = not path.endswith((".json", ".csv"))
+    names = []
+    fields = []
+    for field in query.split(b"&"):
+        if not field:
+            continue
+        quoted_name, _, quoted_text = field.decode("latin1").partition("=")
+        name = unquote_plus(quoted_name)
+        text = unquote_plus(quoted_text)
         if name.startswith("_search") and not text.strip():
             continue
         names.append(name)
-        fields.append(field)
         if name == "sql":
-            if not has_sql:
-                message = (
-                    "This site runs no SQL of visitors; its canned queries are open."
-                )
-                raise BadAddress(message, 403)
-            if len(text) > LONGEST_SQL:
-                raise BadAddress(f"A statement has at most {LONGEST_SQL:,} characters.")
-            if (sql := _COMMENTS.sub("", text, count=1)) != text:
-                fields[-1] = f"sql={quote_plus(sql)}".encode()
-        is_large = text == "max" or (text.isdecimal() and int(text[:9]) > PAGE_ROWS)
-        if name == "_size" and is_large and not path.endswith((".json", ".csv")):
-            fields[-1] = b"_size=%d" % PAGE_ROWS
+            _check_sql(text, has_sql=has_sql)
+            sql = _COMMENTS.sub("", text, count=1)
+            # A field without a comment stays as it was sent.
+            if sql != text:
+                field = f"sql={quote_plus(sql)}".encode()
+        if name == "_size" and is_page and _is_large(text):
+            field = b"_size=%d" % PAGE_ROWS
+        fields.append(field)
     for start, limit in MOST_FIELDS.items():
         if sum(name.startswith(start) for name in names) > limit:
             kind = f"fields that begin with {start}" if start else "fields"
@@ -244,33 +255,54 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     return b"&".join(fields)
 
 
+def _check_sql(text: str, *, has_sql: bool) -> None:
+    """Raise `BadAddress` for a statement that is too long, or if none is allowed."""
+    if not has_sql:
+        message = "This site runs no SQL of visitors; its canned queries are open."
+        raise BadAddress(message, 403)
+    if len(text) > LONGEST_SQL:
+        raise BadAddress(f"A statement has at most {LONGEST_SQL:,} characters.")
+
+
+def _is_large(size: str) -> bool:
+    """Return whether a number of rows is more than an HTML page shows."""
+    if size == "max":
+        return True
+    # Nine digits are enough, and more could be too many for Python.
+    return size.isdecimal() and int(size[:9]) > PAGE_ROWS
+
+
 def completed(
     datasette: Any, message: Message, *, is_open: bool
 ) -> list[tuple[bytes, bytes]]:
     """Return the headers of a response with those of this module."""
-    headers = _HEADERS | {name.lower(): value for name, value in message["headers"]}
-    headers |= _CORS if datasette.cors else {}
+    # The only header that may be repeated.
+    cookies = [pair for pair in message["headers"] if pair[0] == b"set-cookie"]
+    headers = dict(_HEADERS)
+    for name, value in message["headers"]:
+        headers[name.lower()] = value
+    headers.pop(b"set-cookie", None)
+    if datasette.cors:
+        headers |= _CORS
+
+    # A response may have a policy of its own.
     allowed = allowances_of(datasette)
     policy = headers.get(_POLICY, b"").decode() or allowed.policy(_DATASETTE)
-    if origins := allowed.embedding:
-        policy = policy.replace(_NO_FRAMES, f"frame-ancestors {' '.join(origins)}")
+    if allowed.embedding:
+        origins = " ".join(allowed.embedding)
+        policy = policy.replace(_NO_FRAMES, f"frame-ancestors {origins}")
         # This older header knows no origins.
         del headers[b"x-frame-options"]
     headers[_POLICY] = policy.encode()
+
     # A plugin's page may be for one visitor.
     seconds = 0 if is_open else datasette.setting("default_cache_ttl")
-    headers.setdefault(
-        _CACHE, f"public, max-age={seconds}".encode() if seconds else b"no-store"
-    )
+    caching = f"public, max-age={seconds}".encode() if seconds else b"no-store"
+    headers.setdefault(_CACHE, caching)
     # Datasette 1.0 shows errors beside a form, with status 200.
     if message["status"] >= 400 or refusal():
         headers[_CACHE] = b"no-store"
-    # The only header that may be repeated.
-    headers.pop(b"set-cookie", None)
-    return [
-        *headers.items(),
-        *(pair for pair in message["headers"] if pair[0] == b"set-cookie"),
-    ]
+    return [*headers.items(), *cookies]
 
 
 async def check_addresses(
@@ -281,38 +313,49 @@ async def check_addresses(
 
     Visitors who may not view the database get the same answer to all names.
     """
-    path, query = (
-        asgi.Request(scope, None).path,
-        scope["query_string"].decode("latin-1"),
-    )
-    match = _DATA.fullmatch(path) if query else None
-    route, name = map(tilde_decode, match.groups() if match else ("", ""))
-    database = name_of_route(datasette, route)
-    if database is not None:
-        canned = metadata_of(datasette, database).get("queries", {}).get(name)
-        # Those of the owner, which have no group, take any fields.
-        fields = (
-            canned.get("params")
-            if isinstance(canned, dict) and "group" in canned
-            else None
-        )
-        # If SQLite fails, Datasette cannot answer either, and says why.
-        with suppress(sqlite3.Error):
-            answer = await run_page(
-                datasette, check_data, PageRequest(path, query), name, fields
-            )
-            is_wrong = answer.status != 200
-            if is_wrong and await may_view(
-                datasette, await _actor_of(datasette, scope), database
-            ):
-                await answer.asgi_send(send)
-                return
+    answer = await _answer_to_wrong_address(datasette, scope)
+    if answer is not None:
+        await answer.asgi_send(send)
+        return
     await app(scope, receive, send)
+
+
+async def _answer_to_wrong_address(datasette: Any, scope: Scope) -> PageResponse | None:
+    """Return the refusal or the redirect for an address; None for a right one."""
+    # Only addresses of a table or query of our database, with fields, are checked.
+    path = asgi.Request(scope, None).path
+    query = scope["query_string"].decode("latin-1")
+    match = _DATA.fullmatch(path)
+    if match is None or not query:
+        return None
+    route, name = match.groups()
+    database = name_of_route(datasette, tilde_decode(route))
+    if database is None:
+        return None
+
+    # The fields of one of our canned queries. Those of the owner, which have no group,
+    # take any fields.
+    name = tilde_decode(name)
+    canned = metadata_of(datasette, database).get("queries", {}).get(name)
+    fields = None
+    if isinstance(canned, dict) and "group" in canned:
+        fields = canned.get("params")
+
+    # If SQLite fails, Datasette cannot answer either, and says why.
+    with suppress(sqlite3.Error):
+        request = PageRequest(path, query)
+        answer = await run_page(datasette, check_data, request, name, fields)
+        if answer.status != 200:
+            actor = await _actor_of(datasette, scope)
+            if await may_view(datasette, actor, database):
+                return answer
+    return None
 
 
 async def _actor_of(datasette: Any, scope: Scope) -> Any:
     """Return the actor of a request, as Datasette does later."""
-    request, actor = asgi.Request(scope, None), None
+    request = asgi.Request(scope, None)
+    actor = None
     for result in pm.hook.actor_from_request(datasette=datasette, request=request):
         actor = actor or await await_me_maybe(result)
     return actor
@@ -327,7 +370,8 @@ async def below_base(
     time.
     """
     base = datasette.setting("base_url")
-    path, raw = str(scope["path"]), scope.get("raw_path") or b""
+    path = str(scope["path"])
+    raw = scope.get("raw_path") or b""
     if path.startswith(base) and raw.startswith(base.encode()):
         start = len(base) - 1
         scope = {**scope, "path": path[start:], "raw_path": raw[start:]}

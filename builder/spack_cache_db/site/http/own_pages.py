@@ -39,25 +39,31 @@ def handler_of(number: int) -> Handler:
     """
 
     async def handler(datasette: Any, request: Any, send: Any) -> None:
-        await ensure(
-            datasette, request.actor, "view-database", published(datasette).name
-        )
+        database = published(datasette).name
+        await ensure(datasette, request.actor, "view-database", database)
+
+        # Read the form, if there is one.
         form = None
         if request.method == "POST":
-            if not request.headers.get("content-type", FORM_TYPE).startswith(FORM_TYPE):
+            content_type = request.headers.get("content-type", FORM_TYPE)
+            if not content_type.startswith(FORM_TYPE):
                 await refused(NO_FORM, None, 415).asgi_send(send)
                 return
             form = (await request.post_body()).decode("latin-1")
+
+        # Send the response, or its first part.
         page_request = await _page_request(datasette, request, form)
         answer = await run_page(datasette, respond, number, page_request)
         await answer.asgi_send(send)
+
+        # Send the other parts. If one fails, there is no last message, and the server
+        # closes the connection: nobody takes a part of the rows for all.
         while answer.following is not None:
-            part = replace(page_request, first=answer.following)
+            next_request = replace(page_request, first=answer.following)
             try:
-                answer = await run_page(datasette, respond, number, part)
+                answer = await run_page(datasette, respond, number, next_request)
             except Exception as error:
                 log_error(request.full_path, error)
-                # Without a last message, the server closes the connection.
                 return
             if answer.status != 200:
                 return
@@ -78,37 +84,55 @@ async def run_page(
     database = published(datasette)
     sites = _sites.setdefault(database, {})
 
-    def run(conn: sqlite3.Connection) -> PageResponse:
+    def page_on(conn: sqlite3.Connection) -> PageResponse:
         if conn not in sites:
             sites[conn] = Site(settings_of(datasette, database), conn)
         with time_limit(conn, PAGE_SECONDS):
             return page(sites[conn], *arguments)
 
-    answer: PageResponse = await database.execute_fn(run)
+    answer: PageResponse = await database.execute_fn(page_on)
     return answer
 
 
 async def _page_request(datasette: Any, request: Any, form: str | None) -> PageRequest:
     """Return the request for a page that corresponds to one of Datasette's."""
-    actor = request.actor
-    menu = [
-        Link(str(entry["href"]), str(entry["label"]))
-        for entries in pm.hook.menu_links(
-            datasette=datasette, actor=actor, request=request
-        )
-        for entry in await await_me_maybe(entries) or ()
-    ]
-    if actor:
-        menu.append(Link(datasette.urls.logout(), "Log out"))
-    databases = [
-        Link(datasette.urls.database(name), name)
-        for name in (datasette.databases if request.path == "/about" else ())
-        if name not in (published(datasette).name, "_internal")
-        and await may_view(datasette, actor, name)
-    ]
-    origin = str(datasette.absolute_url(request, "/")).rstrip("/")
-    query = request.query_string
-    return PageRequest(request.path, query, origin, form, tuple(menu), tuple(databases))
+    # Only one page lists the other databases.
+    databases: list[Link] = []
+    if request.path == "/about":
+        databases = await _other_databases(datasette, request.actor)
+    return PageRequest(
+        path=request.path,
+        query=request.query_string,
+        origin=str(datasette.absolute_url(request, "/")).rstrip("/"),
+        form=form,
+        menu=tuple(await _menu(datasette, request)),
+        databases=tuple(databases),
+    )
+
+
+async def _menu(datasette: Any, request: Any) -> list[Link]:
+    """Return the entries that plugins add to Datasette's menu for this visitor."""
+    links = []
+    plugins = pm.hook.menu_links(
+        datasette=datasette, actor=request.actor, request=request
+    )
+    for entries in plugins:
+        # A plugin returns a list or None, or a function or coroutine that does.
+        for entry in await await_me_maybe(entries) or ():
+            links.append(Link(str(entry["href"]), str(entry["label"])))
+    if request.actor:
+        links.append(Link(datasette.urls.logout(), "Log out"))
+    return links
+
+
+async def _other_databases(datasette: Any, actor: Any) -> list[Link]:
+    """Return the databases that a visitor may see, besides that of our pages."""
+    hidden = (published(datasette).name, "_internal")
+    links = []
+    for name in datasette.databases:
+        if name not in hidden and await may_view(datasette, actor, name):
+            links.append(Link(datasette.urls.database(name), name))
+    return links
 
 
 PAGES: tuple[tuple[str, Handler], ...] = (

@@ -139,8 +139,9 @@ def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
     if len(names) < 2:
         names = [release.name for release in releases]
     # A database may have less than two releases.
-    new, old, *_ = (*names, "", "")
-    return replace(sides, old=sides.old or old, new=sides.new or new)
+    newest = names[0] if names else ""
+    second = names[1] if len(names) > 1 else ""
+    return replace(sides, old=sides.old or second, new=sides.new or newest)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:

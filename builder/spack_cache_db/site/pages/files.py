@@ -1,4 +1,4 @@
-"""Files at the root of the site: robots.txt, the icon and others."""
+"""`/robots.txt`, `/sitemap.xml` and `/opensearch.xml`, for crawlers and browsers."""
 
 from __future__ import annotations
 
@@ -15,5 +15,6 @@ FILES = {"robots.txt": "text", "sitemap.xml": "xml", "opensearch.xml": "opensear
 
 def file(site: Site, request: PageRequest, name: str) -> PageResponse:
     """Return one of `FILES`."""
+    # Only the sitemap reads the names.
     names = partial(load_names, site.lookups)
     return site.page(request, name, kind=FILES[name], names=names)

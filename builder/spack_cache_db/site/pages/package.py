@@ -1,4 +1,7 @@
-"""The page of a package: how to install it, where it runs, and its configurations."""
+"""`/package/<name>`: how to install a package, where it runs, and its configurations.
+
+Also `/package/<name>.json` and `/badge/<name>.svg`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from spack_cache_db.query.match.misses import Misses, misses_of
 from spack_cache_db.query.match.selection import ResultSet, counted_part
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.scope import explicitly
-from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.lookups import Lookups, Release, Stack
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configurations
 from spack_cache_db.query.stored.configurations import shared_variants
@@ -75,8 +78,29 @@ CONFIGURATION_ROWS = 25
 MOST_KNOWN = 100
 VARIANTS = ("+mpi", "+cuda", "+shared")
 """Well-known variants, the best known first."""
-_OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
+OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
 """Filters that are offered above the rows, and the number of values of each."""
+
+
+class Choice(NamedTuple):
+    """A filter, its value if it has one, and for each possible value the configurations
+    left.
+
+    The label of a chosen variant is the variant's name.
+    """
+
+    name: str
+    label: str
+    chosen: str | None
+    values: NameCounts
+
+
+class Offer(NamedTuple):
+    """A filter, one of its values, and the number of configurations that it leaves."""
+
+    name: str
+    value: str
+    configurations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,195 +146,33 @@ class PackagePage:
         return None if self.proposed is None else self.proposed.commands
 
     @property
-    def offers(self) -> list[tuple[str, str, int]]:
-        """Filters that leave fewer configurations: names, values, and how many they
-        leave.
-        """
-        offers = []
-        by_name = {
+    def offers(self) -> list[Offer]:
+        """Filters that leave fewer configurations than there are."""
+        open_choices = {
             choice.name: choice.values
             for choice in self.choices
             if choice.chosen is None
         }
-        for name, most in _OFFERED.items():
-            values = [
-                (value, count)
-                for value, count in by_name.get(name, ())
-                if count < self.configuration_count
-                and (name != "variant" or value[0] == "+")
-            ]
-            # The newest version comes first, and other values by the number of
-            # configurations.
+        offers = []
+        for name, most in OFFERED.items():
+            values = []
+            for value, count in open_choices.get(name, ()):
+                # A variant that is off, as `~mpi`, is no reason to choose.
+                is_wanted = name != "variant" or value.startswith("+")
+                if count < self.configuration_count and is_wanted:
+                    values.append(Offer(name, value, count))
+            # Versions have their order already: the newest comes first.
             if name != "version":
-                values.sort(
-                    key=lambda item: ([*VARIANTS, item[0]].index(item[0]), -item[1])
-                )
-            offers += [(name, *item) for item in values[:most]]
+                values.sort(key=_best_known_first)
+            offers += values[:most]
         return offers
 
 
-def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
-    """Return the page of the package called `name`; None if there is no such
-    package.
-    """
-    conn = lookups.conn
-    package, data = package_totals(conn, name), read_package(conn, name)
-    if package is None or data is None:
-        return None
-    places = ((name, value) for name, value in filters.pairs if name in PLACES)
-    scope = tuple(place_condition(lookups, name, value) for name, value in places)
-    conditions = (Condition("package", name, Word(name)), *filters.conditions, *scope)
-    misses = misses_of(Candidates(lookups, conditions), conditions)
-    ids, variants_of = [row.id for row in misses.rows], lookups.words["variants"]
-    fitting = misses.fitting()
-    matching = {row.id: count for row, count in fitting.items()}
-    results = ResultSet(scope, [*matching], matching)
-    window = paginated(len(matching), filters.page, CONFIGURATION_ROWS)
-    sets = {row.key("variants") for row in misses.rows}
-    variants = {
-        *filters.variant,
-        *chain.from_iterable(variants_of[key] for key in sets),
-    }
-    notes = data.variant_notes(variants)
-    defaults = {text for text, note in notes.items() if note.is_default}
-    common = shared_variants([variants_of[row.key("variants")] for row in fitting])
-
-    def rows_of(part: slice) -> tuple[ConfigurationRow, ...]:
-        configurations = counted_part(lookups, results, part)
-        return table_rows(
-            lookups, configurations, scope, common, filters.open, defaults
-        )
-
-    rows = rows_of(window.rows)
-    proposal = propose(lookups, [*fitting], conditions)
-    specs = () if package.release_count else sorted(specs_of_configurations(conn, ids))
-    known = read_nodes(conn, specs[:MOST_KNOWN])
-    releases = releases_of(conn, ids)
-    versions = versions_of(lookups, misses.rows, releases)
-    return PackagePage(
-        package=package,
-        filters=filters,
-        configuration_count=len(matching),
-        spec_count=sum(matching.values()),
-        gone=gone_among(lookups, conditions),
-        choices=tuple(choices_of(lookups, filters, misses)),
-        proposed=proposed_build(lookups, proposal, filters.release),
-        runs=where_it_runs(lookups, versions, releases),
-        installed=where_installed(lookups, versions, releases),
-        common_variants=tuple(sorted(common, key=defaults.__contains__)),
-        rows=rows,
-        window=window,
-        is_compiler=name in lookups.compilers,
-        recipes=recipe_links(conn, name),
-        needed_by=tuple(dependent_packages(conn, package.id)),
-        known=sorted(known.values(), key=lambda node: node.hash),
-        known_name=known_name(lookups, name),
-        changes=latest_changes(lookups, package=name),
-        timeline=timeline_of(lookups, versions, releases),
-        data=data,
-        is_explicit=bool(
-            lookups.trees() and counts_in_scope(lookups, ids, explicitly(lookups))
-        ),
-        notes=notes,
-    )
-
-
-class Choice(NamedTuple):
-    """A filter, its value if it has one, and for each possible value the configurations
-    left.
-
-    The label of a chosen variant is the variant's name.
-    """
-
-    name: str
-    label: str
-    chosen: str | None
-    values: NameCounts
-
-
-def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[Choice]:
-    """Yield the filters that have a value or offer one, while the others keep their
-    values.
-
-    `misses` has the configurations of the package that do not satisfy a filter.
-    """
-    fitting, conditions = misses.fitting(), misses.conditions
-    positions = {
-        (condition.kind, condition.text): [at]
-        for at, condition in enumerate(conditions)
-    }
-    names = [name for name in LABELS if name not in ("package", "variant")]
-    chosen_values = [(name, getattr(filters, name)) for name in names]
-    for name, chosen in (
-        *chosen_values,
-        *(("variant", text) for text in filters.variant),
-    ):
-        own = positions.get((name, chosen))
-        rows: Iterable[Candidate] = misses.fitting(own) if own else fitting
-        if name == "release":
-            # A release may list binaries that the mirror has lost since.
-            rows = misses.satisfied_by_words(own or ())
-        values = _values(lookups, name, rows, conditions)
-        label = LABELS[name]
-        if name == "variant":
-            label = _variant_name(chosen)
-            values = [item for item in values if _variant_name(item[0]) == label]
-        if chosen is not None and chosen not in dict(values):
-            values = [(chosen, len(fitting)), *values]
-        # A filter with a single value is useful only if nothing matches the others.
-        if chosen is not None or len(values) > bool(fitting):
-            yield Choice(name, label, chosen, tuple(values))
-    # Variants that all configurations have are no choice.
-    every = _values(lookups, "variant", fitting, conditions)
-    if varying := tuple(item for item in every if item[1] < len(fitting)):
-        yield Choice("variant", LABELS["variant"], None, varying)
-
-
-def _values(
-    lookups: Lookups, name: str, rows: Iterable[Candidate], conditions: Conditions
-) -> list[tuple[str, int]]:
-    """Return the values of a filter that configurations have, in the order of a
-    form.
-    """
-    if name in PLACES:
-        records = getattr(lookups, f"{name}s")
-        counts = count_by_place(
-            lookups.conn, name, [row.id for row in rows], conditions
-        )
-        return [
-            (record.name, counts[key])
-            for key, record in records.items()
-            if key in counts
-        ]
-    column = COLUMNS[name]
-    words, keys = lookups.words[column], Counter(row.key(column) for row in rows)
-    if name == "version":
-        newest_first = sorted(keys, key=lookups.positions.__getitem__, reverse=True)
-        return [(words[key], keys[key]) for key in newest_first]
-    if name == "host":
-        targets = {words[key]: count for key, count in keys.items()}
-        return [
-            (
-                host,
-                sum(
-                    count for target, count in targets.items() if runs_on(target, host)
-                ),
-            )
-            for hosts in hosts_of(targets).values()
-            for host in hosts
-        ]
-    if name == "variant":
-        variants = Counter[str]()
-        for key, count in keys.items():
-            variants.update(dict.fromkeys(words[key], count))
-        return sorted(variants.items())
-    return sorted((value_of(name, words[key]), count) for key, count in keys.items())
-
-
-def _variant_name(text: str) -> str:
-    """Return the name of a variant; the text if Spack could not read it."""
-    variant = readable_variant(text)
-    return text if variant is None else variant.name
+def _best_known_first(offer: Offer) -> tuple[int, int]:
+    """Sort well-known variants first, and others by the number of configurations."""
+    is_known = offer.value in VARIANTS
+    rank = VARIANTS.index(offer.value) if is_known else len(VARIANTS)
+    return rank, -offer.configurations
 
 
 def package(site: Site, request: PageRequest, package: str) -> PageResponse:
@@ -318,20 +180,30 @@ def package(site: Site, request: PageRequest, package: str) -> PageResponse:
     filters = Filters.parse(request.pairs)
     page = load_package(site.lookups, package, filters)
     if page is None:
-        package_data = read_package(site.conn, package)
-        if package_data is None:
-            return missing(site, request, "package", package)
-        name = known_name(site.lookups, package)
-        return site.page(
-            request,
-            "unbuilt.html",
-            data=package_data,
-            known_name=name,
-            shell_quoted=shlex.quote,
-        )
-    links = package_links(site.settings.route, package, filters)
-    feed = Topic(package=package).feed
-    return site.page(request, "package.html", page=page, links=links, feed=feed)
+        return _package_without_binary(site, request, package)
+    return site.page(
+        request,
+        "package.html",
+        page=page,
+        links=package_links(site.settings.route, package, filters),
+        feed=Topic(package=package).feed,
+    )
+
+
+def _package_without_binary(
+    site: Site, request: PageRequest, package: str
+) -> PageResponse:
+    """Return the page of a package that only Spack's package data know."""
+    package_data = read_package(site.conn, package)
+    if package_data is None:
+        return missing(site, request, "package", package)
+    return site.page(
+        request,
+        "unbuilt.html",
+        data=package_data,
+        known_name=known_name(site.lookups, package),
+        shell_quoted=shlex.quote,
+    )
 
 
 def package_json(site: Site, request: PageRequest, package: str) -> PageResponse:
@@ -352,3 +224,208 @@ def badge(site: Site, request: PageRequest, package: str) -> PageResponse:
     if text is None:
         return missing(site, request, "package", package)
     return site.page(request, "badge.svg", package=package, text=text, kind="svg")
+
+
+def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
+    """Return the page of the package called `name`; None if there is no such
+    package.
+    """
+    conn = lookups.conn
+    package = package_totals(conn, name)
+    data = read_package(conn, name)
+    if package is None or data is None:
+        return None
+
+    # The configurations of the package, and those that satisfy all filters.
+    scope = _places_of(lookups, filters)
+    conditions = (Condition("package", name, Word(name)), *filters.conditions, *scope)
+    misses = misses_of(Candidates(lookups, conditions), conditions)
+    ids = [row.id for row in misses.rows]
+    fitting = misses.fitting()
+    matching = {row.id: count for row, count in fitting.items()}
+
+    # Spack's notes on all variants, and those that all rows share.
+    variants_of = lookups.words["variants"]
+    variants = set(filters.variant)
+    for key in {row.key("variants") for row in misses.rows}:
+        variants.update(variants_of[key])
+    notes = data.variant_notes(variants)
+    defaults = {text for text, note in notes.items() if note.is_default}
+    shared = shared_variants([variants_of[row.key("variants")] for row in fitting])
+    common_variants = sorted(shared, key=lambda text: text in defaults)
+
+    # The rows of this page of the table.
+    window = paginated(len(matching), filters.page, CONFIGURATION_ROWS)
+    results = ResultSet(scope, list(matching), matching)
+    rows = table_rows(
+        lookups,
+        counted_part(lookups, results, window.rows),
+        scope,
+        shared,
+        filters.open,
+        defaults,
+    )
+
+    # Where and when each version was built or installed.
+    releases = releases_of(conn, ids)
+    versions = versions_of(lookups, misses.rows, releases)
+
+    # Specs of a package that no release lists are known from other specs.
+    known_ids: list[int] = []
+    if not package.release_count:
+        known_ids = sorted(specs_of_configurations(conn, ids))
+    known = read_nodes(conn, known_ids[:MOST_KNOWN])
+
+    proposal = propose(lookups, list(fitting), conditions)
+    is_explicit = bool(lookups.trees()) and bool(
+        counts_in_scope(lookups, ids, explicitly(lookups))
+    )
+    return PackagePage(
+        package=package,
+        filters=filters,
+        configuration_count=len(matching),
+        spec_count=sum(matching.values()),
+        gone=gone_among(lookups, conditions),
+        choices=tuple(choices_of(lookups, filters, misses)),
+        proposed=proposed_build(lookups, proposal, filters.release),
+        runs=where_it_runs(lookups, versions, releases),
+        installed=where_installed(lookups, versions, releases),
+        common_variants=tuple(common_variants),
+        rows=rows,
+        window=window,
+        is_compiler=name in lookups.compilers,
+        recipes=recipe_links(conn, name),
+        needed_by=tuple(dependent_packages(conn, package.id)),
+        known=sorted(known.values(), key=lambda node: node.hash),
+        known_name=known_name(lookups, name),
+        changes=latest_changes(lookups, package=name),
+        timeline=timeline_of(lookups, versions, releases),
+        data=data,
+        is_explicit=is_explicit,
+        notes=notes,
+    )
+
+
+def _places_of(lookups: Lookups, filters: Filters) -> Conditions:
+    """Return the conditions of the filters for a release and a stack."""
+    return tuple(
+        place_condition(lookups, name, value)
+        for name, value in filters.pairs
+        if name in PLACES
+    )
+
+
+def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[Choice]:
+    """Yield the filters that have a value or offer one, while the others keep their
+    values.
+
+    `misses` has the configurations of the package that do not satisfy a filter.
+    """
+    fitting = misses.fitting()
+    conditions = misses.conditions
+    for name, chosen in _filter_values(filters):
+        # The configurations that satisfy all other filters.
+        own = _position_of(conditions, name, chosen)
+        rows: Iterable[Candidate] = misses.fitting(own) if own else fitting
+        if name == "release":
+            # A release may list binaries that the mirror has lost since.
+            rows = misses.satisfied_by_words(own)
+        values = _values(lookups, name, rows, conditions)
+
+        # A chosen variant can be replaced by the other values of that variant.
+        label = LABELS[name]
+        if name == "variant":
+            label = _variant_name(chosen or "")
+            values = [item for item in values if _variant_name(item[0]) == label]
+        if chosen is not None and chosen not in dict(values):
+            values = [(chosen, len(fitting)), *values]
+
+        # A filter with a single value is useful only if nothing matches the others.
+        least = 2 if fitting else 1
+        if chosen is not None or len(values) >= least:
+            yield Choice(name, label, chosen, tuple(values))
+
+    # Variants that all configurations have are no choice.
+    every = _values(lookups, "variant", fitting, conditions)
+    varying = tuple(item for item in every if item[1] < len(fitting))
+    if varying:
+        yield Choice("variant", LABELS["variant"], None, varying)
+
+
+def _filter_values(filters: Filters) -> Iterator[tuple[str, str | None]]:
+    """Yield each filter with its value, and each chosen variant; None is no value."""
+    for name in LABELS:
+        if name not in ("package", "variant"):
+            yield name, getattr(filters, name)
+    for text in filters.variant:
+        yield "variant", text
+
+
+def _position_of(
+    conditions: Conditions, kind: str, text: str | None
+) -> tuple[int, ...]:
+    """Return the position of a filter's condition; empty if the filter has no value."""
+    # Of equal conditions, the last one counts.
+    for position in reversed(range(len(conditions))):
+        condition = conditions[position]
+        if (condition.kind, condition.text) == (kind, text):
+            return (position,)
+    return ()
+
+
+def _values(
+    lookups: Lookups, name: str, rows: Iterable[Candidate], conditions: Conditions
+) -> list[tuple[str, int]]:
+    """Return the values of a filter that configurations have, in the order of a
+    form.
+    """
+    if name in PLACES:
+        return _places(lookups, name, rows, conditions)
+    column = COLUMNS[name]
+    words = lookups.words[column]
+    counts = Counter(row.key(column) for row in rows)
+    if name == "version":
+        newest_first = sorted(
+            counts, key=lambda key: lookups.positions[key], reverse=True
+        )
+        return [(words[key], counts[key]) for key in newest_first]
+    if name == "host":
+        return _hosts({words[key]: count for key, count in counts.items()})
+    if name == "variant":
+        # The words of this column are all variants of a configuration.
+        variants: Counter[str] = Counter()
+        for key, count in counts.items():
+            for text in words[key]:
+                variants[text] += count
+        return sorted(variants.items())
+    return sorted((value_of(name, words[key]), count) for key, count in counts.items())
+
+
+def _places(
+    lookups: Lookups, name: str, rows: Iterable[Candidate], conditions: Conditions
+) -> list[tuple[str, int]]:
+    """Return the releases or stacks of configurations, in the database's order."""
+    records: Mapping[int, Release | Stack]
+    records = lookups.releases if name == "release" else lookups.stacks
+    counts = count_by_place(lookups.conn, name, [row.id for row in rows], conditions)
+    return [
+        (record.name, counts[key]) for key, record in records.items() if key in counts
+    ]
+
+
+def _hosts(targets: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the machines that run some of the binaries, with how many each runs.
+
+    `targets` has the number of configurations for each target.
+    """
+    hosts = []
+    for host in chain.from_iterable(hosts_of(targets).values()):
+        counts = [count for target, count in targets.items() if runs_on(target, host)]
+        hosts.append((host, sum(counts)))
+    return hosts
+
+
+def _variant_name(text: str) -> str:
+    """Return the name of a variant; the text if Spack could not read it."""
+    variant = readable_variant(text)
+    return text if variant is None else variant.name

@@ -1,5 +1,7 @@
-"""The page `/cover`: the answer of the command `cover` for a pasted environment, within
-limits.
+"""`/cover`: the answer of the command `cover` for a pasted environment, within limits.
+
+Also `/cover.json` and `/cover.csv`. The text is in a form, or in the address if it is
+short.
 """
 
 from __future__ import annotations
@@ -38,6 +40,60 @@ NAME = "pasted text"
 TOO_LONG = (
     "takes too long for a web page: check fewer specs at once, or use the command line"
 )
+MOST_FORM_FIELDS = 20
+LONGEST_LINK = 6_000
+"""Limit of a query string with a pasted environment; most servers accept 8,000
+characters.
+"""
+
+
+def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
+    """Return `/cover`, `.json` or `.csv`; a short form is redirected to its address."""
+    # Read the form, or the query string like one.
+    sent = request.query if request.form is None else request.form
+    try:
+        pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
+    except ValueError:
+        return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
+    # The first field of a name counts.
+    fields = dict(reversed(pairs))
+    # Browsers add carriage returns to the lines of a form.
+    text = fields.get("q", "").replace("\r\n", "\n")
+    narrowing = Narrowing.parse(pairs)
+
+    # Programs get the answer, or its error.
+    if form is not None:
+        answer = covered(site.lookups, text, narrowing)
+        return data(form_of(answer.as_dict(), answer.rows, form), form)
+
+    # A short environment has an address that can be kept.
+    query = [("q", text), *narrowing.pairs]
+    is_short = len(urlencode(query)) <= LONGEST_LINK
+    if request.form is not None and is_short:
+        return site.redirect("/cover", query, status=303)
+
+    # The page shows the answer, the error, or only the form.
+    page_answer = None
+    install = None
+    error = None
+    if text.strip():
+        try:
+            page_answer = covered(site.lookups, text, narrowing)
+        except BuilderError as unreadable:
+            error = str(unreadable)
+    if page_answer is not None:
+        install = environment_commands(site.lookups, page_answer)
+    return site.page(
+        request,
+        "cover.html",
+        cover=page_answer,
+        error=error,
+        install=install,
+        pasted=text,
+        narrowing=narrowing,
+        is_short=is_short,
+        quoted=shlex.quote,
+    )
 
 
 def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> Cover:
@@ -49,55 +105,13 @@ def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> C
     """
     try:
         scope = narrowing.scope(lookups)
-        around = Surroundings(
+        surroundings = Surroundings(
             parse=parser_of(narrowing.spack), known=known_names(lookups)
         )
-        environment = read_environment(
-            text.encode("utf-8", "replace"), NAME, LIMITS, around
-        )
+        encoded = text.encode("utf-8", "replace")
+        environment = read_environment(encoded, NAME, LIMITS, surroundings)
         return cover_environment(lookups, environment, scope)
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise
         raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
-
-
-MOST_FORM_FIELDS = 20
-LONGEST_LINK = 6_000
-"""Limit of a query string with a pasted environment; most servers accept 8,000
-characters.
-"""
-
-
-def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
-    """Return `/cover`, `.json` or `.csv`; a short form is redirected to its address."""
-    sent = request.query if request.form is None else request.form
-    try:
-        pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
-    except ValueError:
-        return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
-    # Browsers add carriage returns to the lines of a form.
-    text = dict(reversed(pairs)).get("q", "").replace("\r\n", "\n")
-    narrowing, answer, error = Narrowing.parse(pairs), None, None
-    if form is not None:
-        answer = covered(site.lookups, text, narrowing)
-        return data(form_of(answer.as_dict(), answer.rows, form), form)
-    fields = [("q", text), *narrowing.pairs]
-    is_short = len(urlencode(fields)) <= LONGEST_LINK
-    if request.form is not None and is_short:
-        return site.redirect("/cover", fields, status=303)
-    try:
-        answer = covered(site.lookups, text, narrowing) if text.strip() else None
-    except BuilderError as unreadable:
-        error = str(unreadable)
-    return site.page(
-        request,
-        "cover.html",
-        cover=answer,
-        error=error,
-        install=environment_commands(site.lookups, answer) if answer else None,
-        pasted=text,
-        narrowing=narrowing,
-        is_short=is_short,
-        quoted=shlex.quote,
-    )

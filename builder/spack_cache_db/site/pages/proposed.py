@@ -25,14 +25,15 @@ class ProposedBuild:
 def proposed_build(
     lookups: Lookups, proposal: Proposal | None, release: str | None
 ) -> ProposedBuild | None:
-    """Return a proposal with its commands, from a release or from any; None without a
-    proposal.
+    """Return a proposal with its commands, from a release or from any.
+
+    None without a proposal, or if there are no commands for it.
     """
     if proposal is None:
         return None
     commands = commands_of(lookups, [proposal.spec], release).get(proposal.spec)
     if commands is None:
         return None
-    key = proposal.configuration_id
-    presence = presence_of_configurations(lookups, [key])[key]
-    return ProposedBuild(proposal, commands, presence)
+    configuration = proposal.configuration_id
+    presence = presence_of_configurations(lookups, [configuration])
+    return ProposedBuild(proposal, commands, presence[configuration])

@@ -1,5 +1,7 @@
-"""The page of one spec: its configuration, dependencies, releases and similar
-binaries.
+"""`/spec/<hash>`: the configuration of a spec, its dependencies, and similar binaries.
+
+Also `/spec/<hash>.json`. A short hash leads to the spec, or to a list of the specs that
+begin with it.
 """
 
 from __future__ import annotations
@@ -46,7 +48,6 @@ from spack_cache_db.site.filters import (
 )
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
-from spack_cache_db.site.pages import spec
 from spack_cache_db.site.pages.configurations import (
     MOST_NODES,
     ComparedSpec,
@@ -61,6 +62,7 @@ MOST_OTHERS = 100
 MOST_ROWS = 1_500
 """Limit of the dependencies on one page; the canned queries return all."""
 MOST_CANDIDATES = 50
+"""Limit of the specs that a short hash lists."""
 MOST_DEPENDENTS = 50
 """Dependents on the page of a spec."""
 
@@ -95,9 +97,120 @@ class SpecPage:
     install: Commands | None
 
 
+def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
+    """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that
+    match.
+    """
+    if not is_hash_prefix(hash):
+        return missing(site, request, "spec", hash)
+
+    # A full hash has a page.
+    number = request.args.get("page")
+    page = load_spec(site.lookups, hash, number, request.args.get("release"))
+    if page is not None:
+        # Specs that only other specs refer to have no listing.
+        table = "build_listings" if page.listings else "specs"
+        narrowing = Narrowing.parse(request.pairs)
+        return site.page(
+            request,
+            "spec.html",
+            page=page,
+            links=data_links(site.settings.route, table, [("hash", hash)]),
+            narrowing=replace(narrowing, release=page.release),
+        )
+
+    # The beginning of one leads to the only spec, or to several.
+    candidates = configurations_beginning(site.lookups, hash, MOST_CANDIDATES)
+    if not candidates:
+        return missing(site, request, "spec", hash)
+    if len(candidates) == 1:
+        full_hash, _ = candidates[0]
+        return site.redirect(f"/spec/{full_hash}", request.pairs)
+    return site.page(request, "candidates.html", prefix=hash, candidates=candidates)
+
+
 def is_hash_prefix(text: str) -> bool:
     """Return whether a text can be a hash or the start of one."""
     return re.fullmatch("[a-z2-7]{7,32}", text) is not None
+
+
+def load_spec(
+    lookups: Lookups, dag_hash: str, page: str | None = None, release: str | None = None
+) -> SpecPage | None:
+    """Return the page of the spec with this full hash; None if there is none.
+
+    `page` counts pages of other specs. The commands install from `release`, if that
+    lists the spec.
+    """
+    conn = lookups.conn
+    stored = stored_spec(conn, dag_hash)
+    if stored is None:
+        return None
+    configuration = _configuration_of(lookups, stored)
+
+    # Where it is listed; an installation is no release to install from.
+    listings = listings_of(conn, dag_hash)
+    releases = [listing.release for listing in listings if listing.kind != INSTALLED]
+    chosen = release if release in releases else None
+
+    # The other specs of the configuration, on this page.
+    specs = specs_in_scope(conn, [stored.configuration], ())
+    same = specs.get(stored.configuration, [])
+    every_other = [other for other in same if other.id != stored.id]
+    window = paginated(len(every_other), page, MOST_OTHERS)
+    others = every_other[window.rows]
+
+    # Its dependencies, and how those of the others differ, if an index has them.
+    recorded = recorded_specs(conn, [stored.id, *(other.id for other in others)])
+    trees = None
+    differing = {}
+    if stored.id in recorded:
+        own_needs = read_needs(lookups, [stored.id], MOST_NODES)
+        nodes = read_nodes(conn, own_needs.edges)
+        trees = trees_of(own_needs, nodes, stored.id, MOST_ROWS)
+        every_need = read_needs(lookups, recorded, MOST_NODES)
+        differing = differences(lookups, every_need, stored.id, recorded[1:])
+
+    # One dependent more than the page shows tells that there are others.
+    dependents = direct_dependents(conn, stored.id, MOST_DEPENDENTS + 1)
+    closure = closures_in(lookups, [stored.id], chosen)[stored.id]
+    return SpecPage(
+        node=read_nodes(conn, [stored.id])[stored.id],
+        configuration=configuration,
+        spec=stored,
+        listings=listings,
+        otherwise=contradictions_of(conn, dag_hash),
+        trees=trees,
+        needed_by=tuple(read_nodes(conn, dependents).values()),
+        other_count=len(every_other),
+        others=compared_specs(lookups, others, differences=differing),
+        gone_others=gone_beside(lookups, stored.id, stored.configuration),
+        window=window,
+        release=chosen,
+        installed=installations_of(conn, configuration.package, dag_hash),
+        install=mirror_commands(lookups, closure),
+    )
+
+
+def _configuration_of(lookups: Lookups, stored: StoredSpec) -> Configuration:
+    (row,) = configurations_by_id(lookups, [stored.configuration])
+    return row.configuration
+
+
+def binary_json(site: Site, request: PageRequest, hash: str) -> PageResponse:
+    """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash
+    redirects.
+    """
+    record = spec_record(site.lookups, hash, request.args.get("release"))
+    if record is not None:
+        return data(json_text(record), "json")
+    if is_hash_prefix(hash):
+        candidates = configurations_beginning(site.lookups, hash, 2)
+        if len(candidates) == 1 and candidates[0][0] != hash:
+            full_hash, _ = candidates[0]
+            return site.redirect(f"/spec/{full_hash}.json", request.pairs)
+    message = f"no spec in this database has the hash {hash!r}: give all 32 characters"
+    return refused(message, "json", 404)
 
 
 def spec_record(
@@ -108,14 +221,14 @@ def spec_record(
     Its keys are those of `find --hashes --json`, and `install` is that of
     `find --install --json`.
     """
-    stored = stored_spec(lookups.conn, dag_hash)
+    conn = lookups.conn
+    stored = stored_spec(conn, dag_hash)
     if stored is None:
         return None
-    (counted,) = configurations_by_id(lookups, [stored.configuration])
-    configuration = counted.configuration
-    releases = [listing.release for listing in listings_of(lookups.conn, dag_hash)]
+    configuration = _configuration_of(lookups, stored)
+    releases = [listing.release for listing in listings_of(conn, dag_hash)]
     chosen = release if release in releases else None
-    node = read_nodes(lookups.conn, [stored.id])[stored.id]
+    node = read_nodes(conn, [stored.id])[stored.id]
     plan = plan_of_spec(lookups, stored.id, configuration, chosen)
     return {
         **configuration._asdict(),
@@ -128,91 +241,3 @@ def spec_record(
         "is_gone": node.is_gone,
         "install": None if plan is None else plan.as_dict(),
     }
-
-
-def load_spec(
-    lookups: Lookups, dag_hash: str, page: str | None = None, release: str | None = None
-) -> SpecPage | None:
-    """Return the page of the spec with this full hash; None if there is none.
-
-    `page` counts pages of other specs. The commands install from `release`, if that
-    lists the spec.
-    """
-    conn, stored = lookups.conn, stored_spec(lookups.conn, dag_hash)
-    if stored is None:
-        return None
-    (counted,) = configurations_by_id(lookups, [stored.configuration])
-    configuration, listings = counted.configuration, listings_of(conn, dag_hash)
-    releases = [listing.release for listing in listings if listing.kind != INSTALLED]
-    chosen = release if release in releases else None
-    same = specs_in_scope(conn, [stored.configuration], ()).get(
-        stored.configuration, []
-    )
-    every_other = [other for other in same if other.id != stored.id]
-    window = paginated(len(every_other), page, MOST_OTHERS)
-    others = every_other[window.rows]
-    recorded = recorded_specs(conn, [stored.id, *(other.id for other in others)])
-    graph, trees, differing = read_needs(lookups, recorded, MOST_NODES), None, {}
-    if stored.id in recorded:
-        needs = read_needs(lookups, [stored.id], MOST_NODES)
-        trees = trees_of(needs, read_nodes(conn, needs.edges), stored.id, MOST_ROWS)
-        differing = differences(lookups, graph, stored.id, recorded[1:])
-    needing = read_nodes(conn, direct_dependents(conn, stored.id, MOST_DEPENDENTS + 1))
-    return SpecPage(
-        node=read_nodes(conn, [stored.id])[stored.id],
-        configuration=configuration,
-        spec=stored,
-        listings=listings,
-        otherwise=contradictions_of(conn, dag_hash),
-        trees=trees,
-        needed_by=tuple(needing.values()),
-        other_count=len(every_other),
-        others=compared_specs(lookups, others, differences=differing),
-        gone_others=gone_beside(lookups, stored.id, stored.configuration),
-        window=window,
-        release=chosen,
-        installed=installations_of(conn, configuration.package, dag_hash),
-        install=mirror_commands(
-            lookups, closures_in(lookups, [stored.id], chosen)[stored.id]
-        ),
-    )
-
-
-def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
-    """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that
-    match.
-    """
-    number, release = request.args.get("page"), request.args.get("release")
-    if not spec.is_hash_prefix(hash):
-        return missing(site, request, "spec", hash)
-    page = spec.load_spec(site.lookups, hash, number, release)
-    if page is not None:
-        table = "build_listings" if page.listings else "specs"
-        links = data_links(site.settings.route, table, [("hash", hash)])
-        narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
-        return site.page(
-            request, "spec.html", page=page, links=links, narrowing=narrowing
-        )
-    specs = configurations_beginning(site.lookups, hash, spec.MOST_CANDIDATES)
-    if not specs:
-        return missing(site, request, "spec", hash)
-    if len(specs) == 1:
-        return site.redirect(f"/spec/{specs[0][0]}", request.pairs)
-    return site.page(request, "candidates.html", prefix=hash, candidates=specs)
-
-
-def binary_json(site: Site, request: PageRequest, hash: str) -> PageResponse:
-    """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash
-    redirects.
-    """
-    record = spec.spec_record(site.lookups, hash, request.args.get("release"))
-    if record is None and spec.is_hash_prefix(hash):
-        specs = configurations_beginning(site.lookups, hash, 2)
-        if len(specs) == 1 and specs[0][0] != hash:
-            return site.redirect(f"/spec/{specs[0][0]}.json", request.pairs)
-    if record is None:
-        message = (
-            f"no spec in this database has the hash {hash!r}: give all 32 characters"
-        )
-        return refused(message, "json", 404)
-    return data(json_text(record), "json")
