@@ -17,6 +17,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.names.known import spec_of_hash
 from spack_cache_db.query.names.scope import hint, named_conditions
 from spack_cache_db.query.names.spellings import read_spellings
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.views import VIEWS
@@ -42,8 +43,9 @@ NAMES = {
     "platforms": "platform",
 }
 """Tables and views with a column `name`, and the kind of that name."""
+_CALLED_LIKE_THEIR_KIND = (*dict.fromkeys(NAMES.values()), "host", "hash")
 KINDS: Kinds = {
-    **{kind: (kind,) for kind in (*NAMES.values(), "host", "hash")},
+    **{kind: (kind,) for kind in _CALLED_LIKE_THEIR_KIND},
     "dependency_package": ("package",),
     "dependency_hash": ("hash",),
     "previous": ("release",),
@@ -54,30 +56,12 @@ KINDS: Kinds = {
     "new": ("side",),
 }
 """Fields and columns that contain names, and the kinds of these (see `Spellings`)."""
-OPERATORS = (
-    *(
-        "exact",
-        "not",
-        "contains",
-        "notcontains",
-        "endswith",
-        "startswith",
-        "like",
-        "notlike",
-    ),
-    *(
-        "gt",
-        "gte",
-        "lt",
-        "lte",
-        "glob",
-        "in",
-        "notin",
-        "arraycontains",
-        "arraynotcontains",
-    ),
-    *("date", "isnull", "notnull", "isblank", "notblank"),
-)
+_OPERATORS = """
+exact not contains notcontains endswith startswith like notlike
+gt gte lt lte glob in notin arraycontains arraynotcontains
+date isnull notnull isblank notblank
+"""
+OPERATORS = tuple(_OPERATORS.split())
 """Suffixes of a column after `__` (Datasette's documentation, "Column filter
 arguments").
 """
@@ -95,11 +79,6 @@ _FACETS = ("_facet", "_facet_date", "_facet_array", STACK_FACET)
 _STACK_COLUMNS = ", ".join(f"{view}.{column}" for view, column in STACK_LISTS.items())
 
 
-def near(name: str, names: Iterable[str]) -> str:
-    """Return a hint: the names closest to this one, or all names."""
-    return hint(name, names, f"known: {', '.join(names) or 'none'}")
-
-
 def check_fields(request: PageRequest, fields: Collection[str]) -> None:
     """Raise `BadAddress` for an unknown field in the address of one of our own pages.
 
@@ -115,6 +94,11 @@ def check_fields(request: PageRequest, fields: Collection[str]) -> None:
             )
 
 
+def near(name: str, names: Iterable[str]) -> str:
+    """Return a hint: the names closest to this one, or all names."""
+    return hint(name, names, f"known: {', '.join(names) or 'none'}")
+
+
 def respelled(
     site: Site,
     request: PageRequest,
@@ -126,6 +110,8 @@ def respelled(
     that.
 
     Args:
+        site: the site.
+        request: the request.
         pairs: the fields of the address to redirect to.
         match: names in the path, as groups that are called like fields.
         kinds: the kinds of names that each field may contain.
@@ -133,24 +119,32 @@ def respelled(
     spellings = read_spellings(site.lookups)
 
     def usual(field: str, text: str) -> str:
+        # The first kind of which the text is a spelling counts.
         for kind in kinds.get(field.removesuffix("__exact"), ()):
-            if (name := spellings.canonical(kind, text)) != text:
+            name = spellings.canonical(kind, text)
+            if name != text:
                 return name
         return text
 
+    # Replace names in the path, the last one first: then the places of those before it
+    # stay the same.
     path = request.path
-    for field, quoted in reversed(match.groupdict("").items() if match else ()):
-        text = unquote(quoted)
-        if match is not None and (name := usual(field, text)) != text:
-            start, end = match.span(field)
-            path = f"{path[:start]}{quote(name, safe='/:')}{path[end:]}"
+    if match is not None:
+        for field, quoted in reversed(match.groupdict("").items()):
+            text = unquote(quoted)
+            name = usual(field, text)
+            if name != text:
+                start, end = match.span(field)
+                path = f"{path[:start]}{quote(name, safe='/:')}{path[end:]}"
+
     renamed = [(field, usual(field, text)) for field, text in pairs]
-    if (path, renamed) == (request.path, request.pairs):
+    if path == request.path and renamed == request.pairs:
         return None
     return site.redirect(path, renamed, 301)
 
 
 RIGHT = data("", "text")
+"""The answer of `check_data` to a right address; nobody gets it."""
 
 
 def check_data(
@@ -160,21 +154,23 @@ def check_data(
     right one.
 
     Args:
+        site: the site.
+        request: the request.
         name: the name of the table, view or query.
         fields: the fields of a query; None for a table or view.
     """
     try:
         if fields is None:
-            moved = _check_table(site, request, name)
+            redirect = _check_table(site, request, name)
         else:
-            moved = _check_query(site, request, fields)
+            redirect = _check_query(site, request, fields)
     except (BadAddress, BuilderError) as error:
         if request.is_data:
-            return refused(str(error), request.path.rpartition(".")[2])
+            return refused(str(error), request.extension)
         return site.page(
             request, "error.html", 400, error=str(error), path=request.path
         )
-    return moved or RIGHT
+    return redirect or RIGHT
 
 
 def _check_query(
@@ -183,21 +179,29 @@ def _check_query(
     """Return a redirect to whole hashes and usual names; raises for unknown fields and
     names.
     """
-    lookups, pairs = site.lookups, []
+    lookups = site.lookups
+    pairs = []
     for field, value in request.pairs:
         if field not in fields and not field.startswith("_"):
             raise BadAddress(
                 f"this query has no field {field!r}; {near(field, fields)}"
             )
-        text, kind = value.strip(), "release" if field in ("old", "new") else field
+        text = value.strip()
+        kind = "release" if field in ("old", "new") else field
         if text and kind == "hash":
-            prefix = text.removeprefix("/").lower()
-            text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
+            text = _whole_hash(lookups, text)
         elif text and kind in ("package", "release"):
             # Raises UnknownNameError if there is no such name.
             named_conditions(lookups, **{kind: text})
         pairs.append((field, text))
     return respelled(site, request, pairs, None)
+
+
+def _whole_hash(lookups: Lookups, text: str) -> str:
+    """Return the hash that a text begins; raises for none or several."""
+    spec = spec_of_hash(lookups, text)
+    prefix = text.removeprefix("/").lower()
+    return specs_beginning(lookups.conn, prefix)[spec]
 
 
 def _check_table(site: Site, request: PageRequest, table: str) -> PageResponse | None:
@@ -207,37 +211,48 @@ def _check_table(site: Site, request: PageRequest, table: str) -> PageResponse |
     pairs = request.pairs
     columns = [name for (name,) in site.conn.execute(COLUMNS, {"table": table})]
     if not columns:
+        # Datasette says that there is no such table.
         return None
+
+    # The shape, and the names of columns. Only tables have row ids.
     if ("_shape", "object") in pairs and (table in VIEWS or table in FULL_TEXT):
         raise BadAddress(
             f"{table} has no primary key for _shape=object; use _shape=array"
         )
     for column in _columns_in(pairs):
-        if column not in columns and (table in VIEWS or column != "rowid"):
+        is_row_id = column == "rowid" and table not in VIEWS
+        if column not in columns and not is_row_id:
             raise BadAddress(
                 f"{table} has no column {column!r}; {near(column, columns)}"
             )
+
+    # The filters, and the full-text search.
     for name, value in pairs:
-        column, _, operator = name.rpartition("__")
-        if column and operator not in OPERATORS:
-            raise BadAddress(
-                f"no filter is called {operator!r}; {near(operator, OPERATORS)}"
-            )
-        if (
-            operator in _NUMERIC
-            and value.isdigit()
-            and len(value.lstrip("0")) > _MOST_DIGITS
-        ):
-            raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
-        if name == STACK_FACET and STACK_LISTS.get(table) != value:
-            raise BadAddress(
-                f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks"
-            )
-        if name == "_through":
-            _check_through(value)
+        _check_filter(table, name, value)
     _check_search(table, pairs)
-    kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
+
+    kinds = KINDS
+    if table in NAMES:
+        kinds = {**KINDS, "name": (NAMES[table],)}
     return respelled(site, request, pairs, None, kinds)
+
+
+def _check_filter(table: str, name: str, value: str) -> None:
+    """Check one field of a table's address."""
+    column, _, operator = name.rpartition("__")
+    if column and operator not in OPERATORS:
+        raise BadAddress(
+            f"no filter is called {operator!r}; {near(operator, OPERATORS)}"
+        )
+    is_number = operator in _NUMERIC and value.isdigit()
+    if is_number and len(value.lstrip("0")) > _MOST_DIGITS:
+        raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
+    if name == STACK_FACET and STACK_LISTS.get(table) != value:
+        raise BadAddress(
+            f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks"
+        )
+    if name == "_through":
+        _check_through(value)
 
 
 def _check_through(text: str) -> None:
@@ -250,7 +265,8 @@ def _check_through(text: str) -> None:
         through = None
     fields = through if isinstance(through, dict) else {}
     has_names = all(isinstance(fields.get(name), str) for name in ("table", "column"))
-    if not has_names or not isinstance(fields.get("value"), str | int | float):
+    has_value = isinstance(fields.get("value"), str | int | float)
+    if not (has_names and has_value):
         expected = '{"table": "…", "column": "…", "value": "…"}'
         raise BadAddress(f"_through is not valid; expected {expected}")
 
@@ -262,9 +278,10 @@ def _check_search(table: str, pairs: Pairs) -> None:
         for name, _ in pairs
         if name.startswith("_search") and name != "_searchmode"
     ]
+    # The address may name the full-text table itself.
     if not searches or "_fts_table" in dict(pairs):
         return
-    if FULL_TEXT.keys().isdisjoint((table, f"{table}_fts")):
+    if table not in FULL_TEXT and f"{table}_fts" not in FULL_TEXT:
         raise BadAddress(
             f"{table} has no full-text search; filter by a column, as in ?name=value"
         )
@@ -274,16 +291,28 @@ def _check_search(table: str, pairs: Pairs) -> None:
 
 
 def _columns_in(pairs: Pairs) -> Iterator[str]:
-    """Yield the columns that the fields of a table's address name."""
+    """Yield the columns that the fields of a table's address name.
+
+    For example `version` for `version__gt=1`, for `version=1.2`, for `_sort=version`
+    and for `_facet=version`.
+    """
     for name, value in pairs:
         column, _, _ = name.rpartition("__")
-        if column or not name.startswith("_"):
-            yield column or name
+        if column:
+            yield column
+        elif not name.startswith("_"):
+            yield name
         elif name in _COLUMN_FIELDS and value:
             yield value
         elif name in _FACETS:
+            # Datasette refuses JSON that it cannot read.
             with suppress(ValueError, KeyError, AttributeError):
-                config = (
-                    json.loads(value) if value.startswith("{") else {"column": value}
-                )
-                yield str(config.get("column") or config["simple"])
+                yield _column_of_facet(value)
+
+
+def _column_of_facet(value: str) -> str:
+    """Return the column of a facet, which is its value or is named in JSON."""
+    if not value.startswith("{"):
+        return value
+    config = json.loads(value)
+    return str(config.get("column") or config["simple"])

@@ -2,8 +2,7 @@
 none.
 
 The keys are under `plugins: spack-cache-db:`, in `datasette.yml` for Datasette 1.0 and
-in the
-metadata for 0.65.
+in the metadata for 0.65.
 """
 
 from __future__ import annotations
@@ -55,17 +54,23 @@ class Allowances:
         """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as
         well.
         """
-        starts = [opened + end for opened in self.open_paths for end in "/."]
-        return path in self.open_paths or path.startswith(tuple(starts))
+        for open_path in self.open_paths:
+            if path == open_path or path.startswith((f"{open_path}/", f"{open_path}.")):
+                return True
+        return False
 
     def policy(self, stock: str) -> str:
         """Return a content security policy with the additional sources."""
-        directives = dict(part.strip().partition(" ")[::2] for part in stock.split(";"))
-        for name, sources in self.csp.items():
-            value = directives.get(name) or directives["default-src"]
-            directives[name] = " ".join(
-                ("" if value == "'none'" else value, *sources)
-            ).strip()
+        # A policy is `default-src 'self'; object-src 'none'; …`.
+        directives = {}
+        for directive in stock.split(";"):
+            name, _, sources = directive.strip().partition(" ")
+            directives[name] = sources
+        for name, additional in self.csp.items():
+            sources = directives.get(name) or directives["default-src"]
+            # Beside another source, 'none' would have no meaning.
+            allowed = [] if sources in ("", "'none'") else [sources]
+            directives[name] = " ".join((*allowed, *additional)).strip()
         return "; ".join(f"{name} {sources}" for name, sources in directives.items())
 
 

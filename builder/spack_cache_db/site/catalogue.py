@@ -9,12 +9,12 @@ it is, unless it was started with the site's folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasette.utils import StartupError, tilde_encode
 from datasette.utils.asgi import Forbidden
@@ -58,9 +58,11 @@ def fault_of(path: str) -> str | None:
 def catalogues(datasette: Any) -> list[Any]:
     """Return the databases that are catalogues, in the order of the command line."""
     # Copied first, because Datasette may add a database in another thread.
-    databases = [*datasette.databases.values()]
+    databases = list(datasette.databases.values())
     return [
-        item for item in databases if item.path and fault_of(str(item.path)) is None
+        database
+        for database in databases
+        if database.path and fault_of(str(database.path)) is None
     ]
 
 
@@ -70,17 +72,19 @@ def published(datasette: Any) -> Any:
     Raises:
         BadAddress: no database is a catalogue.
     """
-    for database in catalogues(datasette):
-        return database
-    # Not Datasette's NotFound: for that it would look for another page.
-    raise BadAddress(
-        "No database on this server was made by spack-cache-db build.", 404
-    )
+    databases = catalogues(datasette)
+    if not databases:
+        # Not Datasette's NotFound: for that it would look for another page.
+        raise BadAddress(
+            "No database on this server was made by spack-cache-db build.", 404
+        )
+    return databases[0]
 
 
 def name_of(datasette: Any) -> str | None:
     """Return the name of the database that our pages read; None if there is none."""
-    return next((database.name for database in catalogues(datasette)), None)
+    databases = catalogues(datasette)
+    return databases[0].name if databases else None
 
 
 def name_of_route(datasette: Any, route: str) -> str | None:
@@ -125,10 +129,11 @@ def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
     """
     base = datasette.setting("base_url")
     routes = {f"/{tilde_encode(name)}": name for name in datasette.databases}
-    if base.startswith(tuple(f"{route}/" for route in routes)):
-        raise StartupError(
-            f"base_url: {base} is the address of a database; choose another path"
-        )
+    for route in routes:
+        if base.startswith(f"{route}/"):
+            raise StartupError(
+                f"base_url: {base} is the address of a database; choose another path"
+            )
     for pattern in pages:
         if re.match(pattern, f"{base}x"):
             raise StartupError(
@@ -166,59 +171,111 @@ def describe(datasette: Any) -> SiteFacts:
     descriptions in its metadata, and canned queries, facets and sorting in its
     configuration.
     """
+    # What every database of ours has.
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
-    (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
-    metadata, facts = datasette._metadata_local, NO_FACTS
+    (shipped,) = load(text, METADATA_BOUNDS)["databases"].values()
+
+    metadata = datasette._metadata_local
     targets = versions.metadata_targets(datasette)
+    site_facts = NO_FACTS
     for database in catalogues(datasette):
-        origin, tables, filled = {}, {}, set[str]()
-        # The pages of a damaged database report the error.
-        with suppress(DatabaseError), connected(Path(database.path)) as conn:
-            filled = filled_tables(conn)
-            for name, columns in descriptions(conn).items():
-                tables[name] = {
-                    "description": columns.pop(None, ""),
-                    "columns": columns,
-                }
-            if database.name == name_of(datasette):
-                facts = read_site_facts(read_lookups(conn), metadata)
-                origin = {
-                    key: text
-                    for key, text in facts.described.items()
-                    if key not in metadata
-                }
+        # What the database says about itself. Our pages show the facts of the first.
+        is_published = database.name == name_of(datasette)
+        content = _read_content(database, metadata, has_facts=is_published)
+        if is_published:
+            site_facts = content.facts
+        origin = {
+            key: text
+            for key, text in content.facts.described.items()
+            if key not in metadata
+        }
+
         # In Datasette 1.0, databases do not inherit the metadata of the whole site.
-        described = origin | overlaid(ours, {"tables": tables})
+        described = origin | overlaid(shipped, {"tables": content.tables})
         metadata |= origin
         for target in targets:
-            databases = target["databases"] = {**(target.get("databases") or {})}
-            merged = overlaid(described, databases.get(database.name) or {})
-            merged["queries"] = {
-                name: query
-                for name, query in merged["queries"].items()
-                if not isinstance(query, dict)
-                or query.get("needs", "releases") in filled
-            }
-            # Datasette 0.65 adds these when it shows the page of a table, and then the
-            # pages of its rows have them, too. All processes should show the same.
-            for table in merged["tables"].values():
-                for key in INHERITED:
-                    if value := merged.get(key) or metadata.get(key):
-                        table.setdefault(key, value)
+            databases = dict(target.get("databases") or {})
+            owners = databases.get(database.name) or {}
+            merged = overlaid(described, owners)
+            merged["queries"] = _possible_queries(merged["queries"], content.filled)
+            _add_inherited(merged, metadata)
             databases[database.name] = Metadata(merged)
-    return facts
+            target["databases"] = databases
+    return site_facts
+
+
+class _Content(NamedTuple):
+    """What a database says about itself.
+
+    `tables` are the descriptions of its tables, and `filled` the names of those with
+    rows.
+    """
+
+    tables: dict[str, dict[str, Any]]
+    filled: Set[str]
+    facts: SiteFacts
+
+
+def _read_content(
+    database: Any, metadata: dict[str, Any], *, has_facts: bool
+) -> _Content:
+    """Return what a database says about itself, as far as it can be read.
+
+    The facts are read if the database `has_facts` that our pages show.
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    filled: Set[str] = frozenset()
+    facts = NO_FACTS
+    # The pages of a damaged database report the error.
+    with suppress(DatabaseError), connected(Path(database.path)) as conn:
+        filled = filled_tables(conn)
+        for name, columns in descriptions(conn).items():
+            # The description of the table itself has no column.
+            description = columns.pop(None, "")
+            tables[name] = {"description": description, "columns": columns}
+        if has_facts:
+            facts = read_site_facts(read_lookups(conn), metadata)
+    return _Content(tables, filled, facts)
+
+
+def _possible_queries(queries: dict[str, Any], filled: Set[str]) -> dict[str, Any]:
+    """Return canned queries without those that need a table which has no rows.
+
+    The key `needs` of our own queries names that table. The owner's queries may be
+    plain texts.
+    """
+    possible = {}
+    for name, query in queries.items():
+        needed = query.get("needs", "releases") if isinstance(query, dict) else None
+        if needed is None or needed in filled:
+            possible[name] = query
+    return possible
+
+
+def _add_inherited(description: dict[str, Any], metadata: dict[str, Any]) -> None:
+    """Add the source and license of a database to its tables.
+
+    Datasette 0.65 adds these when it shows the page of a table, and then the pages of
+    its rows have them, too. All processes should show the same.
+    """
+    for key in INHERITED:
+        value = description.get(key) or metadata.get(key)
+        if value:
+            for table in description["tables"].values():
+                table.setdefault(key, value)
 
 
 def settings_of(datasette: Any, database: Any) -> SiteSettings:
     """Return what pages about a database need besides it."""
     folders = (datasette.template_dir, site_folder() / "templates")
-    metadata = datasette._metadata_local.items()
+    metadata = datasette._metadata_local
+    texts = {key: value for key, value in metadata.items() if isinstance(value, str)}
     return SiteSettings(
         name=database.name,
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),
         templates=tuple(str(folder) for folder in folders if folder),
-        metadata={key: value for key, value in metadata if isinstance(value, str)},
+        metadata=texts,
         size=database.size,
         sha256=database.hash,
         version=__version__,
@@ -245,8 +302,15 @@ def metadata_of(datasette: Any, database: str) -> dict[str, Any]:
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:
-    """Return two descriptions merged key by key; the second takes precedence."""
+    """Return two descriptions merged key by key; the second takes precedence.
+
+    >>> overlaid({"a": {"x": 1, "y": 1}}, {"a": {"y": 2}, "b": 3})
+    {'a': {'x': 1, 'y': 2}, 'b': 3}
+    """
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):
         return ours if theirs is None else theirs
     merged = {key: overlaid(value, theirs.get(key)) for key, value in ours.items()}
-    return merged | {key: value for key, value in theirs.items() if key not in ours}
+    for key, value in theirs.items():
+        if key not in ours:
+            merged[key] = value
+    return merged

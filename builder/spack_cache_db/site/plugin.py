@@ -68,10 +68,10 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     """
     if not is_site(datasette):
         return
+    # Raises StartupError if the owner's configuration is wrong.
     allowances_of(datasette)
-    catalogues.require_addresses(
-        datasette, [STATIC, *(pattern for pattern, _ in PAGES)]
-    )
+    patterns = [pattern for pattern, _ in PAGES]
+    catalogues.require_addresses(datasette, [STATIC, *patterns])
     env.add_extension(Language)
     env.globals |= {
         **catalogues.describe(datasette).words,
@@ -81,7 +81,8 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
     }
-    paths, folder = env.loader.loaders[0].searchpath, str(site_folder() / "templates")
+    folder = str(site_folder() / "templates")
+    paths = env.loader.loaders[0].searchpath
     if folder not in paths:
         # Just before Datasette's own.
         paths.insert(len(paths) - 1, folder)
@@ -128,7 +129,8 @@ def startup(datasette: Any) -> None:
     if not is_site(datasette):
         return
     for database in datasette.databases.values():
-        if database.path and (fault := catalogues.fault_of(str(database.path))):
+        fault = catalogues.fault_of(str(database.path)) if database.path else None
+        if fault is not None:
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
     catalogues.add_view_counts(datasette)
     execution.limit_statements(datasette)
@@ -148,18 +150,27 @@ def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Markup | None:
     """Link hashes, and names of packages, releases and stacks, to their pages."""
-    kinds = (
-        (NAMES.get(table or ""),) if column == "name" else KINDS.get(column, (None,))
-    )
-    page = _PAGES.get(kinds[0] or "")
-    if page is None or not isinstance(value, str) or (page, value) == ("stack", ROOT):
+    page = _PAGES.get(_kind_of(column, table))
+    if page is None or not isinstance(value, str):
         return None
+    if page == "stack" and value == ROOT:
+        return None
+
+    # Tables have ids in columns that are called like a kind; views have names.
     has_page = is_hash(value) if page == "spec" else column == "name" or table in VIEWS
     # The database is compared last, because it costs most and nearly all cells have no
     # page.
     if not has_page or database != catalogues.name_of(datasette):
         return None
     return link_to(datasette.urls, page, value)
+
+
+def _kind_of(column: str, table: str | None) -> str:
+    """Return the kind of the names in a column; empty if it has none."""
+    if column == "name":
+        return NAMES.get(table or "", "")
+    first, *_ = KINDS.get(column, ("",))
+    return first
 
 
 @hook
@@ -193,8 +204,8 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
     """Add our SQL functions, limits and authorizer to a connection.
 
     Databases in memory get no functions of ours: these refer to their connection, and
-    Python cannot
-    free that cycle. Datasette opens such a database whenever it reads its versions.
+    Python cannot free that cycle. Datasette opens such a database whenever it reads its
+    versions.
     """
     if not is_site(datasette):
         return

@@ -43,13 +43,19 @@ def is_in_plugin(exception: BaseException) -> bool:
 
 
 def _read_patterns(datasette: Any) -> list[re.Pattern[str]]:
+    """Return the patterns of the addresses that plugins of the owner have."""
     own = [
         plugin
         for plugin in pm.get_plugins()
         if _module_of(plugin).startswith(OWN_MODULES)
     ]
-    registered = pm.subset_hook_caller("register_routes", own)(datasette=datasette)
-    return [re.compile(pattern) for routes in registered for pattern, _ in routes]
+    # Calls the hook of all plugins but these.
+    register_routes = pm.subset_hook_caller("register_routes", own)
+    patterns = []
+    for routes in register_routes(datasette=datasette):
+        for pattern, _ in routes:
+            patterns.append(re.compile(pattern))
+    return patterns
 
 
 def _module_of(plugin: Any) -> str:

@@ -1,9 +1,8 @@
 """`_facet_stack=stacks`: how many rows of a view each stack has.
 
 Datasette's `_facet_array` reads the list of each row, which takes longer than a facet
-may with the
-whole cache. There are few different lists: this facet counts the rows of each list
-first.
+may with the whole cache. There are few different lists: this facet counts the rows of
+each list first.
 """
 
 from __future__ import annotations
@@ -54,21 +53,29 @@ class StackFacet(Facet):  # type: ignore[misc]
             except QueryInterrupted:
                 without_answer.append(column)
                 continue
-            most = self.get_facet_size()
-            values = [
-                self._value(column, stack, count) for stack, count in counts[:most]
-            ]
-            removed = path_with_removed_args(self.request, {STACK_FACET: column})
-            result = {
-                "name": column,
-                "type": self.type,
-                "results": values,
-                "hideable": entry["source"] != "metadata",
-                "toggle_url": self.ds.urls.path(removed),
-                "truncated": len(counts) > most,
-            }
-            results.append(result)
+            results.append(self._result(column, counts, entry["source"]))
         return results, without_answer
+
+    def _result(
+        self, column: str, counts: list[tuple[str, int]], source: str
+    ) -> dict[str, Any]:
+        """Return the counts of a column as Datasette's facets do.
+
+        A facet of the owner's metadata cannot be hidden.
+        """
+        most = self.get_facet_size()
+        without_facet = path_with_removed_args(self.request, {STACK_FACET: column})
+        return {
+            "name": column,
+            "type": self.type,
+            "results": [
+                self._value(column, stack, count) for stack, count in counts[:most]
+            ],
+            "hideable": source != "metadata",
+            "toggle_url": self.ds.urls.path(without_facet),
+            # `_counts` returns one stack more, if there are more.
+            "truncated": len(counts) > most,
+        }
 
     async def _counts(self, column: str) -> list[tuple[str, int]]:
         """Return the stacks with their rows, most rows first; one more than are

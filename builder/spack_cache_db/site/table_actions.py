@@ -36,24 +36,30 @@ def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[A
     query = request.query_string if request is not None else ""
     fields = parse_qsl(query, keep_blank_values=True)
     actions = []
+
     # Packages and releases have pages that are easier to read than their rows.
     if name in PAGES:
-        page = PAGES[name]
-        actions.append(
-            _action(urls.path(page), f"The page of {page.removeprefix('/')}")
-        )
+        path = PAGES[name]
+        label = f"The page of {path.removeprefix('/')}"
+        actions.append(_action(urls.path(path), label))
+
     # The filters stay; the counts begin at the first page of rows.
     if name in STACK_LISTS:
-        wanted = (STACK_FACET, STACK_LISTS[name])
-        kept = [field for field in fields if field[0] != "_next" and field != wanted]
-        counted = f"{urls.table(database, name)}?{urlencode([*kept, wanted])}"
-        actions.append(_action(counted, "Count by stack"))
+        facet = (STACK_FACET, STACK_LISTS[name])
+        filters = [field for field in fields if field[0] != "_next" and field != facet]
+        query = urlencode([*filters, facet])
+        address = f"{urls.table(database, name)}?{query}"
+        actions.append(_action(address, "Count by stack"))
+
+    # The feed of everything, or of the package to which the rows are filtered.
     if name in CHANGES:
+        address = urls.path("/feed.atom")
+        label = "Feed of the changes"
         package = dict(fields).get("package", "")
-        about = f"?{urlencode({'package': package})}" if package else ""
-        of_package = f" of {package}" if package else ""
-        feed = urls.path("/feed.atom") + about
-        actions.append(_action(feed, f"Feed of the changes{of_package}"))
+        if package:
+            address += f"?{urlencode({'package': package})}"
+            label += f" of {package}"
+        actions.append(_action(address, label))
     actions.append(_action(urls.path("/about"), "About the database, and its download"))
     return actions
 

@@ -19,9 +19,9 @@ def options_of(metadata: dict[str, Any]) -> dict[str, Any]:
     Datasette 1.0 reads columns and descriptions in its metadata, and canned queries,
     facets, sorting and plugins in its configuration.
     """
-    return (
-        {"metadata": metadata} if IS_065 else {"metadata": metadata, "config": metadata}
-    )
+    if IS_065:
+        return {"metadata": metadata}
+    return {"metadata": metadata, "config": metadata}
 
 
 def metadata_targets(datasette: Any) -> list[dict[str, Any]]:
@@ -38,10 +38,10 @@ async def ensure_permission(
     """Raise `Forbidden` if a visitor may not do something with a database."""
     if IS_065:
         # The first rule that decides wins, as on Datasette's own pages.
-        checks = dict.fromkeys(
-            ((action, database), ("view-database", database), "view-instance")
-        )
-        await datasette.ensure_permissions(actor, [*checks])
+        checks = [(action, database), ("view-database", database), "view-instance"]
+        # The action may be "view-database" itself.
+        without_duplicates = list(dict.fromkeys(checks))
+        await datasette.ensure_permissions(actor, without_duplicates)
         return
     resource = import_module("datasette.resources").DatabaseResource(database=database)
     await datasette.ensure_permission(action=action, resource=resource, actor=actor)
