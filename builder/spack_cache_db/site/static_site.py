@@ -86,12 +86,18 @@ def export_static(file: Path, folder: Path) -> dict[str, Any]:
 
 
 def _export(file: Path, folder: Path) -> dict[str, Any]:
+    """Write the files into a folder that no other process changes."""
+    # Only a folder of this command may have files: copies of earlier exports stay in it
+    # if the command is killed before it writes the catalogue.
     names = {path.name for path in folder.iterdir()} - {PART}
-    copies = {*filter(_COPY.fullmatch, names)}
-    if names - copies and not (folder / CATALOGUE).is_file():
+    copies = {name for name in names if _COPY.fullmatch(name)}
+    others = names - copies
+    if others and not (folder / CATALOGUE).is_file():
         raise OutputError(
             f"{folder}: has other files, expected a new or an empty folder"
         )
+
+    # Write the new files beside the old ones.
     part = folder / PART
     _remove(part)
     part.mkdir()
@@ -103,15 +109,17 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         name = content["database"]
         copy.rename(part / name)
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-        pages = [
-            *(site_folder() / "static-site").iterdir(),
-            site_folder() / "static" / "site.css",
-        ]
+        pages = list((site_folder() / "static-site").iterdir())
+        pages.append(site_folder() / "static" / "site.css")
         for page in pages:
             shutil.copyfile(page, part / page.name)
-        # The catalogue identifies the folder, so only the copy is renamed before it.
-        for part_name in (name, CATALOGUE, *(page.name for page in pages)):
-            put_in_place(part / part_name, folder / part_name)
+
+        # Replace the old ones. The catalogue identifies the folder, so only the copy is
+        # renamed before it.
+        put_in_place(part / name, folder / name)
+        put_in_place(part / CATALOGUE, folder / CATALOGUE)
+        for page in pages:
+            put_in_place(part / page.name, folder / page.name)
     finally:
         _remove(part)
     for old in copies - {name}:
@@ -129,35 +137,35 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
     """Return the facts that the page shows before it reads the database."""
     totals = read_totals(conn)
     lookups = read_lookups(conn)
-    mirrors = every_mirror(lookups)
     # The command that adds each mirror, the preferred mirror first; and with another
     # name, if the commands add two mirrors of one release.
-    added = [
-        {
+    mirrors = []
+    for mirror, ids in every_mirror(lookups).items():
+        (command,) = add_commands([mirror])
+        _, command_beside = add_commands([mirror, mirror])
+        added = {
             "ids": list(ids),
             "release": mirror.release,
-            "add": add_commands([mirror])[0],
-            "addBeside": add_commands([mirror, mirror])[1],
+            "add": command,
+            "addBeside": command_beside,
+            # Signed unless the mirror says otherwise.
             "isSigned": mirror.is_signed is not False,
         }
-        for mirror, ids in mirrors.items()
-    ]
+        mirrors.append(added)
+    names = [release.name for release in lookups.releases.values()]
     return {
         "database": f"spack-cache-{sha256_of(file)[:16]}.db",
         "size": file.stat().st_size,
         "title": read_origin(conn).title,
         "statements": {"closure": CLOSURE, "tarball": TARBALL},
-        "mirrors": added,
+        "mirrors": mirrors,
         "tarballPath": TARBALL_PATH[0],
-        "publicMirrors": {
-            release.name: public_mirror(release.name)
-            for release in lookups.releases.values()
-        },
+        "publicMirrors": {name: public_mirror(name) for name in names},
         "trust": TRUST_KEYS,
         "totals": {
             "binaries": totals.specs,
             "packages": totals.packages,
             "releases": totals.releases,
         },
-        "packages": [*largest_packages(conn, 12)],
+        "packages": list(largest_packages(conn, 12)),
     }

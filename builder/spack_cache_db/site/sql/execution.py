@@ -82,27 +82,33 @@ async def execute(
     longest = datasette.sql_time_limit_ms
     seconds = min(custom_time_limit or longest, longest) / 1000
 
-    # A page of that size asks for one row more, to know whether there is a next page.
-    most_rows = int(datasette.max_returned_rows)
-    if most_rows == (page_size or datasette.page_size):
-        most_rows += 1
-    is_cut = truncate and not reading.takes_all
-    # Datasette gives the same options for a query and for a table without `_size` in
-    # its address.
-    is_shown = reading.is_page and truncate and page_size is None
+    # The rows after which the result is cut; None for all rows.
+    most_rows = None
+    if truncate and not reading.takes_all:
+        most_rows = int(datasette.max_returned_rows)
+        # A page of that size asks for one row more, to know whether there is a next
+        # page.
+        if most_rows == (page_size or datasette.page_size):
+            most_rows += 1
+
+    # The rows of a page of a table, if the result is for HTML. Datasette gives the same
+    # options for a query and for a table without `_size` in its address.
+    least_rows = None
+    if reading.is_page and truncate and page_size is None:
+        least_rows = datasette.page_size
 
     values: Any = {} if params is None else params
-    call = statements.run_part if reading.is_stream else statements.run_statement
-    limits = (most_rows if is_cut else None, datasette.page_size if is_shown else None)
+    run = statements.run_part if reading.is_stream else statements.run_statement
 
-    def run(conn: sqlite3.Connection) -> statements.Rows:
+    def run_in_time(conn: sqlite3.Connection) -> statements.Rows:
         with statements.time_limit(conn, seconds), ended_after(seconds):
-            return call(conn, sql, values, *limits)
+            return run(conn, sql, values, most_rows, least_rows)
 
     try:
-        result = await database.execute_fn(run)
+        result = await database.execute_fn(run_in_time)
     except (sqlite3.Error, MemoryError) as error:
         if is_interrupted(error):
+            # Datasette shows the values, and copies them.
             shown = dict(values) if isinstance(values, Mapping) else values
             raise QueryInterrupted(error, sql, shown) from None
         reading.refusal = str(error)

@@ -93,23 +93,29 @@ class SpecFunctions:
         answer.
 
         Args:
+            query: a spec in Spack's syntax.
             which: the hash of a spec (text), or the id of a configuration (number).
         """
         answer = self._answer(query)
-        if (
-            answer is None
-            or answer.error is not None
-            or not isinstance(which, int | str)
-        ):
+        if answer is None or answer.error is not None:
             return None
         if isinstance(which, int):
             return int(_is_set(answer.configurations, which))
-        if not which.startswith(answer.prefix):
-            return 0
-        for spec, configuration in self._by_hash.execute(SPEC, {"hash": which}):
-            is_spec = answer.specs is None or _is_set(answer.specs, spec)
-            return int(is_spec and _is_set(answer.configurations, configuration))
-        return 0
+        if isinstance(which, str):
+            return int(self._has_hash(answer, which))
+        return None
+
+    def _has_hash(self, answer: _MatchingIds, dag_hash: str) -> bool:
+        """Return whether the spec with a hash is in an answer; unknown ones are not."""
+        if not dag_hash.startswith(answer.prefix):
+            return False
+        row = self._by_hash.execute(SPEC, {"hash": dag_hash}).fetchone()
+        if row is None:
+            return False
+        spec, configuration = row
+        if answer.specs is not None and not _is_set(answer.specs, spec):
+            return False
+        return _is_set(answer.configurations, configuration)
 
     def error(self, query: SqlValue) -> str | None:
         """Return the reason why a query has no answer; NULL if it has one."""
@@ -117,6 +123,7 @@ class SpecFunctions:
         return None if answer is None else answer.error
 
     def _answer(self, query: SqlValue) -> _MatchingIds | None:
+        """Return the answer to a query; None for NULL, or if the time is over."""
         if query is None:
             return None
         try:
@@ -128,17 +135,21 @@ class SpecFunctions:
             return None
 
     def _read_answer(self, text: str) -> _MatchingIds:
+        """Return the ids that satisfy a query; raises if the time is over."""
         check_time(self._conn)
         try:
             conditions = Question(self._lookups, parse(text)).conditions
         except (QuerySyntaxError, UnsupportedQuery) as error:
             return _MatchingIds(error=str(error))
-        ids = {*configuration_ids(self._lookups, conditions, every=True)}
-        prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
+        ids = set(configuration_ids(self._lookups, conditions, every=True))
+        # Only conditions on dependencies, or a hash, tell specs of one configuration
+        # apart.
         specs = None
+        verdict = asked(conditions, "specs")
         if verdict is not None:
             ids &= configurations_of_listed(self._conn, verdict.holds)
             specs = _flags(verdict.holds)
+        prefix = asked(conditions, "hash") or ""
         return _MatchingIds(_flags(ids), specs, prefix)
 
 
@@ -147,6 +158,7 @@ def _is_set(flags: bytes, number: int) -> bool:
 
 
 def _flags(ids: Collection[int]) -> bytes:
+    """Return a byte for each id up to the largest: 1 for those in `ids`, else 0."""
     flags = bytearray(max(ids, default=0) + 1)
     for number in ids:
         flags[number] = 1

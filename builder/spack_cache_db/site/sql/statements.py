@@ -1,11 +1,10 @@
 """Runs SQL of visitors with a list of allowed functions, and limits of size.
 
 sqlite.org/security.html, "Untrusted SQL Inputs", recommends lists of what is allowed,
-not of what
-is harmful: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows
-other visitors'
-statements, and `pragma_database_list` the paths of files. SQLite calls the authorizer
-while it compiles a statement, so a refused statement never runs.
+not of what is harmful: `fts3_tokenizer` lets a statement call any address,
+`sqlite_stmt` shows other visitors' statements, and `pragma_database_list` the paths of
+files. SQLite calls the authorizer while it compiles a statement, so a refused statement
+never runs.
 
 The limits bound the memory of a single step, and the cells and characters of a result,
 which determine the cost of its page.
@@ -184,14 +183,11 @@ def authorize(conn: sqlite3.Connection) -> None:
     Functions that Datasette's plugins have added to the connection are allowed.
     """
     functions = FUNCTIONS | (_function_names(conn) - _own_function_names())
-    tables = {row[0].lower() for row in conn.execute(TABLE_NAMES)}
     modules = module_names(conn)
-    readable = (
-        tables
-        | TABLE_FUNCTIONS
-        | {f"pragma_{name}" for name in PRAGMAS}
-        | {"sqlite_master"}
-    )
+    readable = {name.lower() for (name,) in conn.execute(TABLE_NAMES)}
+    readable |= TABLE_FUNCTIONS
+    readable |= {f"pragma_{name}" for name in PRAGMAS}
+    readable.add("sqlite_master")
 
     def may_read(table: str, column: str) -> bool:
         name = table.lower()
@@ -251,13 +247,14 @@ def escape_fts(query: str) -> str:
     For a search without words, Datasette's returns an empty text, which is an error in
     a search.
     """
-    balanced = query + '"' if query.count('"') % 2 else query
-    words = [word for word in _QUOTED.split(balanced) if word and word != '""']
+    if query.count('"') % 2:
+        query += '"'
+    words = []
+    for word in _QUOTED.split(query):
+        if word and word != '""':
+            words.append(word if word.startswith('"') else f'"{word}"')
     # The empty phrase matches no row.
-    return (
-        " ".join(word if word.startswith('"') else f'"{word}"' for word in words)
-        or '""'
-    )
+    return " ".join(words) or '""'
 
 
 @contextmanager
@@ -325,23 +322,41 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -
     paged = _PAGED.fullmatch(sql)
     if paged is None:
         return run_statement(conn, sql, params, *limits)
-    sql, first, count = paged["sql"], int(paged["first"] or 0), int(paged["count"])
-    key = (conn, sql, *(params.items() if isinstance(params, Mapping) else params))
-    again, cursor = _begun.pop((*key, first), ((), None))
-    if cursor is None:
-        cursor = _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params)
-    result = _bounded(cursor, islice(chain(again, cursor), count))
+    unlimited = paged["sql"]
+    count = int(paged["count"])
+    first = int(paged["first"] or 0)
+
+    # Go on with the suspended statement, or begin one at the first row.
+    values = params.items() if isinstance(params, Mapping) else params
+    key = (conn, unlimited, *values)
+    suspended = _suspended.pop((*key, first), None)
+    if suspended is None:
+        cursor = _executed(conn, f"{unlimited} LIMIT -1 OFFSET {first}", params)
+        suspended = _Suspended(cursor)
+    rows = chain(suspended.read_rows, suspended.cursor)
+    result = _bounded(suspended.cursor, islice(rows, count))
+
+    # A full part has more rows behind it; the next part begins with its last row.
     if len(result.rows) == count > 0:
-        _begun[(*key, first + count - 1)] = (result.rows[-1:], cursor)
-        if len(_begun) > MOST_BEGUN:
-            _begun.popitem(last=False)
+        last = first + count - 1
+        _suspended[(*key, last)] = _Suspended(suspended.cursor, result.rows[-1:])
+        if len(_suspended) > MOST_BEGUN:
+            _suspended.popitem(last=False)
     return result
 
 
-_begun: OrderedDict[Hashable, tuple[Sequence[Any], sqlite3.Cursor]] = OrderedDict()
-"""Suspended statements, by the number of their next row, with that row if it was
-read.
-"""
+class _Suspended(NamedTuple):
+    """A statement that has been read in part.
+
+    `read_rows` is the next row, if it was read already.
+    """
+
+    cursor: sqlite3.Cursor
+    read_rows: Sequence[Any] = ()
+
+
+_suspended: OrderedDict[Hashable, _Suspended] = OrderedDict()
+"""Suspended statements, by their connection, text, values and next row."""
 
 
 def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cursor:
@@ -351,18 +366,24 @@ def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cur
     try:
         return conn.execute(sql, params)
     except sqlite3.OperationalError as error:
-        unknown, names = _UNKNOWN.fullmatch(str(error)), []
+        unknown = _UNKNOWN.fullmatch(str(error))
         if unknown is None:
             raise
-        # This connection may not read some view of another program.
-        with suppress(sqlite3.Error):
-            known = conn.execute(
-                COLUMN_NAMES if unknown[1] == "column" else TABLE_NAMES
-            )
-            names = [name for (name,) in known if "_fts" not in name]
-        close = difflib.get_close_matches(unknown[2], names, cutoff=0.5)
-        advice = f"; close: {', '.join(close)}" if close else ""
-        raise sqlite3.OperationalError(f"{error}{advice}") from None
+        kind, name = unknown.groups()
+        message = str(error)
+        close = difflib.get_close_matches(name, _known_names(conn, kind), cutoff=0.5)
+        if close:
+            message += f"; close: {', '.join(close)}"
+        raise sqlite3.OperationalError(message) from None
+
+
+def _known_names(conn: sqlite3.Connection, kind: str) -> list[str]:
+    """Return the names of all columns or tables, without those of full text."""
+    statement = COLUMN_NAMES if kind == "column" else TABLE_NAMES
+    # This connection may not read some view of another program.
+    with suppress(sqlite3.Error):
+        return [name for (name,) in conn.execute(statement) if "_fts" not in name]
+    return []
 
 
 def _bounded(
@@ -372,12 +393,13 @@ def _bounded(
 ) -> Rows:
     """Return the rows of a result within the limits."""
     description = cursor.description or ()
+    # JSON and HTML repeat the names of columns in each row.
+    size_of_names = sum(_size(name) for name, *_ in description)
     rows: list[Any] = []
-    size = cells = 0
-    # JSON and HTML repeat the names in each row.
-    names = sum(_size(column[0]) for column in description)
+    size = 0
+    cells = 0
     for row in result:
-        size += names + sum(map(_size, row))
+        size += size_of_names + sum(map(_size, row))
         cells += len(row)
         if len(rows) == most_rows:
             return Rows(description, rows, is_cut=True)
@@ -388,7 +410,10 @@ def _bounded(
 
 
 def _size(value: SqlValue) -> int:
+    """Return about how many bytes a value adds to a page; numbers are small."""
     if isinstance(value, str):
         # JSON escapes characters that are not ASCII.
         return len(value) if value.isascii() else 3 * len(value)
-    return len(value) if isinstance(value, bytes) else 0
+    if isinstance(value, bytes):
+        return len(value)
+    return 0
