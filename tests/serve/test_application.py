@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.serve.application import (
-    NOTE_BYTES,
-    host_of,
-    is_known_host,
-    read_note,
-    waiting,
-    write_note,
-)
+from spack_cache_db.serve.application import host_of, is_known_host, waiting
+from spack_cache_db.serve.process import NOTE_BYTES, read_note, write_note
 
 
 @pytest.mark.parametrize(

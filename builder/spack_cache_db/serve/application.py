@@ -7,14 +7,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
-import resource
 import socket
-import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
@@ -22,6 +19,7 @@ from urllib.parse import unquote
 from a2wsgi import ASGIMiddleware
 
 from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
+from spack_cache_db.serve.process import Process
 from spack_cache_db.serve.served import Identity, Served
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_response import PageResponse
@@ -34,8 +32,6 @@ MOST_WAITING = 50
 """Connections that may wait for a process; with more, the next one is refused at
 once.
 """
-REQUEST_CPU_SECONDS = 60
-"""Longest processor time of one request, a stream of a whole table included."""
 RETRY_AFTER_SECONDS = 5
 LEAVE_SECONDS = 0.5
 """Longest time that a process waits for plugins when it ends."""
@@ -50,77 +46,9 @@ BROKEN = "An unexpected error occurred; the server's log has the details."
 PLAIN_HEADERS = (("x-content-type-options", "nosniff"), ("x-frame-options", "DENY"))
 """Headers of responses that the site does not make; `refused` adds others."""
 _UNACKED = slice(24, 28)
-"""The length of the queue in `struct tcp_info` of a listening socket (Linux,
-`tcp.h`).
+"""The bytes of `tcpi_unacked` in `struct tcp_info` (Linux, `tcp.h`): of a listening
+socket, the length of its queue.
 """
-
-
-class Process:
-    """What this process shows the one that started it: that it is alive, and what it
-    answers.
-    """
-
-    def __init__(self, notify: Callable[[], None], shared: Any) -> None:
-        self.notify = notify
-        self._shared = shared
-
-    def begin(self, environ: Environ) -> None:
-        """Note the request that is answered from now on, and give it its processor
-        time.
-        """
-        self.notify()
-        request = f"{environ['REQUEST_METHOD']} {environ.get('RAW_URI', '')}".encode()
-        write_note(self._shared, request)
-        used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        # The shipped systemd unit forbids it.
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_CPU, (used + REQUEST_CPU_SECONDS, hard))
-
-    def end(self) -> None:
-        """Note that no request is being answered."""
-        write_note(self._shared, b"")
-
-    @contextmanager
-    def kept_alive(self) -> Iterator[None]:
-        """Tell the other process that this one is alive, as long as the context
-        lasts.
-        """
-        is_done = threading.Event()
-
-        def tell() -> None:
-            while not is_done.wait(1):
-                self.notify()
-
-        thread = threading.Thread(target=tell, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            is_done.set()
-            thread.join()
-
-
-_NOTE = struct.Struct("dH")
-NOTE_BYTES = 1024
-
-
-def write_note(shared: Any, request: bytes) -> None:
-    """Write the beginning of a request, and the time, into memory that processes
-    share.
-    """
-    text = request[: NOTE_BYTES - _NOTE.size]
-    shared[: _NOTE.size] = _NOTE.pack(time.time(), len(text))
-    shared[_NOTE.size : _NOTE.size + len(text)] = text
-
-
-def read_note(shared: Any) -> tuple[str, float]:
-    """Return the request that a process was answering, empty if none, and since
-    when.
-    """
-    began, size = _NOTE.unpack(shared[: _NOTE.size])
-    text = bytes(shared[_NOTE.size : _NOTE.size + size]).decode("latin-1")
-    return text, began
 
 
 class Application:
@@ -153,13 +81,17 @@ class Application:
         self._listener = listener
         self._hosts = hosts
         self._announce = announce
-        self.is_stuck = False
+        self._counters = counters
         self._app: Any = self._datasette
         if proxy is not None:
             self._app = _behind(proxy, self._datasette)
-        self._counters = counters
+        self.is_stuck = False
+
+        # The request that is being answered, and whether its response is complete.
         self._task: asyncio.Task[None] | None = None
         self._is_whole = False
+
+        # The application of Datasette that was told that it starts, and its lifespan.
         self._living: Any = None
         self._life: asyncio.Future[None] | None = None
 
@@ -185,11 +117,15 @@ class Application:
     def __call__(
         self, environ: Environ, start_response: StartResponse
     ) -> Iterator[bytes]:
-        """Yield the parts of a response."""
+        """Yield the parts of a response.
+
+        An exception that leaves this function makes gunicorn close the connection, so
+        that nobody takes a part of the rows for all.
+        """
+        began = time.monotonic()
         has_begun = False
         is_ended = False
         status_sent = 0
-        began = time.monotonic()
 
         def start(
             status: str, headers: list[tuple[str, str]], exc_info: Any = None
@@ -201,10 +137,12 @@ class Application:
 
         self._process.begin(environ)
         try:
+            # Requests that Datasette does not get.
             answer = self._own_answer(environ)
             if answer is not None:
                 yield sent(answer, environ, start)
                 return
+
             # a2wsgi expects UTF-8; Datasette reads the path as it was sent
             # (`_datasette`).
             path = unquote(environ["RAW_URI"].partition("?")[0])
@@ -214,13 +152,12 @@ class Application:
                 self._process.notify()
                 yield part
             if not self._is_whole:
-                # The connection is closed, so that nobody takes a part of the rows for
-                # all.
                 raise ConnectionResetError(
                     errno.ECONNRESET, "the response is not complete"
                 )
         except SystemExit:
-            # gunicorn's signal to a process whose request takes too long.
+            # gunicorn's signal to a process whose request takes too long. The note of
+            # the request stays, for the log.
             is_ended = True
             if has_begun:
                 raise
@@ -231,16 +168,15 @@ class Application:
         except Exception as error:
             log_error(environ.get("RAW_URI", ""), error)
             if has_begun:
-                # gunicorn closes the connection, and writes no second line of log.
+                # For this exception, gunicorn writes no second line of log.
                 raise ConnectionResetError(
                     errno.ECONNRESET, "an error occurred"
                 ) from error
             yield sent(refused(BROKEN, None, 500), environ, start)
         finally:
             seconds = time.monotonic() - began
-            self._counters.count_request(
-                class_of(self._path(environ)), status_sent, seconds
-            )
+            request_class = class_of(self._path(environ))
+            self._counters.count_request(request_class, status_sent, seconds)
             # The client may have left before the end.
             if self._task is not None:
                 self._middleware.loop.call_soon_threadsafe(self._task.cancel)
@@ -263,16 +199,22 @@ class Application:
         """Return the response to a request that the server refuses; None if it does
         not.
         """
-        # An address as in `GET http://host/path` would be another path for Datasette.
+        # The target of the request is a path, or `*` for OPTIONS. An address as in
+        # `GET http://host/path` would be another path for Datasette.
         target = environ.get("RAW_URI", "")
         is_options = target == "*" and environ["REQUEST_METHOD"] == "OPTIONS"
-        if not (target.startswith("/") or is_options) or not target.isascii():
+        is_path = target.startswith("/") and target.isascii()
+        if not (is_path or is_options):
             self._counters.count_refusal(Refusal.ADDRESS)
             return refused(NO_PATH, None)
+
+        # The host is this machine, or a name that the owner allows.
         host = host_of(environ.get("HTTP_HOST", ""))
         if not is_known_host(host, self._hosts):
             self._counters.count_refusal(Refusal.HOST)
             return refused(OTHER_HOST.format(host[:200]), None, 421)
+
+        # Too many requests wait, or the database is not complete.
         if waiting(self._listener) > MOST_WAITING:
             self._counters.count_refusal(Refusal.BUSY)
             return _unavailable(BUSY)
@@ -288,23 +230,27 @@ class Application:
         path: str = environ.get("RAW_URI", "").partition("?")[0]
         base = self._served.base
         # A proxy may pass the base on or cut it off.
-        return path[len(base) - 1 :] if path.startswith(base) else path
+        if not path.startswith(base):
+            return path
+        # The base ends with the slash with which the path begins.
+        return path[len(base) - 1 :]
 
     async def _datasette(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer one request, with the path as it was sent, which a2wsgi leaves out."""
         self._task = asyncio.current_task()
-        target = scope["wsgi_environ"]["RAW_URI"]
-        raw_path = target.partition("?")[0].encode("ascii")
+        path, _, _ = scope["wsgi_environ"]["RAW_URI"].partition("?")
+        scope = {**scope, "raw_path": path.encode("ascii")}
 
-        async def watched(message: dict[str, Any]) -> None:
-            if message["type"] == "http.response.body" and not message.get("more_body"):
+        async def send_and_note_end(message: dict[str, Any]) -> None:
+            is_body = message["type"] == "http.response.body"
+            if is_body and not message.get("more_body"):
                 self._is_whole = True
             await send(message)
 
         app = self._served.app
         if app is not self._living:
             await self._begin_life(app)
-        await app({**scope, "raw_path": raw_path}, receive, watched)
+        await app(scope, receive, send_and_note_end)
 
     async def _begin_life(self, app: Any) -> None:
         """Tell an application that it starts (ASGI's lifespan), which plugins may wait
@@ -317,6 +263,7 @@ class Application:
 
         async def receive() -> dict[str, Any]:
             if not messages:
+                # There is no other message: the lifespan ends when it is cancelled.
                 await asyncio.Event().wait()
             return messages.pop()
 
@@ -355,10 +302,10 @@ def _behind(proxy: str, app: Any) -> Any:
 
 
 def _unavailable(sentence: str) -> PageResponse:
+    """Return a response that asks the client to try again."""
     answer = refused(sentence, None, 503)
-    return answer._replace(
-        headers=(*answer.headers, ("retry-after", str(RETRY_AFTER_SECONDS)))
-    )
+    retry_after = ("retry-after", str(RETRY_AFTER_SECONDS))
+    return answer._replace(headers=(*answer.headers, retry_after))
 
 
 def waiting(listener: socket.socket) -> int:
@@ -390,12 +337,9 @@ def is_known_host(host: str, hosts: frozenset[str] | None) -> bool:
     Otherwise a website could have its own name resolved to this machine, and read this
     server in the browser of someone who may (DNS rebinding).
     """
-    if (
-        hosts is None
-        or host in hosts
-        or host == "localhost"
-        or host.endswith(".localhost")
-    ):
+    if hosts is None or host in hosts:
+        return True
+    if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -124,24 +124,23 @@ def datasette_of(
     """
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
-    metadata = {
-        key: value for key, value in options.metadata.items() if key != "settings"
-    }
+    # Our settings, those of the metadata, and those of the command line.
     settings = {**site_settings(), "default_allow_sql": options.sql}
-    typed = {name: checked_setting(name, value) for name, value in options.settings}
+    settings |= settings_of(options.metadata)
+    for name, value in options.settings:
+        settings[name] = checked_setting(name, value)
+    # A process answers one request at a time, so it needs no threads for its
+    # statements.
+    settings["num_sql_threads"] = 0
+
+    metadata = dict(options.metadata)
+    metadata.pop("settings", None)
     try:
         datasette = SiteDatasette(
             path,
             inspect_data=inspected,
             plugins_dir=str(options.plugins_dir) if options.plugins_dir else None,
-            # A process answers one request at a time, so it needs no threads for its
-            # statements.
-            settings={
-                **settings,
-                **settings_of(options.metadata),
-                **typed,
-                "num_sql_threads": 0,
-            },
+            settings=settings,
             cors=options.cors,
             secret=options.secret,
             **versions.options_of(metadata),
@@ -176,10 +175,10 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 def settings_of(metadata: dict[str, Any]) -> SettingValues:
     """Return the settings in a metadata file."""
-    settings = metadata.get("settings", {})
-    return {
-        str(name): checked_setting(str(name), value) for name, value in settings.items()
-    }
+    settings = {}
+    for name, value in metadata.get("settings", {}).items():
+        settings[str(name)] = checked_setting(str(name), value)
+    return settings
 
 
 def checked_setting(name: str, value: object) -> bool | int | str:
@@ -189,12 +188,15 @@ def checked_setting(name: str, value: object) -> bool | int | str:
         DatabaseError: there is no setting of this name, or the value has another type.
     """
     if name not in DEFAULT_SETTINGS:
+        advice = "see Datasette's documentation"
         close = difflib.get_close_matches(name, DEFAULT_SETTINGS)
-        advice = (
-            f"close: {', '.join(close)}" if close else "see Datasette's documentation"
-        )
+        if close:
+            advice = f"close: {', '.join(close)}"
         raise DatabaseError(f"no setting is called {name!r}; {advice}")
-    default, text = DEFAULT_SETTINGS[name], str(value).lower()
+
+    # The default has the type of the setting. True is an int, too, so it comes first.
+    default = DEFAULT_SETTINGS[name]
+    text = str(value).lower()
     if isinstance(default, bool):
         if text in ("on", "true", "1", "off", "false", "0"):
             return text in ("on", "true", "1")
@@ -203,6 +205,7 @@ def checked_setting(name: str, value: object) -> bool | int | str:
         if text.isdecimal():
             return int(text)
         raise DatabaseError(f"setting {name}: {value!r} is not a whole number")
-    return (
-        f"/{text.strip('/')}/".replace("//", "/") if name == "base_url" else str(value)
-    )
+    if name == "base_url":
+        # `cache` and `/cache` become `/cache/`; an empty path becomes `/`.
+        return f"/{text.strip('/')}/".replace("//", "/")
+    return str(value)

@@ -2,8 +2,7 @@
 
 Each process adds to a row of numbers of its own, in memory that all processes share. So
 no process waits for another one, and a process that is killed harms no count. A new
-process continues the row
-of one that has ended: the sums over all rows never decrease.
+process continues the row of one that has ended: the sums over all rows never decrease.
 """
 
 from __future__ import annotations
@@ -71,7 +70,9 @@ def class_of(path: str) -> RequestClass:
         return RequestClass.STATIC
     if path.endswith(".db"):
         return RequestClass.DOWNLOAD
-    return RequestClass.DATA if route_of(path) is None else RequestClass.PAGE
+    if route_of(path) is None:
+        return RequestClass.DATA
+    return RequestClass.PAGE
 
 
 _ENDED = "ended"
@@ -159,10 +160,13 @@ class Counters:
         return self._sum(_ENDED)
 
     def _add(self, key: Any, amount: float) -> None:
-        self._numbers[self._row * len(_POSITIONS) + _POSITIONS[key]] += amount
+        start_of_row = self._row * len(_POSITIONS)
+        self._numbers[start_of_row + _POSITIONS[key]] += amount
 
     def _sum(self, key: Any) -> float:
-        return sum(self._numbers[_POSITIONS[key] :: len(_POSITIONS)])
+        # The rows follow each other.
+        numbers_of_all_rows = self._numbers[_POSITIONS[key] :: len(_POSITIONS)]
+        return sum(numbers_of_all_rows)
 
 
 def metrics(counters: Counters, database: Path) -> PageResponse:
@@ -216,18 +220,20 @@ def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]
         "Processes that ended while they answered a request.",
         value=counters.ended(),
     )
-    for name, description, days in (
-        ("data", "Age of the newest source of the database.", data_age(database)),
-        (
-            "look",
+    days = data_age(database)
+    if days is not None:
+        yield families.GaugeMetricFamily(
+            "spack_cache_data_age_seconds",
+            "Age of the newest source of the database.",
+            value=days * _DAY,
+        )
+    days = days_since(looked_at(database))
+    if days is not None:
+        yield families.GaugeMetricFamily(
+            "spack_cache_look_age_seconds",
             "Time since a build looked for new data.",
-            days_since(looked_at(database)),
-        ),
-    ):
-        if days is not None:
-            yield families.GaugeMetricFamily(
-                f"spack_cache_{name}_age_seconds", description, value=days * _DAY
-            )
+            value=days * _DAY,
+        )
 
 
 def data_age(database: Path) -> float | None:

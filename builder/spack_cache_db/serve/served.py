@@ -97,6 +97,7 @@ class Served:
         self.while_opening: Callable[[], AbstractContextManager[None]] = nullcontext
         self._options = options
         self._refused: Identity | None = None
+        # The digest of the last line about each event, in memory of all processes.
         self._logged = {event: mmap.mmap(-1, _DIGEST_BYTES) for event in Event}
         opened = _opened(self.path, options)
         self._opened: Opened | None = opened
@@ -141,26 +142,25 @@ class Served:
         return self._replace(identity)
 
     def _replace(self, identity: Identity) -> bool:
+        """Open the new database and close the old one; False if that is refused."""
         try:
             with self.while_opening():
                 opened = _opened(self.path, self._options)
         except DatabaseError as error:
             self._refused = identity
-            old = (
-                "the old content is served on"
-                if self._opened
-                else "all requests get status 503"
-            )
-            self._log_once(
-                Event.REFUSED, f"the new file is refused, and {old}: {error}"
-            )
+            effect = "all requests get status 503"
+            if self._opened is not None:
+                effect = "the old content is served on"
+            text = f"the new file is refused, and {effect}: {error}"
+            self._log_once(Event.REFUSED, text)
             return False
         self._close()
         self._opened = opened
         self._file = opened.identity.file
         self._refused = None
-        for note in self._logged.values():
-            note[:] = bytes(_DIGEST_BYTES)
+        # From now on, each kind of event is reported again.
+        for digest in self._logged.values():
+            digest[:] = bytes(_DIGEST_BYTES)
         return True
 
     def _close(self) -> None:

@@ -24,9 +24,10 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
-from spack_cache_db.serve.application import NOTE_BYTES, Application, Process, read_note
+from spack_cache_db.serve.application import Application
 from spack_cache_db.serve.datasette_app import SiteOptions
 from spack_cache_db.serve.metrics import Counters
+from spack_cache_db.serve.process import NOTE_BYTES, Process, read_note
 from spack_cache_db.serve.served import Identity, Served
 from spack_cache_db.serve.worker import Worker
 from spack_cache_db.site.log import log, log_error
@@ -78,12 +79,12 @@ def default_workers() -> int:
     """Return the number of processes for this machine: some may be busy with one
     visitor.
     """
-    cores = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )
-    return min(max(2 * (cores or 1), 4), 8)
+    # A process may be allowed to use some of the cores only.
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return min(max(2 * cores, 4), 8)
 
 
 class Server(BaseApplication):  # type: ignore[misc]
@@ -168,17 +169,23 @@ class Server(BaseApplication):  # type: ignore[misc]
         """Have the parent of this process open the new database; one process is
         enough.
         """
-        note = _IDENTITY.pack(*identity) if identity else b""
-        if note and self._announced[:] != note:
-            self._announced[:] = note
-            with suppress(ProcessLookupError):
-                os.kill(os.getppid(), signal.SIGHUP)
+        if identity is None:
+            # The database is being overwritten; the new one is announced.
+            return
+        packed = _IDENTITY.pack(*identity)
+        if self._announced[:] == packed:
+            return
+        self._announced[:] = packed
+        with suppress(ProcessLookupError):
+            os.kill(os.getppid(), signal.SIGHUP)
 
     def _before_fork(self, _: Any, worker: Any) -> None:
+        """Give a process the memory that it shares with this one."""
         worker.shared = mmap.mmap(-1, NOTE_BYTES)
         worker.row = self._counters.take_row()
 
     def _after_fork(self, worker: Any) -> None:
+        """Begin to answer, in the new process."""
         limit_process()
         self._counters.use_row(worker.row)
         # The thread of the event loop inherits that it does not take the signal, so it
@@ -199,14 +206,13 @@ class Server(BaseApplication):  # type: ignore[misc]
 
     def _after_end(self, _: Any, worker: Any) -> None:
         """Write a line if a process has ended while it answered a request."""
-        request, began = read_note(worker.shared)
+        note = read_note(worker.shared)
         worker.shared.close()
         self._counters.free_row(worker.row)
-        if request:
+        if note.request:
             self._counters.count_ended()
-            log(
-                f"ended process {worker.pid} after {time.time() - began:.1f} s: {request}"
-            )
+            seconds = time.time() - note.began
+            log(f"ended process {worker.pid} after {seconds:.1f} s: {note.request}")
 
 
 class Log(Logger):  # type: ignore[misc]

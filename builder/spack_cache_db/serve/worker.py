@@ -55,32 +55,37 @@ class Worker(SyncWorker):  # type: ignore[misc]
             addr: the address of the visitor.
             exc: why gunicorn does not answer.
         """
+        visitor = addr[0] if addr else "-"
         if isinstance(exc, errors.ParseException):
-            status = int(STATUS_OF.get(type(exc), HTTPStatus.BAD_REQUEST))
+            status = STATUS_OF.get(type(exc), HTTPStatus.BAD_REQUEST)
             sentence = NO_HTTP
-            log(f"refused a request of {addr[0] if addr else '-'}: {exc!s:.{LONGEST}}")
+            log(f"refused a request of {visitor}: {exc!s:.{LONGEST}}")
         elif isinstance(exc, SystemExit):
             # gunicorn ends the process: the request has not arrived in time.
-            status = int(HTTPStatus.REQUEST_TIMEOUT)
+            status = HTTPStatus.REQUEST_TIMEOUT
             sentence = TOO_SLOW
-            log(f"a request of {addr[0] if addr else '-'} did not arrive in time")
+            log(f"a request of {visitor} did not arrive in time")
         else:
-            status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
             sentence = BROKEN
             log_error(getattr(req, "uri", None) or "", exc)
-
-        head = []
-
-        def start(status_line: str, headers: list[tuple[str, str]]) -> None:
-            head.append(f"HTTP/1.1 {status_line}")
-            head.extend(f"{name}: {text}" for name, text in headers)
-
-        environ = {"REQUEST_METHOD": getattr(req, "method", None) or "GET"}
-        body = sent(refused(sentence, None, status), environ, start)
-        head += ["connection: close", f"content-length: {len(body)}", "", ""]
+        method = getattr(req, "method", None) or "GET"
         try:
-            write_nonblock(client, "\r\n".join(head).encode("latin-1") + body)
+            write_nonblock(client, _message(method, int(status), sentence))
         except OSError:
             # The visitor has left.
             return
         close_graceful(client, max_drain=MOST_UNREAD)
+
+
+def _message(method: str, status: int, sentence: str) -> bytes:
+    """Return a refusal as gunicorn would write it: the status, headers and body."""
+    lines = []
+
+    def start(status_line: str, headers: list[tuple[str, str]]) -> None:
+        lines.append(f"HTTP/1.1 {status_line}")
+        lines.extend(f"{name}: {text}" for name, text in headers)
+
+    body = sent(refused(sentence, None, status), {"REQUEST_METHOD": method}, start)
+    lines += ["connection: close", f"content-length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
