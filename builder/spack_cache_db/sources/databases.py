@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ from spack_cache_db.sources.facts import (
 )
 from spack_cache_db.sources.files import File
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
-from spack_cache_db.sources.writer import TABLES, Columns, Writer
+from spack_cache_db.sources.writer import Columns, Writer
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Use
 
@@ -120,7 +120,7 @@ FROM modules JOIN releases ON releases.id = modules.release ORDER BY modules.id
 
 _PACKAGES = msgspec.json.Decoder(list[PackageFacts])
 
-_Key = tuple[int | None, int | None]
+_DocumentKey = tuple[int | None, int | None]
 """The ids of a page and of a mirror; one of them is None."""
 
 
@@ -131,7 +131,8 @@ def read_database(file: File) -> Columns:
         InputError: it is not a database of this or an older schema version, or it is
             damaged.
     """
-    path, writer = Path(file.location), Writer()
+    path = Path(file.location)
+    writer = Writer()
     try:
         with closing(open_source(path)) as conn, damage_as_error(path):
             (result,) = conn.execute("PRAGMA quick_check(1)").fetchone()
@@ -142,8 +143,8 @@ def read_database(file: File) -> Columns:
         message = str(error).removeprefix(f"{path}: ")
         raise InputError([Fault(file.location, 0, message)]) from None
     except _ODD as error:
-        why = f"is damaged: it has values that no build writes ({error!r}); build it again"
-        raise InputError([Fault(file.location, 0, why)]) from error
+        message = f"is damaged: it has values that no build writes ({error!r}); build it again"
+        raise InputError([Fault(file.location, 0, message)]) from error
     writer.columns.bytes_read = path.stat().st_size
     return writer.columns
 
@@ -158,72 +159,88 @@ class _Database:
         self._location = location
         self._writer = writer
         self._texts = writer.texts
-        self._problems: dict[_Key, list[Problem]] = defaultdict(list)
-        # By document and spec: configurations and edges that differ from the stored
-        # ones.
-        self._deviating: dict[tuple[_Key, int], int] = {}
+        # The numbers of rows by their ids.
+        self._stack_sets: dict[int, int] = {}
+        self._tarballs: dict[int | None, int] = {None: 0}
+        self._specs: dict[int, int] = {}
+        self._configuration_of_spec: dict[int, int] = {}
+        # The problems of each document.
+        self._problems: dict[_DocumentKey, list[Problem]] = defaultdict(list)
+        # Configurations and edges that differ from the stored ones, by document (or
+        # mirror) and spec.
+        self._deviating: dict[tuple[_DocumentKey, int], int] = {}
         self._edges: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        # Mirror, hash and package.
+        # Mirror, hash and package of dependencies without a record.
         self._unrecorded: list[tuple[int, int, str]] = []
 
     def read(self) -> None:
         """Read everything."""
-        columns, select = self._writer.columns, self._select
-        origin = dict(select("SELECT name, value FROM origin"))
-        recipes = dict(select("SELECT namespace, url FROM recipes"))
-        columns.origins.append(
-            Origin(
-                self._location, origin.get("first"), recipes, identity.PATHS in origin
-            )
-        )
+        self._read_origin()
         self._read_dictionaries()
         self._read_problems()
         self._read_pages()
         self._read_mirrors()
-        columns.modules += map(ModuleFacts._make, select(MODULES))
-        for (data,) in select("SELECT data FROM package_rests ORDER BY id"):
-            text = zstandard.ZstdDecompressor().decompress(
-                data, max_output_size=MAX_PACKAGES
-            )
-            for facts in _PACKAGES.decode(text):
-                columns.packages.append(
-                    replace(facts, location=self._within(facts.path))
-                )
+        columns = self._writer.columns
+        columns.modules += map(ModuleFacts._make, self._select(MODULES))
+        self._read_packages()
 
-    def _within(self, path: str) -> str:
+    def _read_origin(self) -> None:
+        """Read the options of the build."""
+        origin = dict(self._select("SELECT name, value FROM origin"))
+        recipes = dict(self._select("SELECT namespace, url FROM recipes"))
+        self._writer.columns.origins.append(
+            Origin(
+                self._location,
+                origin.get("first"),
+                recipes,
+                without_paths=identity.PATHS in origin,
+            )
+        )
+
+    def _read_packages(self) -> None:
+        decompressor = zstandard.ZstdDecompressor()
+        for (data,) in self._select("SELECT data FROM package_rests ORDER BY id"):
+            text = decompressor.decompress(data, max_output_size=MAX_PACKAGES)
+            for facts in _PACKAGES.decode(text):
+                location = self._location_of(facts.path)
+                self._writer.columns.packages.append(replace(facts, location=location))
+
+    def _location_of(self, path: str) -> str:
+        """Return the location of a document that is stored with this path."""
         return f"{self._location}/{path}"
 
     def _read_dictionaries(self) -> None:
-        texts, select = self._texts, self._select
+        """Read texts and specs, and number them."""
+        texts = self._texts
+        # Configurations, with their sets of variants.
         variants: dict[int, list[str]] = defaultdict(list)
-        for variant_set, text in select(VARIANTS):
+        for variant_set, text in self._select(VARIANTS):
             variants[variant_set].append(text)
-        configurations = {
-            key: self._configuration(
-                Configuration._make([*words, (*variants[variant_set],)])
-            )
-            for key, *words, variant_set in select(CONFIGURATIONS)
-        }
-        self._stack_sets = {}
-        for key, text in select("SELECT id, stacks FROM stack_sets"):
+        configurations = {}
+        for key, *words, variant_set in self._select(CONFIGURATIONS):
+            values = [*words, tuple(variants[variant_set])]
+            configuration = Configuration._make(values)
+            configurations[key] = self._configuration_number(configuration)
+
+        # Sets of stacks, and the stored parts of tarballs.
+        for key, text in self._select("SELECT id, stacks FROM stack_sets"):
             stacks = tuple(json.loads(text))
             for name in stacks:
                 require_name("stack", name)
             self._stack_sets[key] = texts.stack_sets[stacks]
-        self._tarballs: dict[int | None, int] = {None: 0}
-        for key, *tarball in select("SELECT id, url, is_whole FROM tarball_prefixes"):
-            self._tarballs[key] = texts.tarballs[Tarball._make(tarball)]
-        self._specs: dict[int, int] = {}
-        self._configuration_of: dict[int, int] = {}
-        for key, dag_hash, configuration in select(
-            "SELECT id, hash, configuration FROM specs"
-        ):
+        rows = self._select("SELECT id, url, is_whole FROM tarball_prefixes")
+        for key, url, is_whole in rows:
+            self._tarballs[key] = texts.tarballs[Tarball(url, is_whole)]
+
+        # Specs.
+        rows = self._select("SELECT id, hash, configuration FROM specs")
+        for key, dag_hash, configuration_id in rows:
             if not is_hash(dag_hash):
                 raise ValueError(f"the hash {dag_hash!r}")
             self._specs[key] = texts.hashes[dag_hash]
-            self._configuration_of[key] = configurations[configuration]
+            self._configuration_of_spec[key] = configurations[configuration_id]
 
-    def _configuration(self, configuration: Configuration) -> int:
+    def _configuration_number(self, configuration: Configuration) -> int:
         require_bounded(configuration)
         return self._texts.configurations[configuration]
 
@@ -232,26 +249,28 @@ class _Database:
         documents.
         """
         for source, page, mirror, spec, *values in self._select(PROBLEMS):
-            problem, document = Problem(*values), (page, mirror)
+            problem = Problem(*values)
+            document = (page, mirror)
             value = json.loads(problem.value or "null")
             if problem.code == "refused":
                 self._writer.columns.left_out.append((source, problem.message))
             elif problem.code == "two_configurations":
                 value["variants"] = tuple(value["variants"])
-                self._deviating[document, spec] = self._configuration(
-                    Configuration(**value)
-                )
+                number = self._configuration_number(Configuration(**value))
+                self._deviating[document, spec] = number
             elif problem.code == "two_dependencies":
-                self._edges[mirror, spec] = [
-                    (self._texts.hashes[dependency], self._use(*use))
-                    for dependency, *use in value
-                ]
+                edges = []
+                for dependency, types, virtuals, direct in value:
+                    end = self._texts.hashes[dependency]
+                    edges.append((end, self._use(types, virtuals, direct)))
+                self._edges[mirror, spec] = edges
             elif problem.code not in FOUND_AGAIN and (page or mirror):
                 self._problems[document].append(problem)
             if problem.code == "no_record":
                 self._unrecorded.append((mirror, self._specs[spec], value["package"]))
 
     def _use(self, types: Iterable[str], virtuals: Iterable[str], direct: Any) -> int:
+        """Return the number of a use; `direct` is 0, 1 or None."""
         is_direct = None if direct is None else bool(direct)
         return self._texts.uses[Use(tuple(types), tuple(virtuals), is_direct)]
 
@@ -259,13 +278,14 @@ class _Database:
         """Read pages with their listings: those in no index, and those of
         `document_listings`.
         """
-        pages, releases = {}, {}
+        documents = {}
+        releases = {}
         for key, release, name, package, path, sha256, form, is_copy in self._select(
             PAGES
         ):
             require_name("release", name)
             document = Document(
-                self._within(path),
+                self._location_of(path),
                 path,
                 sha256,
                 name,
@@ -273,113 +293,138 @@ class _Database:
                 PageFacts(package, form),
                 is_copy=bool(is_copy),
             )
-            pages[key], releases[key] = self._writer.add(document), release
-        # A page with another package than the stored configuration.
-        deviating = {
-            (releases[page], spec): page
-            for (page, _), spec in self._deviating
-            if page is not None
-        }
-        sizes, rows = self._texts.sizes, self._writer.columns.tables["listings"]
-        add = [rows[name].append for name in TABLES["listings"]]
+            documents[key] = self._writer.add(document)
+            releases[key] = release
+
+        # A page may list a spec with another package than the stored configuration has.
+        # The statement finds the page by the package, and therefore not this one.
+        deviating_pages = {}
+        for (page, _), spec in self._deviating:
+            if page is not None:
+                deviating_pages[releases[page], spec] = page
+
+        # Appended column by column, because a database may have millions of listings.
+        sizes = self._texts.sizes
+        columns = self._writer.columns.tables["listings"]
+        add_document = columns["document"].append
+        add_spec = columns["spec"].append
+        add_configuration = columns["configuration"].append
+        add_stacks = columns["stacks"].append
+        add_size = columns["size"].append
+        add_tarball = columns["tarball"].append
         for page, release, spec, stacks, size, tarball in self._select(PAGE_LISTINGS):
-            page = deviating.get((release, spec), page)
-            configuration, number = self._values((page, None), spec, tarball)
-            add[0](pages[page])
-            add[1](self._specs[spec])
-            add[2](configuration)
-            add[3](self._stack_sets[stacks])
-            add[4](0 if size is None else sizes[size])
-            add[5](number)
+            page = deviating_pages.get((release, spec), page)
+            configuration, tarball_number = self._values((page, None), spec, tarball)
+            add_document(documents[page])
+            add_spec(self._specs[spec])
+            add_configuration(configuration)
+            add_stacks(self._stack_sets[stacks])
+            add_size(0 if size is None else sizes[size])
+            add_tarball(tarball_number)
 
     def _values(
-        self, document: _Key, spec: int, tarball: int | None
+        self, document: _DocumentKey, spec: int, tarball: int | None
     ) -> tuple[int, int]:
-        """Return the numbers of the configuration and the tarball of a spec in a
-        document.
+        """Return the numbers of a spec's configuration and tarball in a document, by
+        the ids of the spec and of the tarball.
         """
-        stored, number = self._configuration_of[spec], self._tarballs[tarball]
-        configuration = (
-            self._deviating.get((document, spec), stored) if self._deviating else stored
-        )
-        if not number or configuration == stored:
-            return configuration, number
+        stored = self._configuration_of_spec[spec]
+        tarball_number = self._tarballs[tarball]
+        configuration = stored
+        if self._deviating:
+            configuration = self._deviating.get((document, spec), stored)
+        if not tarball_number or configuration == stored:
+            return configuration, tarball_number
+
         # The part of the URL that is stored is relative to the configuration.
         texts = self._texts
         dag_hash = texts.hashes.things[self._specs[spec] - 1]
         configurations = texts.configurations.things
-        url = tarball_url(
-            texts.tarballs.things[number - 1], configurations[stored - 1], dag_hash
-        )
-        parts = TarballParts(configurations).split(url, configuration, dag_hash)
-        return configuration, texts.tarballs[parts]
+        stored_part = texts.tarballs.things[tarball_number - 1]
+        url = tarball_url(stored_part, configurations[stored - 1], dag_hash)
+        own_part = TarballParts(configurations).split(url, configuration, dag_hash)
+        return configuration, texts.tarballs[own_part]
 
     def _read_mirrors(self) -> None:
         """Read indexes with their records."""
-        texts, mirrors = self._texts, {}
+        texts = self._texts
+        documents: dict[int, int] = {}
+        stacks_of_mirror = {}
         for (
             key, name, kind, is_copy, stack, path, sha256, form, url, is_named, is_signed, settings
         ) in self._select(MIRRORS):  # fmt: skip
             require_name("release", name)
             # Indexes of one release and stack in one database belong together.
-            whole = (
-                None
-                if form.startswith(SPEC_FILE)
-                else self._within(json.dumps([name, stack]))
+            whole = None
+            if not form.startswith(SPEC_FILE):
+                whole = self._location_of(json.dumps([name, stack]))
+            facts = IndexFacts(
+                stack,
+                form,
+                url,
+                whole,
+                is_installed=kind == INSTALLED,
+                is_named=bool(is_named),
+                is_signed=None if is_signed is None else bool(is_signed),
+                settings=settings,
             )
-            is_installed = kind == INSTALLED
-            index = Document(
-                self._within(path),
+            document = Document(
+                self._location_of(path),
                 path,
                 sha256,
                 name,
                 tuple(self._problems[None, key]),
-                index_facts=IndexFacts(
-                    stack,
-                    form,
-                    url,
-                    whole,
-                    is_installed,
-                    bool(is_named),
-                    None if is_signed is None else bool(is_signed),
-                    settings,
-                ),
+                index_facts=facts,
                 is_copy=bool(is_copy),
             )
-            mirrors[key] = self._writer.add(index), texts.stack_sets[(stack,)]
-        if not mirrors:
+            documents[key] = self._writer.add(document)
+            stacks_of_mirror[key] = texts.stack_sets[(stack,)]
+        # A database of pages has no nodes and edges to read.
+        if not documents:
             return
-        nodes = {
-            key: texts.nodes[NodeFacts._make(facts)]
-            for key, *facts in self._select(NODES)
-        }
-        uses: dict[tuple[Any, ...], int] = {}
-        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for spec, dependency, *use in self._select(EDGES):
-            types, virtuals, direct = key = (*use,)
-            if key not in uses:
-                uses[key] = self._use(_set(types), _set(virtuals), direct)
-            edges[spec].append((self._specs[dependency], uses[key]))
+
+        nodes = {}
+        for key, *columns in self._select(NODES):
+            nodes[key] = texts.nodes[NodeFacts(*columns)]
+        edges = self._read_edges()
         for (
-            mirror, spec, node, is_listed, built, size, tarball, is_installed, *install
+            mirror, spec, node, is_listed, build_spec, size, tarball, is_installed, *install
         ) in self._select(RECORDS):  # fmt: skip
-            document, stacks = mirrors[mirror]
-            configuration, number = self._values((None, mirror), spec, tarball)
+            configuration, tarball_number = self._values((None, mirror), spec, tarball)
             size_number = 0 if size is None else texts.sizes[size]
-            listing = {"stacks": stacks, "size": size_number, "tarball": number}
+            listing = None
+            if is_listed:
+                listing = {
+                    "stacks": stacks_of_mirror[mirror],
+                    "size": size_number,
+                    "tarball": tarball_number,
+                }
             self._writer.add_record(
                 configuration,
-                listing if is_listed else None,
+                listing,
                 self._edges.get((mirror, spec), edges.get(spec, ())),
-                document=document,
+                document=documents[mirror],
                 spec=self._specs[spec],
                 node=nodes[node],
                 install=texts.installs[Install(*install)] if is_installed else 0,
-                build_spec=0 if built is None else self._specs[built],
+                build_spec=0 if build_spec is None else self._specs[build_spec],
             )
-        for mirror, dag_hash, package in self._unrecorded:
-            self._writer.add_unrecorded(mirrors[mirror][0], dag_hash, package)
+        for mirror, spec_number, package in self._unrecorded:
+            self._writer.add_unrecorded(documents[mirror], spec_number, package)
+
+    def _read_edges(self) -> Mapping[int, list[tuple[int, int]]]:
+        """Return the dependencies and their uses, in numbers, by the id of the spec."""
+        # A few hundred uses are repeated by millions of edges.
+        uses: dict[tuple[Any, ...], int] = {}
+        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for spec, dependency, types, virtuals, direct in self._select(EDGES):
+            key = (types, virtuals, direct)
+            if key not in uses:
+                uses[key] = self._use(_words(types), _words(virtuals), direct)
+            edges[spec].append((self._specs[dependency], uses[key]))
+        return edges
 
 
-def _set(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
+    """Return the words of a text with commas; none for an empty text."""
     return text.split(",") if text else []

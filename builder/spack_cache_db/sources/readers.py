@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.database_file import is_database, is_own
@@ -74,56 +75,74 @@ def plan(
     Raises:
         InputError: a path does not exist, or is a folder without a file.
     """
-    found: dict[str, File] = {}
+    file_of_location: dict[str, File] = {}
     faults: list[Fault] = []
     unlisted: list[Fault] = []
-    trees = sorted((path, release) for release, path in installations)
-    inputs: list[tuple[str, str | None]] = [
-        *((path, None) for path in sorted(paths)),
-        *trees,
-    ]
-    tops = {os.path.realpath(path) for path, _ in inputs if os.path.isdir(path)}  # noqa: PTH112
+
+    # Files, folders and installations. A file with two paths is read once, under the
+    # first of them.
+    inputs: list[tuple[str, str | None]] = [(path, None) for path in sorted(paths)]
+    inputs += sorted((path, release) for release, path in installations)
+    real_folders = set()
+    for path, _ in inputs:
+        if os.path.isdir(path):  # noqa: PTH112
+            real_folders.add(os.path.realpath(path))
     for path, release in inputs:
-        files, folder_faults = _files_below(path, tops)
-        unlisted += folder_faults
-        if not files and not folder_faults:
+        below = _files_below(path, real_folders)
+        unlisted += below.faults
+        if not below.files and not below.faults:
             is_empty = os.path.exists(path)  # noqa: PTH110
             message = "the folder has no file" if is_empty else "no such file or folder"
             faults.append(Fault(path, 0, f"{message}, expected pages or indexes"))
-        for file in files:
-            # A file with two paths is read once, under the first of them.
-            earlier = found.get(file.location, file)
-            if release and earlier.release not in (None, release):
+        for file in below.files:
+            earlier = file_of_location.get(file.location, file)
+            if release is None:
+                file_of_location[file.location] = min(earlier, file)
+                continue
+            if earlier.release not in (None, release):
                 message = (
                     f"is given as the installation {earlier.release} and as {release}"
                 )
                 faults.append(Fault(path, 0, f"{message}, expected one name"))
-            renamed = file._replace(
-                path=f"{release}/{file.path}".rstrip("/"), release=release
-            )
-            found[file.location] = renamed if release else min(earlier, file)
+            path_in_input = f"{release}/{file.path}".rstrip("/")
+            renamed = file._replace(path=path_in_input, release=release)
+            file_of_location[file.location] = renamed
+
+    # Lists of modules. In a folder, other files are skipped.
     for release, path in modules:
-        lists = ("module-index.yaml", ".json") if os.path.isdir(path) else ""  # noqa: PTH112
-        files = [
-            file for file in _files_below(path, set())[0] if file.path.endswith(lists)
+        is_folder = os.path.isdir(path)  # noqa: PTH112
+        lists = [
+            file
+            for file in _files_below(path, set()).files
+            if not is_folder or file.path.endswith(("module-index.yaml", ".json"))
         ]
-        for file in files:
+        for file in lists:
             name = f"{release or ''}/{file.path}".lstrip("/")
-            found[file.location] = File(file.location, name, "modules", release)
-        if not files:
+            module_list = File(file.location, name, "modules", release)
+            file_of_location[file.location] = module_list
+        if not lists:
             message = "no such file, or folder with a list of modules"
             expected = "expected module-index.yaml, or JSON of Lmod's spider"
             faults.append(Fault(path, 0, f"{message}, {expected}"))
     if faults:
         raise InputError(faults)
-    small = [file for file in found.values() if not _is_large(file)]
-    small.sort(
-        key=lambda file: (posixpath.basename(posixpath.dirname(file.path)), file)
-    )
-    chunks = range(0, len(small), ENTRIES_PER_UNIT)
-    units: list[Unit] = [tuple(small[at : at + ENTRIES_PER_UNIT]) for at in chunks]
-    units += [(file,) for file in sorted(found.values()) if _is_large(file)]
-    return [*units, tuple(unlisted)] if unlisted else units
+    units = _units_of(list(file_of_location.values()))
+    if unlisted:
+        units.append(tuple(unlisted))
+    return units
+
+
+def _units_of(files: list[File]) -> list[Unit]:
+    """Return files divided into units, the small ones first."""
+    small = sorted(file for file in files if not _is_large(file))
+    small.sort(key=lambda file: posixpath.basename(posixpath.dirname(file.path)))
+    units: list[Unit] = []
+    for start in range(0, len(small), ENTRIES_PER_UNIT):
+        units.append(tuple(small[start : start + ENTRIES_PER_UNIT]))
+    for file in sorted(files):
+        if _is_large(file):
+            units.append((file,))
+    return units
 
 
 def _is_large(file: File) -> bool:
@@ -132,68 +151,81 @@ def _is_large(file: File) -> bool:
     return not is_plain or is_archive(file) or file.path.endswith("index.json")
 
 
-def _files_below(path: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
+class _Below(NamedTuple):
+    """The files and mirrors below a path, and the folders that cannot be listed."""
+
+    files: list[File]
+    faults: list[Fault]
+
+
+def _files_below(path: str, real_folders: set[str]) -> _Below:
     """Return the files and mirrors of a path, and the faults of folders that cannot be
     listed.
 
-    Targets of links are added to `tops`, the real paths of folders that are read
-    anyway.
+    Targets of links are added to `real_folders`, the real paths of folders that are
+    read anyway.
     """
     if not os.path.exists(path):  # noqa: PTH110 - methods of Path raise for a name that is too long
-        return [], []
+        return _Below([], [])
     if not os.path.isdir(path):  # noqa: PTH112
         # Databases in folders are skipped: an earlier build may have written them
         # there.
-        return [
-            File(
-                path, Path(path).name, "database" if is_database(Path(path)) else "file"
-            )
-        ], []
+        file = File(path, Path(path).name)
+        if is_database(Path(path)):
+            file = file._replace(kind="database")
+        return _Below([file], [])
     files: list[File] = []
     faults: list[Fault] = []
+    # Folders that are found are added while the list is read.
     folders = [File(path.rstrip(os.sep) or os.sep, "")]
     for folder in folders:
-        prefix = f"{folder.path}/" if folder.path else ""
         try:
             with os.scandir(folder.location) as entries:
                 members = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            faults.append(
-                Fault(folder.location, 0, f"cannot be listed: {reason(error)}")
-            )
+            message = f"cannot be listed: {reason(error)}"
+            faults.append(Fault(folder.location, 0, message))
             continue
         if _is_mirror(folder.location, {member.name for member in members}):
             files.append(File(folder.location, folder.path, "mirror"))
             continue
         for member in members:
-            entry = File(member.path, prefix + member.name)
             if member.name.startswith("."):
                 continue
+            path_in_input = f"{folder.path}/{member.name}".lstrip("/")
+            entry = File(member.path, path_in_input)
             if not _leads_to_folder(member):
                 files.append(entry)
-            elif not member.is_symlink():
+                continue
+            if not member.is_symlink():
                 folders.append(entry)
-            else:
-                target = os.path.realpath(member.path)
-                if _is_within(target, os.path.realpath(folder.location)):
-                    message = (
-                        "is a link to a folder that contains it, expected no circle"
-                    )
-                    faults.append(Fault(member.path, 0, message))
-                elif not any(_is_within(top, target) for top in tops):
-                    tops.add(target)
-                    folders.append(entry)
-    return files, faults
+                continue
+            # A link to a folder that is read anyway is skipped.
+            target = os.path.realpath(member.path)
+            if _is_within(target, os.path.realpath(folder.location)):
+                message = "is a link to a folder that contains it, expected no circle"
+                faults.append(Fault(member.path, 0, message))
+            elif not any(_is_within(known, target) for known in real_folders):
+                real_folders.add(target)
+                folders.append(entry)
+    return _Below(files, faults)
+
+
+_FOLDERS_OF_MIRRORS = {"build_cache": "", ".spack-db": "", "v3": "manifests"}
+"""Folders of mirrors of layout 2, installations, and mirrors of layout 3, each with the
+folder that it has to have.
+"""
 
 
 def _is_mirror(folder: str, names: set[str]) -> bool:
     """Return whether names in a folder are those of a mirror or an installation."""
-    marks = {"build_cache": "", ".spack-db": "", "v3": "manifests"}
-    return ADDRESS_FILE in names or any(
-        os.path.isdir(os.path.join(folder, name, below))  # noqa: PTH112, PTH118 - fast
-        for name, below in marks.items()
-        if name in names
-    )
+    if ADDRESS_FILE in names:
+        return True
+    for name, below in _FOLDERS_OF_MIRRORS.items():
+        path = os.path.join(folder, name, below)  # noqa: PTH118 - fast
+        if name in names and os.path.isdir(path):  # noqa: PTH112
+            return True
+    return False
 
 
 def _is_within(folder: str, path: str) -> bool:
@@ -228,15 +260,18 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
                 else:
                     entries = _read_file(entry, max_page_size)
                 for file in entries:
-                    fault = None if isinstance(file, Fault) else _name_fault(*file[:2])
+                    if isinstance(file, Fault):
+                        yield file
+                        continue
                     if isinstance(file, RawFile) and isinstance(entry, File):
                         file = file._replace(release=entry.release, kind=entry.kind)
-                    yield fault or file
+                    yield _name_fault(file.location, file.path) or file
         except InputError as error:
             yield from error.faults
 
 
 def _name_fault(location: str, path: str) -> Fault | None:
+    """Return a fault if the path of a file is too long or not UTF-8."""
     if len(path) > MAX_PATH:
         message = (
             f"the name has {len(path):,} characters, expected at most {MAX_PATH:,}"
@@ -254,14 +289,11 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     """Yield a file, or its fault; nothing for a file that this program wrote itself."""
 
     def limit(data: bytes) -> int | None:
+        """Return the largest size of a file that starts so; None for one to skip."""
+        if is_own(data):
+            return None
         # An index is far larger than a page.
-        return (
-            None
-            if is_own(data)
-            else MAX_INDEX
-            if data.startswith(b"{")
-            else max_page_size
-        )
+        return MAX_INDEX if data.startswith(b"{") else max_page_size
 
     try:
         data = read_wanted(file.location, limit)
@@ -319,7 +351,8 @@ def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
     """
     if isinstance(file, RawFile) and file.kind == "file":
         text = file.data.decode("utf-8", "replace")
-        if fault := foreign_fault(text) or _environment_fault(text):
+        fault = foreign_fault(text) or _environment_fault(text)
+        if fault is not None:
             return [Fault(file.location, fault.line, fault.message)]
     return error.faults
 
@@ -327,10 +360,12 @@ def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
 def _environment_fault(text: str) -> LineFault | None:
     """Return a fault if a text is an environment, which is not a source of binaries."""
     head = text[:4096].lstrip()
-    is_found = re.match(r"\[\s*\{[^\[\]]*\"arch\"", head)
-    if not is_found and not re.search(r"^spack\s*:", head, re.MULTILINE):
+    if re.match(r"\[\s*\{[^\[\]]*\"arch\"", head):
+        kind = "is output of 'spack find --json'"
+    elif re.search(r"^spack\s*:", head, re.MULTILINE):
+        kind = "is an environment"
+    else:
         return None
-    kind = "is output of 'spack find --json'" if is_found else "is an environment"
     return LineFault(
         1, f"{kind}, and does not list binaries: use 'spack-cache-db cover'"
     )
