@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,20 +40,27 @@ class Run:
     def __init__(
         self, output: Path, options: FetchOptions, limits: FetchLimits
     ) -> None:
-        self._downloaded = self._changed = 0
-        self._failures: list[tuple[Fault, ...]] = []
-        self._vanished: set[Path] = set()
-        self._notes: list[str] = []
         self._output = output
         self._options = options
         self._limits = limits
+        # The mirrors to download, by their folders.
         self._mirrors: dict[str, Mirror] = {}
+        self._downloaded = 0
+        self._changed = 0
+        # The faults of each mirror that was not downloaded completely.
+        self._failures: list[tuple[Fault, ...]] = []
+        # Folders of stacks that their manifest no longer names.
+        self._vanished: set[Path] = set()
+        self._notes: list[str] = []
 
     def report(self, urls: Iterable[str], progress: Progress | None) -> FetchReport:
         """Download all mirrors of the URLs, and return the report."""
         started = time.monotonic()
+        distinct_urls = list(dict.fromkeys(urls))
         with alone_in(self._output, "fetch"):
-            size = asyncio.run(self._download_all([*dict.fromkeys(urls)], progress))
+            size = asyncio.run(self._download_all(distinct_urls, progress))
+        # The exception sorts them.
+        faults = InputError(chain.from_iterable(self._failures)).faults
         return FetchReport(
             self._downloaded + len(self._failures),
             self._downloaded,
@@ -60,13 +68,15 @@ class Run:
             size,
             time.monotonic() - started,
             tuple(sorted(self._vanished)),
-            InputError(fault for faults in self._failures for fault in faults).faults,
+            faults,
             tuple(sorted(self._notes)),
         )
 
     async def _download_all(self, urls: list[str], progress: Progress | None) -> int:
         """Download all mirrors; return the number of bytes received."""
-        options, configured = self._options, NamedMirrors()
+        # The mirrors of a configuration, whose logins are sent to their URLs only.
+        options = self._options
+        configured = NamedMirrors()
         if options.mirrors is not None:
             configured = read_mirror_config(checked_file("mirrors", options.mirrors))
             self._failures += [(fault,) for fault in configured.faults]
@@ -77,37 +87,37 @@ class Run:
             with suppress(FetchFault):
                 url, _ = mirror_place(mirror.url, options.maps)
                 mapped.append(mirror._replace(url=url))
+
+        # First find out which mirrors there are, then download them.
         async with Web(self._limits, progress, mapped) as web:
             if options.packages is not None:
                 with self._faults_kept():
-                    url, _ = mirror_place(options.packages, options.maps)
-                    self._add(
-                        Mirror(
-                            url,
-                            "packages",
-                            urlsplit(url).hostname,
-                            is_package_data=True,
-                        )
-                    )
-            await self._each(
-                web, [*map(Mirror, urls), *configured.mirrors], self._resolve
-            )
-            await self._each(web, [*self._mirrors.values()], self._download)
+                    self._add_package_site(options.packages)
+            named = [Mirror(url) for url in urls]
+            named += configured.mirrors
+            await self._each(web, named, self._resolve)
+            await self._each(web, list(self._mirrors.values()), self._download)
             return web.received
+
+    def _add_package_site(self, text: str) -> None:
+        """Add the site with package data at a URL."""
+        url, _ = mirror_place(text, self._options.maps)
+        host = urlsplit(url).hostname
+        self._add(Mirror(url, "packages", host, is_package_data=True))
 
     async def _each(
         self,
         web: Web,
         mirrors: list[Mirror],
-        do: Callable[[Web, Mirror], Awaitable[None]],
+        process: Callable[[Web, Mirror], Awaitable[None]],
     ) -> None:
         """Process mirrors in parallel; a fault stops only its own mirror."""
 
-        async def process(mirror: Mirror) -> None:
+        async def process_one(mirror: Mirror) -> None:
             with self._faults_kept(), faults_of(shown(mirror.url)):
-                await do(web, mirror)
+                await process(web, mirror)
 
-        await web.in_parallel(mirrors, process)
+        await web.in_parallel(mirrors, process_one)
 
     @contextmanager
     def _faults_kept(self) -> Iterator[None]:
@@ -127,30 +137,32 @@ class Run:
             # an error.
             with suppress(FetchFault):
                 data = await web.read(url)
-        if data.lstrip()[:1] != b"{":
-            release, views = (
-                options.release or mirror.release,
-                (*mirror.views, *options.views),
+        is_manifest = data.lstrip().startswith(b"{")
+        if not is_manifest:
+            mirror = mirror._replace(
+                release=options.release or mirror.release,
+                stack=options.stack,
+                views=(*mirror.views, *options.views),
             )
-            mirror = mirror._replace(release=release, stack=options.stack, views=views)
             self._add(mirror.placed(options.maps))
             return
+
+        # The mirrors of a manifest.
         maximum = self._limits.max_mirrors - len(self._mirrors)
-        selected = options.release, options.stack
-        manifest = read_release_manifest(url, data, options.maps, *selected, maximum)
+        manifest = read_release_manifest(
+            url, data, options.maps, options.release, options.stack, maximum
+        )
         if options.views:
-            raise FetchFault(
-                url, "is a manifest of releases, which has no views: no --view"
-            )
+            message = "is a manifest of releases, which has no views: no --view"
+            raise FetchFault(url, message)
         self._failures += [(fault,) for fault in manifest.faults]
         for member in manifest.mirrors:
             with self._faults_kept():
                 self._add(member)
-        self._vanished |= {
-            folder
-            for folder in stacks_of(self._output, url)
-            if (folder.parent.name, folder.name) not in manifest.stacks
-        }
+        for folder in stacks_of(self._output, url):
+            release_and_stack = (folder.parent.name, folder.name)
+            if release_and_stack not in manifest.stacks:
+                self._vanished.add(folder)
 
     def _add(self, mirror: Mirror) -> None:
         """Add a mirror; `FetchFault` if its folder is taken."""
@@ -160,30 +172,36 @@ class Run:
             raise FetchFault(mirror.url, f"{message}; fetch it with another --release")
 
     async def _download(self, web: Web, mirror: Mirror) -> None:
+        """Download a mirror into its folder; `InputError` with its faults."""
         try:
             with opened(self._output, mirror) as folder:
                 await self._fetch(web, folder, mirror)
         except OSError as error:
             path = self._output / mirror.folder
-            raise InputError(
-                [Fault(str(path), 0, f"cannot be written: {reason(error)}")]
-            ) from None
-        self._changed += folder.changed
-        self._downloaded += not folder.faults
+            fault = Fault(str(path), 0, f"cannot be written: {reason(error)}")
+            raise InputError([fault]) from None
+        if folder.changed:
+            self._changed += 1
+        if not folder.faults:
+            self._downloaded += 1
         if mirror.include_binary or mirror.exclude_binary:
             self._notes += await asyncio.to_thread(binaries_left_out, folder.path)
         if folder.faults:
-            raise InputError(fault for error in folder.faults for fault in error.faults)
+            raise InputError(
+                chain.from_iterable(error.faults for error in folder.faults)
+            )
 
     async def _fetch(self, web: Web, folder: StackFolder, mirror: Mirror) -> None:
+        """Download the files of a mirror: its index, then sizes and signatures."""
         url = mirror.url
+        if mirror.is_package_data:
+            await fetch_packages(web, folder, url, self._options.package_names)
+            return
+        # Whether manifests are signed; reading their sizes fills it.
         signatures: dict[str, bool] = {}
         size_of: Callable[[Binary], Awaitable[int]] = partial(
             manifest_size, web, url, signatures
         )
-        if mirror.is_package_data:
-            await fetch_packages(web, folder, url, self._options.package_names)
-            return
         if not url.startswith("oci:"):
             await fetch_mirror(web, folder, mirror)
         elif mirror.views:

@@ -37,7 +37,10 @@ def fetch(
         raise wrong("options", options, "FetchOptions")
     if limits is not None and not isinstance(limits, FetchLimits):
         raise wrong("limits", limits, "FetchLimits")
+    # The help of the command should not wait for its libraries.
     from spack_cache_db.sources.fetch.batch import Run
 
+    if isinstance(urls, str):
+        urls = [urls]
     run = Run(folder, options or FetchOptions(), limits or FetchLimits())
-    return run.report([urls] if isinstance(urls, str) else urls, progress)
+    return run.report(urls, progress)

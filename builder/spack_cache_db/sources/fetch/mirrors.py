@@ -52,34 +52,50 @@ async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
     """Download the index of a mirror, and its views; faults of views go to
     `folder.faults`.
     """
-    try:
-        if mirror.has_index:
-            await _steady(web, partial(_layout_3, web, folder, mirror.url, LAYOUT_3))
-    except NotThereFault:
-        if not mirror.views:
-            names = await asyncio.to_thread(_local_names, mirror.url)
-            for at, name in ((f"{mirror.url}/{quote(name)}", name) for name in names):
-                folder.write(name, await web.read(at, limit=web.limits.max_size), at)
-            if not names:
-                await _steady(web, partial(_layout_2, web, folder, mirror.url))
-            return
-    manifests = {
-        view: f"{MANIFESTS}/{view}/index.manifest.json" for view in mirror.views
-    }
-    for view, name in manifests.items():
+    # The index: of layout 3, or else of layout 2 or files of a local folder. With
+    # views, the index may be missing.
+    url = mirror.url
+    if mirror.has_index:
         try:
-            await _steady(web, partial(_layout_3, web, folder, mirror.url, name))
+            await _steady(web, partial(_layout_3, web, folder, url, LAYOUT_3))
+        except NotThereFault:
+            if not mirror.views:
+                await _fetch_without_layout_3(web, folder, url)
+                return
+
+    # Views.
+    for view in mirror.views:
+        name = f"{MANIFESTS}/{view}/index.manifest.json"
+        try:
+            await _steady(web, partial(_layout_3, web, folder, url, name))
         except NotThereFault as fault:
             message = f"has no view {view}: {name} {fault}"
-            folder.faults.append(FetchFault(mirror.url, message))
+            folder.faults.append(FetchFault(url, message))
         except FetchFault as fault:
             folder.faults.append(fault)
+
     # Views of earlier runs stay.
-    for name in folder.files if mirror.has_index else ():
-        if name.startswith(f"{MANIFESTS}/") and name not in {LAYOUT_3, *folder.kept}:
+    if not mirror.has_index:
+        return
+    for name in folder.files:
+        is_view = name.startswith(f"{MANIFESTS}/") and name != LAYOUT_3
+        if is_view and name not in folder.kept:
             with suppress(FetchFault):
                 blob = blob_of(name, folder.stored(name, MAX_MANIFEST), INDEX)
                 folder.kept |= {name, blob.path.as_posix()}
+
+
+async def _fetch_without_layout_3(web: Web, folder: StackFolder, url: str) -> None:
+    """Download the files of a local folder that `build` reads without a mirror's index,
+    or else an index of layout 2.
+    """
+    names = await asyncio.to_thread(_local_names, url)
+    for name in names:
+        file_url = f"{url}/{quote(name)}"
+        data = await web.read(file_url, limit=web.limits.max_size)
+        folder.write(name, data, file_url)
+    if not names:
+        await _steady(web, partial(_layout_2, web, folder, url))
 
 
 def _local_names(url: str) -> list[str]:
@@ -97,16 +113,17 @@ def _local_names(url: str) -> list[str]:
 
 async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
     """Download the index of a manifest, then store the manifest."""
-    at = f"{url}/{name}"
-    manifest = await web.read(at)
-    blob = blob_of(at, manifest, INDEX)
-    require_size(at, blob.content_length, web.limits.max_size)
+    manifest_url = f"{url}/{name}"
+    manifest = await web.read(manifest_url)
+    blob = blob_of(manifest_url, manifest, INDEX)
+    require_size(manifest_url, blob.content_length, web.limits.max_size)
     path = blob.path.as_posix()
     try:
         await folder.download(web, path, f"{url}/{path}", blob.checksum)
     except NotThereFault as fault:
-        raise MismatchFault(at, f"names {path}, which {fault}") from None
-    folder.write(name, manifest, at)
+        # The mirror has replaced both meanwhile.
+        raise MismatchFault(manifest_url, f"names {path}, which {fault}") from None
+    folder.write(name, manifest, manifest_url)
 
 
 def blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
@@ -119,21 +136,24 @@ def blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
         raise FetchFault(url, str(fault)) from None
     if blob is None:
         kind = "index" if media_type == INDEX else "tarball"
-        raise FetchFault(
-            url, f"names no {kind}, expected one of media type {media_type}…"
-        )
+        message = f"names no {kind}, expected one of media type {media_type}…"
+        raise FetchFault(url, message)
     return blob
 
 
 async def _layout_2(web: Web, folder: StackFolder, url: str) -> None:
     """Download an index, and verify its checksum if it has one."""
-    at, sha256 = f"{url}/{LAYOUT_2_INDEX}.hash", None
+    checksum_url = f"{url}/{LAYOUT_2_INDEX}.hash"
+    sha256 = None
     try:
-        sha256 = (await web.read(at)).decode("latin-1").strip()
-        if not is_sum(sha256):
-            raise FetchFault(at, "is not a sha256, expected 64 hexadecimal digits")
+        checksum = await web.read(checksum_url)
     except NotThereFault:
         pass
+    else:
+        sha256 = checksum.decode("latin-1").strip()
+        if not is_sum(sha256):
+            expected = "expected 64 hexadecimal digits"
+            raise FetchFault(checksum_url, f"is not a sha256, {expected}")
     try:
         await folder.download(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
     except NotThereFault as fault:
@@ -158,5 +178,7 @@ def spec_manifest(url: str, binary: Binary) -> str:
     """Return the URL of the manifest of a binary in a mirror of layout 3."""
     # Names of files are those of Spack 1.2 (`filesystem.py`, `polite_filename`).
     name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
-    name = name if url.startswith("s3:") else quote(name)
-    return f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
+    # The names of objects are signed as they are.
+    if not url.startswith("s3:"):
+        name = quote(name)
+    return f"{url}/v3/manifests/spec/{binary.package}/{name}.spec.manifest.json"

@@ -64,20 +64,23 @@ def read_mirror_config(path: Path) -> NamedMirrors:
         text = read_file(path, 2**22).decode()
         root = compose(text)
         top = {} if root is None else entries_of(root, "Spack's configuration")
-        top = entries_of(top["spack"], "an environment") if "spack" in top else top
+        if "spack" in top:
+            top = entries_of(top["spack"], "an environment")
         section = entries_of(top["mirrors"], "mirrors") if "mirrors" in top else {}
     except (OSError, UnicodeDecodeError) as error:
         return NamedMirrors(faults=(Fault(str(path), 0, unreadable(error)),))
     except LineFault as fault:
         return NamedMirrors(faults=(Fault(str(path), fault.line, fault.message),))
-    mirrors, faults, notes = list[Mirror](), list[Fault](), list[str]()
+    mirrors: list[Mirror] = []
+    faults: list[Fault] = []
+    notes: list[str] = []
     for name, node in section.items():
         try:
             entry = _entry(_plain(text_value(node)))
-            if not entry.binary:
-                notes.append(f"{name}: has no binaries (binary: false)")
-            else:
+            if entry.binary:
                 mirrors.append(_mirror(name, entry, path.absolute().parent))
+            else:
+                notes.append(f"{name}: has no binaries (binary: false)")
         except (ValueError, LineFault) as error:
             faults.append(Fault(str(path), line_of(node), f"the mirror {name} {error}"))
     if not mirrors and not faults:
@@ -92,16 +95,21 @@ def _plain(value: Any) -> Any:
         return {str(key).removesuffix(":"): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    return None if value in NOTHING else value
+    if value in NOTHING:
+        return None
+    return value
 
 
 def _entry(value: Any) -> _Mirror:
     """Return the keys of a mirror; those below its `fetch`, null included, override
     others.
     """
+    # A text in place of keys is the URL.
     keys = value if isinstance(value, dict) else {"url": value}
     override = keys.get("fetch") or {}
-    keys |= override if isinstance(override, dict) else {"url": override}
+    if not isinstance(override, dict):
+        override = {"url": override}
+    keys |= override
     try:
         return msgspec.convert(keys, _Mirror, strict=False)
     except msgspec.ValidationError as error:
@@ -110,20 +118,25 @@ def _entry(value: Any) -> _Mirror:
 
 def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
     """Return a mirror; `ValueError` if a key is missing or wrong."""
-    url, filters = entry.url, (entry.include_binary or (), entry.exclude_binary or ())
+    url = entry.url
     if not url:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
-    for specs in filters:
-        parse_filter(specs)
+    # Only checked here: a build applies the filters.
+    include = entry.include_binary or ()
+    exclude = entry.exclude_binary or ()
+    parse_filter(include)
+    parse_filter(exclude)
+
+    # A path may have variables, and is relative to the folder of the file.
     if "://" not in url:
         text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2]), url)
-        url = Path(os.path.normpath(folder / Path(text).expanduser())).as_uri()
+        path = os.path.normpath(folder / Path(text).expanduser())
+        url = Path(path).as_uri()
+
+    # Profiles are in files of Amazon's tools, which are not read.
     login = _login(entry)
-    if (
-        entry.profile
-        and url.startswith("s3:")
-        and not (login or os.environ.get(_AWS_KEY))
-    ):
+    has_login = login is not None or bool(os.environ.get(_AWS_KEY))
+    if entry.profile and url.startswith("s3:") and not has_login:
         expected = f"expected access_pair:, or the variable {_AWS_KEY}"
         raise ValueError(f"has a profile, which cannot be read: {expected}")
     return Mirror(
@@ -131,8 +144,8 @@ def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
         name,
         views=(entry.view,) if entry.view else (),
         has_index=not entry.view,
-        include_binary=filters[0],
-        exclude_binary=filters[1],
+        include_binary=include,
+        exclude_binary=exclude,
         login=login,
         endpoint=entry.endpoint_url or None,
         properties=_properties(entry),
@@ -160,23 +173,35 @@ def _properties(entry: _Mirror) -> Properties:
 
 def _name_of_variable(text: str | None) -> str | None:
     """Return the name of a variable; None for another text, which may be a secret."""
-    return text if text and re.fullmatch(VARIABLE_NAME, text) else None
+    if text and re.fullmatch(VARIABLE_NAME, text):
+        return text
+    return None
 
 
 def _login(entry: _Mirror) -> Login | None:
-    pair, session = entry.access_pair, entry.access_token
+    """Return the login of a mirror; None if it has none."""
+    pair = entry.access_pair
+    session = entry.access_token
     if entry.access_token_variable:
         session = _variable(entry.access_token_variable)
-    if pair is None or (isinstance(pair, tuple) and not any(pair)):
+    if pair is None:
         return None
+
+    # Before Spack 1.0: a list of the name and the secret, or of two nulls.
     if isinstance(pair, tuple):
-        if len(pair) != 2 or not pair[0] or not pair[1]:
-            count = sum(map(bool, pair))
+        given = [text for text in pair if text]
+        if not given:
+            return None
+        if len(pair) != 2 or len(given) != 2:
             raise ValueError(
-                f"has {count} values in access_pair, expected a name and a secret"
+                f"has {len(given)} values in access_pair, expected a name and a secret"
             )
-        return Login(pair[0], pair[1], session)
-    user = pair.id or (_variable(pair.id_variable) if pair.id_variable else "")
+        name, secret = given
+        return Login(name, secret, session)
+
+    user = pair.id
+    if not user and pair.id_variable:
+        user = _variable(pair.id_variable)
     if not user:
         raise ValueError(
             "has an access_pair without id: and id_variable:, expected one of them"
@@ -185,6 +210,7 @@ def _login(entry: _Mirror) -> Login | None:
 
 
 def _variable(name: str) -> str:
-    if value := os.environ.get(name):
+    value = os.environ.get(name)
+    if value:
         return value
     raise ValueError(f"needs the environment variable {name}, which is not set")

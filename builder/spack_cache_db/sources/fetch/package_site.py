@@ -59,6 +59,7 @@ async def fetch_packages(
 async def _download_each(
     web: Web, folder: StackFolder, url: str, names: Sequence[str]
 ) -> None:
+    """Download the file of each package that the site has."""
     count = 0
 
     async def add(name: str) -> None:
@@ -67,8 +68,10 @@ async def _download_each(
         try:
             await _download(web, folder, path, f"{url}/{path}", _package_data, SMALL)
             count += 1
+        except NotThereFault:
+            pass
         except FetchFault as fault:
-            folder.faults += [] if isinstance(fault, NotThereFault) else [fault]
+            folder.faults.append(fault)
 
     await web.in_parallel(filter(is_package, names), add)
     if not count and not folder.faults:
@@ -86,15 +89,17 @@ async def _download(
     largest: int = _LARGEST,
 ) -> None:
     """Download and convert one file; `FetchFault` if it is not package data."""
-    earlier, stream = await asyncio.to_thread(folder.unchanged, name, url), io.BytesIO()
+    # A server sends only a file that has changed since the last run.
+    earlier = await asyncio.to_thread(folder.unchanged, name, url)
+    earlier_conditions = earlier.conditions if earlier else {}
+    stream = io.BytesIO()
     limit = min(largest, web.limits.max_size)
-    conditions = await web.save(
-        url, stream, limit, earlier.conditions if earlier else {}
-    )
+    conditions = await web.save(url, stream, limit, earlier_conditions)
     folder.kept.add(name)
-    if conditions is not None:
-        data = await asyncio.to_thread(convert, url, stream.getvalue())
-        folder.write(name, data, url, conditions)
+    if conditions is None:
+        return
+    data = await asyncio.to_thread(convert, url, stream.getvalue())
+    folder.write(name, data, url, conditions)
 
 
 def _package_data(url: str, data: bytes) -> bytes:
@@ -102,9 +107,8 @@ def _package_data(url: str, data: bytes) -> bytes:
     reads.
     """
     if not is_package_data(data):
-        raise MismatchFault(
-            url, "is not package data, expected that of Spack or its packages site"
-        )
+        expected = "expected that of Spack or its packages site"
+        raise MismatchFault(url, f"is not package data, {expected}")
     try:
         read_facts(RawFile(url, url, data))
     except InputError as error:
@@ -116,7 +120,8 @@ def _site_files(url: str, data: bytes) -> bytes:
     """Return an archive with only the package data of an archive, which may be a
     repository.
     """
-    packed, size = io.BytesIO(), 0
+    packed = io.BytesIO()
+    size = 0
     with (
         tempfile.TemporaryDirectory() as folder,
         zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as compressed,
@@ -129,8 +134,9 @@ def _site_files(url: str, data: bytes) -> bytes:
                 raise MismatchFault(url, file.message)
             size += len(file.data)
             require_size(url, size, _LARGEST)
-            if inner := _OF_THE_SITE.fullmatch(file.path):
-                member = tarfile.TarInfo(inner[1])
+            path_of_site = _OF_THE_SITE.fullmatch(file.path)
+            if path_of_site is not None:
+                member = tarfile.TarInfo(path_of_site[1])
                 member.size = len(file.data)
                 archive.addfile(member, io.BytesIO(file.data))
         if not archive.offset:

@@ -62,9 +62,8 @@ def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
 
 def is_loopback(url: str) -> bool:
     """Return whether a URL's host is this machine."""
-    return bool(
-        re.fullmatch(r"localhost|127(\.\d+){3}|::1", urlsplit(url).hostname or "")
-    )
+    host = urlsplit(url).hostname or ""
+    return re.fullmatch(r"localhost|127(\.\d+){3}|::1", host) is not None
 
 
 class Registry:
@@ -80,38 +79,37 @@ class Registry:
         if image is None:
             expected = "expected oci://host/name or oci://host/name:tag"
             raise FetchFault(url, f"does not name an image, {expected}")
-        host, self._name, self._tag = (
-            image["host"],
-            image["name"],
-            image["tag"] or "index.spack",
-        )
-        scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
-        self.address = f"{scheme}://{host}/v2/{self._name}"
-        place = urlsplit(f"//{host}")
-        self._place = place.hostname, place.port or 80
         self._web = web
         self._url = url
+        self._name = image["name"]
+        self._tag = image["tag"] or "index.spack"
+        host = image["host"]
+        scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
+        self.address = f"{scheme}://{host}/v2/{self._name}"
+        split = urlsplit(f"//{host}")
+        self._host_and_port = (split.hostname, split.port or 80)
+
+        # The login of the mirror, and the headers that the registry has accepted.
         self._basic: Headers = {}
-        self._login: Headers = {}
-        if login := web.mirror(url).login:
+        self._accepted: Headers = {}
+        login = web.mirror(url).login
+        if login is not None:
             # RFC 7617.
-            credentials = base64.b64encode(
-                f"{login.user}:{login.secret}".encode()
-            ).decode()
-            self._basic = {"Authorization": f"Basic {credentials}"}
+            credentials = base64.b64encode(f"{login.user}:{login.secret}".encode())
+            self._basic = {"Authorization": f"Basic {credentials.decode()}"}
 
     async def fetch(self, folder: StackFolder) -> None:
         """Download the index; `FetchFault` if it is not there or cannot be read."""
         layers = await self._layers(self._tag)
         if len(layers) != 1:
-            raise FetchFault(
-                self._url, f"has {len(layers)} layers, expected one, the index"
-            )
-        sha256 = layers[0].digest.removeprefix("sha256:")
+            message = f"has {len(layers)} layers, expected one, the index"
+            raise FetchFault(self._url, message)
+        layer = layers[0]
+        sha256 = layer.digest.removeprefix("sha256:")
         if not is_sum(sha256):
             raise FetchFault(self._url, "has a layer without a sha256, expected one")
-        require_size(self._url, layers[0].size, self._web.limits.max_size)
-        url = f"{self.address}/blobs/{layers[0].digest}"
+        require_size(self._url, layer.size, self._web.limits.max_size)
+        url = f"{self.address}/blobs/{layer.digest}"
         await self._allowed(
             lambda login: folder.download(self._web, "index.json", url, sha256, login)
         )
@@ -120,17 +118,20 @@ class Registry:
         """Return the size of a tarball, the last layer of an image; `FetchFault` if
         unknown.
         """
-        # Tags are those of Spack 1.2 (`binary_distribution.py`, `_oci_default_tag`).
+        # Tags are those of Spack 1.2 (`binary_distribution.py`, `_oci_default_tag`); a
+        # registry allows 128 characters.
         tag = re.sub(r"[^\w.-]", "_", f"{'-'.join(binary)}.spack", flags=re.ASCII)
-        return (await self._layers(tag if len(tag) <= 128 else tag[:64] + tag[-64:]))[
-            -1
-        ].size
+        if len(tag) > 128:
+            tag = tag[:64] + tag[-64:]
+        layers = await self._layers(tag)
+        return layers[-1].size
 
     async def _layers(self, tag: str) -> tuple[Layer, ...]:
-        at = f"{self.address}/manifests/{tag}"
+        """Return the layers of the image with a tag."""
+        url = f"{self.address}/manifests/{tag}"
         try:
             image = await self._allowed(
-                lambda login: self._web.read(at, {"Accept": _ACCEPT, **login})
+                lambda login: self._web.read(url, {"Accept": _ACCEPT, **login})
             )
         except NotThereFault as fault:
             raise FetchFault(self._url, f"has no tag {tag}: {fault}") from None
@@ -141,52 +142,55 @@ class Registry:
         requires one.
         """
         try:
-            return await ask(self._login)
+            return await ask(self._accepted)
         except LoginFault as fault:
-            self._login = self._basic
-            if not self._basic or fault.challenge[:6].lower() != "basic ":
-                self._login = {
-                    "Authorization": f"Bearer {await self._token(fault.challenge)}"
-                }
+            # The login of the mirror, or else a token for it or for anybody.
+            self._accepted = self._basic
+            wants_basic = fault.challenge[:6].lower() == "basic "
+            if not self._basic or not wants_basic:
+                token = await self._token(fault.challenge)
+                self._accepted = {"Authorization": f"Bearer {token}"}
         try:
-            return await ask(self._login)
+            return await ask(self._accepted)
         except LoginFault:
-            message = (
-                "refuses the login of its mirror"
-                if self._basic
-                else "refuses its own token"
-            )
-            raise FetchFault(
-                self._url, f"{message}, expected one that may read"
-            ) from None
+            refused = "the login of its mirror" if self._basic else "its own token"
+            message = f"refuses {refused}, expected one that may read"
+            raise FetchFault(self._url, message) from None
 
     async def _token(self, challenge: str) -> str:
         """Return a token from the server that a challenge names."""
+        # Bearer realm="https://auth.example.org/token",service="…",scope="…"
         scheme, _, text = challenge.partition(" ")
         try:
             fields = parse_keqv_list(parse_http_list(text))
         except (ValueError, IndexError):
             fields = {}
-        realm, scope = fields.get("realm", ""), f"repository:{self._name}:pull"
+        realm = fields.get("realm", "")
         if scheme.lower() != "bearer" or not self._is_safe(realm):
             advice = (
                 "expected one that issues tokens over https, or a login in --mirrors"
             )
-            raise FetchFault(
-                self._url, f"is in a registry that requires a login, {advice}"
-            )
-        query = {
-            "service": fields.get("service", ""),
-            "scope": fields.get("scope", scope),
-        }
-        parameters = urlencode({key: value for key, value in query.items() if value})
-        at = f"{realm}{'&' if '?' in realm else '?'}{parameters}"
-        answer = await self._web.read(at, self._basic)
+            message = f"is in a registry that requires a login, {advice}"
+            raise FetchFault(self._url, message)
+
+        # The URL of the token.
+        parameters = {}
+        service = fields.get("service", "")
+        if service:
+            parameters["service"] = service
+        scope = fields.get("scope", f"repository:{self._name}:pull")
+        if scope:
+            parameters["scope"] = scope
+        separator = "&" if "?" in realm else "?"
+        url = f"{realm}{separator}{urlencode(parameters)}"
+
+        # The token.
+        data = await self._web.read(url, self._basic)
         try:
-            answers = msgspec.json.decode(answer, type=dict[str, Any])
+            answer = msgspec.json.decode(data, type=dict[str, Any])
         except BROKEN as error:
             raise FetchFault(realm, f"gives no token: {message_of(error)}") from None
-        token = str(answers.get("token") or answers.get("access_token") or "")
+        token = str(answer.get("token") or answer.get("access_token") or "")
         if not token or not token.isascii() or not token.isprintable():
             raise FetchFault(realm, "gives no token, expected one that may read")
         return token
@@ -195,16 +199,21 @@ class Registry:
         """Return whether a realm may get the login.
 
         Only a local registry that is used over plain HTTP may have a local realm over
-        plain HTTP.
-        Another port is another program, and another origin: it gets no login.
+        plain HTTP. Another port is another program, and another origin: it gets no
+        login.
         """
         try:
             url = urlsplit(realm)
-            is_local = self.address.startswith("http:") and is_loopback(realm)
-            if is_local and url.scheme == "http" and self._basic:
-                is_local = (url.hostname, url.port or 80) == self._place
+            if not url.hostname:
+                return False
+            if url.scheme == "https":
+                return True
+            if url.scheme != "http" or not self.address.startswith("http:"):
+                return False
+            if not is_loopback(realm):
+                return False
+            if not self._basic:
+                return True
+            return (url.hostname, url.port or 80) == self._host_and_port
         except ValueError:
             return False
-        return bool(url.hostname) and (
-            url.scheme == "https" or (url.scheme == "http" and is_local)
-        )

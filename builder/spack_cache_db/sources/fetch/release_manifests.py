@@ -15,6 +15,9 @@ from spack_cache_db.sources.fetch.addresses import (
 )
 from spack_cache_db.sources.texts import BROKEN, message_of
 
+_MOST_NAMES = 10
+"""Number of releases that a message lists."""
+
 
 class _Stack(Struct, frozen=True):
     label: str
@@ -43,26 +46,39 @@ def read_release_manifest(
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
         message = f"is not a manifest of releases: {message_of(error)}; {expected}"
         raise FetchFault(url, message) from None
-    stacks = [(name, entry) for name, entries in manifest.items() for entry in entries]
-    if len(stacks) > max_mirrors:
+    count = sum(len(stacks) for stacks in manifest.values())
+    if count > max_mirrors:
         expected = f"expected at most {max_mirrors:,} (--max-mirrors)"
-        raise FetchFault(url, f"names {len(stacks):,} mirrors, {expected}")
-    mirrors, faults = list[Mirror](), list[Fault]()
-    for name, entry in stacks:
-        if release in (None, name) and stack in (None, entry.label):
+        raise FetchFault(url, f"names {count:,} mirrors, {expected}")
+
+    # The mirrors that are selected, and the releases and stacks of all of them.
+    mirrors: list[Mirror] = []
+    faults: list[Fault] = []
+    known_stacks = set()
+    for name, stacks in manifest.items():
+        for entry in stacks:
+            known_stacks.add((name, entry.label))
+            if release not in (None, name) or stack not in (None, entry.label):
+                continue
             try:
-                mirror = Mirror(entry.url, name, entry.label, manifest=url)
-                # A remote manifest must not select files of this machine.
-                if entry.url.startswith("file:") and not url.startswith("file:"):
-                    message = f"is named by {shown(url)}, expected no file from there"
-                    raise FetchFault(entry.url, message)
-                mirrors.append(mirror.placed(maps))
+                mirrors.append(_mirror_of(url, name, entry).placed(maps))
             except FetchFault as fault:
                 faults += fault.faults
     if not mirrors and not faults:
-        filters = "/".join(name or "*" for name in (release, stack))
+        selected = f"{release or '*'}/{stack or '*'}"
         names = sorted(manifest) or ["none"]
-        first_names = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
-        raise FetchFault(url, f"names no stack {filters}, it names {first_names}")
-    pairs = frozenset((name, entry.label) for name, entry in stacks)
-    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=pairs)
+        if len(names) > _MOST_NAMES:
+            names = [*names[:_MOST_NAMES], "…"]
+        raise FetchFault(url, f"names no stack {selected}, it names {', '.join(names)}")
+    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=frozenset(known_stacks))
+
+
+def _mirror_of(manifest: str, release: str, stack: _Stack) -> Mirror:
+    """Return the mirror of a stack in the manifest at a URL.
+
+    A remote manifest must not select files of this machine.
+    """
+    if stack.url.startswith("file:") and not manifest.startswith("file:"):
+        message = f"is named by {shown(manifest)}, expected no file from there"
+        raise FetchFault(stack.url, message)
+    return Mirror(stack.url, release, stack.label, manifest=manifest)

@@ -18,6 +18,7 @@ from spack_cache_db.sources.indexes.manifests import (
 )
 from spack_cache_db.sources.indexes.mirrors import (
     MOST_SIGNATURES,
+    Binary,
     agreed,
     first_entries,
 )
@@ -41,10 +42,10 @@ async def fetch_signatures(
     count = MOST_SIGNATURES if mirror.url.startswith("file:") else SIGNATURES_READ
     entries = await asyncio.to_thread(first_entries, folder.path, count)
     is_layout_2 = LAYOUT_2_INDEX in folder.files
+    is_signed = _is_signed_in_layout_2 if is_layout_2 else _is_signed_in_layout_3
     signatures = []
     for entry in entries:
         dag_hash = entry.node.hash
-        is_signed = _is_signed_2 if is_layout_2 else _is_signed_3
         if dag_hash in known:
             signatures.append(known[dag_hash])
             continue
@@ -57,15 +58,16 @@ async def fetch_signatures(
     folder.signed = agreed(signatures)
 
 
-async def _is_signed_3(web: Web, url: str, node: Node) -> bool:
+async def _is_signed_in_layout_3(web: Web, url: str, node: Node) -> bool:
     """Return whether a binary of layout 3 is signed; a fault if it has no manifest."""
-    data = await web.read(spec_manifest(url, (node.name, node.version, node.hash)))
+    binary = Binary(node.name, node.version, node.hash)
+    data = await web.read(spec_manifest(url, binary))
     # Some servers return a page of HTML for a missing file.
     read_manifest(data)
     return is_clear_signed(data)
 
 
-async def _is_signed_2(web: Web, url: str, node: Node) -> bool:
+async def _is_signed_in_layout_2(web: Web, url: str, node: Node) -> bool:
     """Return whether a binary of layout 2 is signed; a fault if it has no spec file."""
     parts = (
         f"{node.platform}-{node.os}-{node.target}",
@@ -73,11 +75,13 @@ async def _is_signed_2(web: Web, url: str, node: Node) -> bool:
         f"{node.name}-{node.version}-{node.hash}",
     )
     name = "-".join(parts)
-    name = name if url.startswith("s3:") else quote(name)
-    at = f"{url}/build_cache/{name}.spec.json"
+    # The names of objects are signed as they are.
+    if not url.startswith("s3:"):
+        name = quote(name)
+    spec_url = f"{url}/build_cache/{name}.spec.json"
     try:
-        data = await web.read(f"{at}.sig")
+        data = await web.read(f"{spec_url}.sig")
     except NotThereFault:
-        data = await web.read(at)
+        data = await web.read(spec_url)
     read_spec_file(data)
     return is_clear_signed(data)

@@ -31,10 +31,10 @@ async def manifest_size(
 
     Whether the manifest is signed is added to `signatures`, by the hash of the binary.
     """
-    at = spec_manifest(url, binary)
-    manifest = await web.read(at)
-    size = blob_of(at, manifest, TARBALL).content_length
-    signatures[binary[-1]] = is_clear_signed(manifest)
+    manifest_url = spec_manifest(url, binary)
+    manifest = await web.read(manifest_url)
+    size = blob_of(manifest_url, manifest, TARBALL).content_length
+    signatures[binary.hash] = is_clear_signed(manifest)
     return size
 
 
@@ -53,22 +53,27 @@ async def fetch_sizes(
         earlier = read_sizes(folder.stored(SIZES_FILE, MAX_INDEX) or b"{}")
     except IndexFault:
         earlier = {}
-    sizes = {
-        binary[-1]: earlier[binary[-1]] for binary in binaries if binary[-1] in earlier
-    }
-    unknown: list[FetchFault] = []
+    # The size of a binary never changes, so only those of new ones are read.
+    sizes = {}
+    new_binaries = []
+    for binary in binaries:
+        if binary.hash in earlier:
+            sizes[binary.hash] = earlier[binary.hash]
+        else:
+            new_binaries.append(binary)
+    faults: list[FetchFault] = []
 
     async def add(binary: Binary) -> None:
         try:
-            sizes[binary[-1]] = await size_of(binary)
+            sizes[binary.hash] = await size_of(binary)
         except FetchFault as fault:
-            unknown.append(fault)
+            faults.append(fault)
 
     try:
-        await web.in_parallel(
-            (binary for binary in binaries if binary[-1] not in sizes), add
-        )
+        await web.in_parallel(new_binaries, add)
     finally:
         folder.write(SIZES_FILE, as_json(sizes).encode(), f"{url}/{SIZES_FILE}")
-    count = counted(len(unknown), "binary", "binaries")
-    return [f"{url}: the size of {count} is unknown: {fault}" for fault in unknown[:1]]
+    if not faults:
+        return []
+    count = counted(len(faults), "binary", "binaries")
+    return [f"{url}: the size of {count} is unknown: {faults[0]}"]

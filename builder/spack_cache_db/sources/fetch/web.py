@@ -69,9 +69,17 @@ class MismatchFault(FetchFault):
 
 
 class PassingTrouble(Exception):
-    """A temporary error: its message, and the seconds after which the server expects a
-    retry.
+    """A temporary error.
+
+    Attributes:
+        message: what is wrong.
+        pause: the seconds after which the server expects a retry.
     """
+
+    def __init__(self, message: str, pause: float = 0) -> None:
+        super().__init__(message, pause)
+        self.message = message
+        self.pause = pause
 
 
 _HOST_OF_BUCKET = re.compile(r"[a-z0-9-]+")
@@ -130,32 +138,37 @@ class Web(httpx.AsyncClient):
 
     def mirror(self, url: str) -> Mirror:
         """Return the configured mirror of a URL, or one without a login."""
-        above = (
-            mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/")
-        )
-        return next(above, Mirror(url))
+        # The longest URL comes first.
+        for mirror in self._mirrors:
+            if f"{url}/".startswith(f"{mirror.url}/"):
+                return mirror
+        return Mirror(url)
 
     def address(self, url: str) -> tuple[str, httpx.Auth | None]:
         """Return the HTTP address of a URL, and the signature of its requests."""
         if not url.startswith("s3://"):
             return url, None
-        mirror, variable = self.mirror(url), os.environ.get
+        mirror = self.mirror(url)
+        variable = os.environ.get
         address = _object_url(url, mirror.endpoint or variable("S3_ENDPOINT_URL"))
-        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-        user, secret, session = (variable(name) for name in names)
-        login = mirror.login or (
-            Login(user, secret, session) if user and secret else None
-        )
+
+        # The login of the mirror, or else that of Amazon's tools.
+        login = mirror.login
+        user = variable("AWS_ACCESS_KEY_ID")
+        secret = variable("AWS_SECRET_ACCESS_KEY")
+        if login is None and user and secret:
+            login = Login(user, secret, variable("AWS_SESSION_TOKEN"))
         if login is None:
             return address, None
+
         # Imported late: it is slow to import.
         from httpx_auth import AWS4Auth
 
         region = variable("AWS_DEFAULT_REGION") or variable("AWS_REGION") or "us-east-1"
-        session = login.session
-        return address, AWS4Auth(
-            login.user, login.secret, region, "s3", security_token=session
+        signature = AWS4Auth(
+            login.user, login.secret, region, "s3", security_token=login.session
         )
+        return address, signature
 
     async def read(
         self, url: str, headers: Headers = NO_HEADERS, limit: int = SMALL
@@ -175,27 +188,29 @@ class Web(httpx.AsyncClient):
         Returns the headers that ask for it only if it changed; None if it has not
         changed since those of the request.
         """
-        limits, message = self.limits, ""
+        limits = self.limits
+        message = ""
         if url.startswith("file:"):
             await asyncio.to_thread(_copy_file, url, stream, limit)
             self._count(url, stream.tell())
             return NO_HEADERS
         try:
             async with asyncio.timeout(limits.deadline):
-                for turn in range(limits.retries + 1):
+                for retry in range(limits.retries + 1):
+                    # Without what an earlier attempt has written.
                     stream.seek(0)
                     stream.truncate()
                     try:
                         return await self._attempt(url, stream, limit, headers)
                     except PassingTrouble as trouble:
-                        message, *pauses = trouble.args
-                        pause = max(limits.pause * 2**turn, *pauses, 0)
+                        message = trouble.message
+                        pause = max(limits.pause * 2**retry, trouble.pause)
                     if pause > LONGEST_PAUSE:
                         message = (
                             f"{message}, requests a pause of {pause:,.0f} s: try later"
                         )
                         raise SilenceFault(url, message)
-                    if turn < limits.retries:
+                    if retry < limits.retries:
                         await asyncio.sleep(pause)
         except TimeoutError:
             message = f"takes more than {limits.deadline:,.0f} s (--deadline)"
@@ -211,7 +226,7 @@ class Web(httpx.AsyncClient):
         try:
             address, signature = self.address(url)
             request = self.build_request("GET", address, headers=headers)
-            request.extensions |= {"asked": url, "first": request.url}
+            request.extensions |= {"named": url, "first": request.url}
             # Otherwise a server that sends its headers byte by byte could take hours.
             async with asyncio.timeout(3 * self.limits.timeout):
                 auth = signature or httpx.USE_CLIENT_DEFAULT
@@ -247,9 +262,10 @@ class Web(httpx.AsyncClient):
     ) -> None:
         """Write the decoded body of a response to a stream."""
         text = response.headers.get("Content-Length", "")
-        length, received = int(text) if re.fullmatch(r"[0-9]{1,19}", text) else 0, 0
+        length = int(text) if re.fullmatch(r"[0-9]{1,19}", text) else 0
         require_size(url, length, limit)
         self._expected += length
+        received = 0
         try:
             async for data in response.aiter_bytes():
                 self._count(url, response.num_bytes_downloaded - received)
@@ -262,6 +278,7 @@ class Web(httpx.AsyncClient):
             self._count(url, 0)
 
     def _count(self, url: str, size: int) -> None:
+        """Count bytes of a response; `FetchFault` if the run has received too many."""
         self.received += size
         if self._progress is not None:
             self._progress(self.received, max(self._expected, self.received))
@@ -270,21 +287,22 @@ class Web(httpx.AsyncClient):
             raise FetchFault(url, f"{message}, expected less (--max-total)")
 
     async def in_parallel(
-        self, items: Iterable[T], do: Callable[[T], Coroutine[Any, Any, None]]
+        self, items: Iterable[T], process: Callable[[T], Coroutine[Any, Any, None]]
     ) -> None:
         """Process items, at most `jobs` at the same time; raises the first
         exception.
         """
+        # Each worker takes the next item from the same iterator.
         queue = iter(items)
 
-        async def process() -> None:
+        async def work() -> None:
             for item in queue:
-                await do(item)
+                await process(item)
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(self.limits.jobs):
-                    tasks.create_task(process())
+                    tasks.create_task(work())
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
 
@@ -294,12 +312,12 @@ def _conditions(response: httpx.Response) -> Headers:
     13.1).
     """
     names = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
-    tags = {name: response.headers.get(tag, "") for name, tag in names.items()}
-    return {
-        name: tag
-        for name, tag in tags.items()
-        if tag and tag.isascii() and tag.isprintable()
-    }
+    conditions = {}
+    for name, tag_name in names.items():
+        tag = response.headers.get(tag_name, "")
+        if tag and tag.isascii() and tag.isprintable():
+            conditions[name] = tag
+    return conditions
 
 
 def require_size(url: str, size: int, limit: int) -> None:
@@ -317,15 +335,15 @@ async def _require_safe(request: httpx.Request) -> None:
     A signature is valid for one URL. httpx removes other logins from redirects to
     another origin.
     """
-    text, first = request.extensions["asked"], request.extensions["first"]
-    url, signed = (
-        request.url,
-        [name for name in request.headers if name.startswith("x-amz-")],
-    )
+    # The URL that a caller named, and the address of the first request for it.
+    named = request.extensions["named"]
+    first = request.extensions["first"]
+    url = request.url
     if url.scheme not in ("https", first.scheme):
-        raise FetchFault(text, f"leads to {url.scheme}://, expected {first.scheme}://")
+        raise FetchFault(named, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
-        raise FetchFault(text, f"leads to the port {url.port}, expected 1 to 65535")
+        raise FetchFault(named, f"leads to the port {url.port}, expected 1 to 65535")
+    signed = [name for name in request.headers if name.startswith("x-amz-")]
     if url != first and signed:
         for name in (*signed, "Authorization"):
             request.headers.pop(name, None)
@@ -335,35 +353,32 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
     """Raise unless a response has the status 200, or 304 if the request had a
     condition.
     """
-    status, header = response.status_code, response.headers.get
+    status = response.status_code
+    header = response.headers.get
     if status == 401:
         last = _origin(response.url)
         if last != _origin(response.request.extensions["first"]):
             # It would choose the receiver of the password.
-            message = (
-                f"redirects to {last}, which requires a login, but a login is sent only"
-            )
-            raise FetchFault(url, f"{message} to the mirror's own server")
+            rule = "but a login is sent only to the mirror's own server"
+            message = f"redirects to {last}, which requires a login, {rule}"
+            raise FetchFault(url, message)
         raise LoginFault(url, header("WWW-Authenticate", ""))
     if status in _RETRIED:
         # RFC 9110 section 10.2.3; dates are ignored.
         after = header("Retry-After", "")
-        raise PassingTrouble(
-            f"answers {status}", float(after[:9]) if after.isdecimal() else 0
-        )
+        pause = float(after[:9]) if after.isdecimal() else 0
+        raise PassingTrouble(f"answers {status}", pause)
     if status in _NOT_THERE:
         raise NotThereFault(url, status)
-    if status != 200 and not (
-        status == 304 and any(name.startswith("If-") for name in headers)
-    ):
+    has_condition = any(name.startswith("If-") for name in headers)
+    is_unchanged = status == 304 and has_condition
+    if status != 200 and not is_unchanged:
         # Amazon S3 sends it if the signature is for another region.
         region = header("x-amz-bucket-region", "")
-        advice = (
-            f" and the bucket's region, {region}, in AWS_DEFAULT_REGION"
-            if region
-            else ""
-        )
-        raise FetchFault(url, f"answers {status}, expected 200{advice}")
+        expected = "expected 200"
+        if region:
+            expected += f" and the bucket's region, {region}, in AWS_DEFAULT_REGION"
+        raise FetchFault(url, f"answers {status}, {expected}")
     encoding = header("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip"):
         raise FetchFault(
@@ -373,9 +388,8 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
 
 def _origin(url: httpx.URL) -> str:
     """Return the scheme, host and port of a URL (RFC 6454), without a default port."""
-    return str(url.copy_with(path="/", query=None, fragment=None, userinfo=b"")).rstrip(
-        "/"
-    )
+    origin = url.copy_with(path="/", query=None, fragment=None, userinfo=b"")
+    return str(origin).rstrip("/")
 
 
 def _copy_file(url: str, stream: BinaryIO, limit: int) -> None:

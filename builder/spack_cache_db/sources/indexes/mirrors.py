@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
@@ -186,8 +187,12 @@ def agreed(signatures: Iterable[bool]) -> bool | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-Binary = tuple[str, str, str]
-"""The package, the version and the hash of a binary."""
+class Binary(NamedTuple):
+    """A binary in a list of a mirror."""
+
+    package: str
+    version: str
+    hash: str
 
 
 def listed_binaries(folder: Path) -> list[Binary]:
@@ -200,7 +205,8 @@ def listed_binaries(folder: Path) -> list[Binary]:
             with suppress(IndexFault):
                 entry = index.records.entry(dag_hash)
                 if index.binary_of(entry) is not None:
-                    binaries.add((entry.node.name, entry.node.version, dag_hash))
+                    binary = Binary(entry.node.name, entry.node.version, dag_hash)
+                    binaries.add(binary)
     return sorted(binaries)
 
 
