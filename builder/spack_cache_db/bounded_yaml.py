@@ -1,8 +1,7 @@
 """Reads YAML within limits, as nodes with line numbers or as values.
 
 Nodes are counted while they are composed: libyaml crashes on deep nesting, PyYAML uses
-a thousand
-bytes for each node, and a few aliases can repeat each other a billion times.
+a thousand bytes for each node, and a few aliases can repeat each other a billion times.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from spack_cache_db.errors import LineFault
+from spack_cache_db.errors import LineFault, one_line
 
 
 class YamlBounds(NamedTuple):
@@ -71,29 +70,32 @@ def _line_faults(text: str, path: str = "") -> Iterator[None]:
     except LineFault as fault:
         raise LineFault(fault.line, fault.message, path) from None
     except (yaml.YAMLError, ValueError) as error:
+        problem = getattr(error, "problem", None) or getattr(error, "context", None)
+        message = one_line(str(problem or error))
         mark = getattr(error, "problem_mark", None)
-        message = (
-            getattr(error, "problem", None) or getattr(error, "context", None) or error
-        )
-        # A fault at the end of the text is one of the last line.
-        line = min(mark.line, text.removesuffix("\n").count("\n")) + 1 if mark else 0
-        raise LineFault(
-            line, f"broken YAML: {' '.join(str(message).split())}", path
-        ) from None
+        line = 0
+        if mark is not None:
+            # A fault at the end of the text is one of the last line.
+            last = text.removesuffix("\n").count("\n")
+            line = min(mark.line, last) + 1
+        raise LineFault(line, f"broken YAML: {message}", path) from None
 
 
 def _children(node: Any) -> Iterable[yaml.Node]:
     """Return the keys and values of a mapping, or the items of a list."""
     if isinstance(node, yaml.MappingNode):
         return chain.from_iterable(node.value)
-    return node.value if isinstance(node, yaml.SequenceNode) else ()
+    if isinstance(node, yaml.SequenceNode):
+        items: Iterable[yaml.Node] = node.value
+        return items
+    return ()
 
 
 def part_count(node: yaml.Node) -> int:
     """Return the number of scalars, lists and mappings in a node, with aliases written
     out.
     """
-    return 1 + sum(map(part_count, _children(node)))
+    return 1 + sum(part_count(child) for child in _children(node))
 
 
 def text_value(node: yaml.Node) -> Any:
@@ -119,9 +121,8 @@ def fault_at(node: yaml.Node, message: str) -> LineFault:
 
 def is_nothing(node: yaml.Node) -> bool:
     """Return whether a node is YAML's null, as after a key without a value."""
-    return (
-        isinstance(node, yaml.ScalarNode) and not node.style and node.value in NOTHING
-    )
+    is_plain = isinstance(node, yaml.ScalarNode) and not node.style
+    return is_plain and node.value in NOTHING
 
 
 def text_of(node: yaml.Node, expected: str) -> str:
@@ -129,18 +130,23 @@ def text_of(node: yaml.Node, expected: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise fault_at(node, quoting_advice(node) or f"expected {expected} as text")
     text = str(node.value)
-    return text[:-1] if text.endswith(":") and "@" not in text else text
+    # In `hdf5@1.14:`, the colon belongs to a range of versions.
+    if "@" in text:
+        return text
+    return text.removesuffix(":")
 
 
 def quoting_advice(node: yaml.Node) -> str:
     """Return advice on a mapping that should be text, such as `- hdf5@1.14: +mpi`; else
     "".
     """
-    children = [*_children(node)] if isinstance(node, yaml.MappingNode) else []
-    texts = [child.value for child in children if isinstance(child, yaml.ScalarNode)]
-    if len(children) != 2 or len(texts) != 2:
+    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
         return ""
-    text = ": ".join(texts).rstrip()
+    ((key, value),) = node.value
+    are_texts = isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)
+    if not are_texts:
+        return ""
+    text = f"{key.value}: {value.value}".rstrip()
     return f"the colon makes a mapping of {text!r}: put the spec in quotes"
 
 
@@ -153,8 +159,11 @@ def key_of(node: yaml.Node) -> tuple[str, str]:
     text = str(node.value)
     if not text.endswith(":") or "@" in text:
         return text, ""
-    how = text[-2:-1] if text[-2:-1] in ("+", "-") else ":"
-    return text.removesuffix(":").removesuffix(how), how
+    name = text.removesuffix(":")
+    for sign in ("+", "-"):
+        if name.endswith(sign):
+            return name.removesuffix(sign), sign
+    return name.removesuffix(":"), ":"
 
 
 def items_of(node: yaml.Node, expected: str) -> list[yaml.Node]:
@@ -211,7 +220,10 @@ class _Loader(*_BASES):  # type: ignore[misc]
         yaml.composer.Composer.__init__(self)
         self._bounds = bounds
         # Parts and characters so far, with aliases written out.
-        self._parts = self._size = self._level = 0
+        self._parts = 0
+        self._size = 0
+        # How deep the node is that is composed.
+        self._level = 0
         self._open_anchors: set[str] = set()
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
@@ -243,24 +255,25 @@ class _Loader(*_BASES):  # type: ignore[misc]
             self.flatten_mapping(node)
             # The last pair of a key counts, and those of the mapping itself are the
             # last.
-            pairs = {str(key.value): (key, value) for key, value in node.value}
-            names = {str(key.value) for key, _ in own}
-            node.value = own + [
-                pair for name, pair in pairs.items() if name not in names
-            ]
+            own_names = {str(key.value) for key, _ in own}
+            merged = {}
+            for key, value in node.value:
+                name = str(key.value)
+                if name not in own_names:
+                    merged[name] = (key, value)
+            node.value = own + list(merged.values())
         return node
 
     def _add(self, part: Any, level: int, line: int) -> None:
         """Count the event of a node, or a node that an alias repeats, with all nodes
         below it.
         """
-        bounds, is_scalar = (
-            self._bounds,
-            isinstance(part, yaml.ScalarEvent | yaml.ScalarNode),
-        )
-        level += not is_scalar
+        bounds = self._bounds
         self._parts += 1
-        self._size += len(part.value) if is_scalar else 0
+        if isinstance(part, yaml.ScalarEvent | yaml.ScalarNode):
+            self._size += len(part.value)
+        else:
+            level += 1
         if level > bounds.depth:
             raise LineFault(
                 line, f"is nested more than {bounds.depth} levels deep: use fewer"
@@ -280,11 +293,8 @@ class _Loader(*_BASES):  # type: ignore[misc]
         kind = node.tag.rpartition(":")[2]
         try:
             # Numbers of base 60 take quadratic time.
-            if (
-                kind != "str"
-                and isinstance(node, yaml.ScalarNode)
-                and len(node.value) > 1000
-            ):
+            is_number = kind != "str" and isinstance(node, yaml.ScalarNode)
+            if is_number and len(node.value) > 1000:
                 raise ValueError
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):

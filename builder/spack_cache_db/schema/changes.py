@@ -16,7 +16,7 @@ CHANGES = {
 removed.
 """
 
-CHANGE_WORDS = (*dict.fromkeys(CHANGES.values()),)
+CHANGE_WORDS = tuple(dict.fromkeys(CHANGES.values()))
 """The words for a changed configuration, in the order in which reports list them."""
 
 CHANGE_COLUMNS = f"""\
@@ -30,12 +30,17 @@ _COUNTS_OF_CHANGES = (
     "listed.added",
     "listed.removed",
 )
-CHANGE = "\n".join(
-    "    WHEN "
-    + " AND ".join(
-        f"{count} {'>' if is_above else '='} 0"
-        for count, is_above in zip(_COUNTS_OF_CHANGES, counts, strict=True)
-    )
-    + f" THEN '{word}'"
-    for counts, word in CHANGES.items()
-)
+
+
+def _when_lines() -> str:
+    lines = []
+    for are_above, word in CHANGES.items():
+        conditions = []
+        for count, is_above in zip(_COUNTS_OF_CHANGES, are_above, strict=True):
+            conditions.append(f"{count} > 0" if is_above else f"{count} = 0")
+        lines.append(f"    WHEN {' AND '.join(conditions)} THEN '{word}'")
+    return "\n".join(lines)
+
+
+CHANGE = _when_lines()
+"""The lines of a CASE with the word for a change, such as `WHEN … THEN 'removed'`."""

@@ -27,19 +27,21 @@ The layout of Spack's build caches before version 3 (Spack 0.23
 def _joined(piece: str) -> str:
     """Return a piece of a tarball's path as an SQL expression."""
     words = {column: word_of(column) for column in CONFIGURATION}
-    words |= {
-        "compiler": f"replace({word_of('compiler')}, '@', '-')",
-        "hash": "specs.hash",
-    }
+    words["compiler"] = f"replace({word_of('compiler')}, '@', '-')"
+    words["hash"] = "specs.hash"
     parts = []
-    for text, field, *_ in Formatter().parse(piece):
-        parts += [f"'{text}'"] if text else []
-        parts += [words[field]] if field else []
+    for text, field, _, _ in Formatter().parse(piece):
+        if text:
+            parts.append(f"'{text}'")
+        if field:
+            parts.append(words[field])
     return " || ".join(parts)
 
 
+_PATH = "\n      || ".join(_joined(piece) for piece in TARBALL_PATH)
 TARBALL = f"""\
 CASE
     WHEN tarball_prefixes.is_whole THEN tarball_prefixes.url
-    ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
+    ELSE tarball_prefixes.url || {_PATH}
   END AS tarball"""
+"""The column with the whole URL of a tarball."""
