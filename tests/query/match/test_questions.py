@@ -211,9 +211,8 @@ def test_a_question_has_its_answers(samples: sqlite3.Connection) -> None:
     assert question.canonical_spec.name == "py-mpi4py"
     assert question.count() == len(found) > 1
     rows = question.configurations(slice(2))
-    assert [row.configuration for row in rows] == [row.configuration for row in found][
-        :2
-    ]
+    first_found = [row.configuration for row in found[:2]]
+    assert [row.configuration for row in rows] == first_found
     assert question.notes == found.notes
     assert question.notes[0] == "PY_MPI4PY is read as py-mpi4py"
 

@@ -22,9 +22,7 @@ from spack_cache_db.query.choice.reuse import (
     Pool,
     PoolSource,
 )
-from spack_cache_db.query.conditions.conditions import Verdict
-from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import Question
+from spack_cache_db.query.match.question import verdict_on
 from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select, select_ids
@@ -142,16 +140,7 @@ def _external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal
 
 
 def _satisfying(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
-    """Return the specs that satisfy a spec; all are unknown if the database cannot
-    answer it.
-    """
-    text = spec_text(query)
-    try:
-        question = Question(records.lookups, query, records=records)
-        verdict = records.satisfying(question.conditions)
-    except UnsupportedQuery:
-        verdict = Verdict(frozenset(), records.every)
-    return NamedVerdict(text, verdict)
+    return NamedVerdict(spec_text(query), verdict_on(records, query))
 
 
 def member_facts(

@@ -176,6 +176,18 @@ def recent_question(
     return recent(spec, scope)
 
 
+def verdict_on(records: SpecRecords, query: SpecQuery) -> Verdict:
+    """Return the specs that satisfy a spec, whether they are binaries or not.
+
+    All are unknown if the database cannot answer it.
+    """
+    question = Question(records.lookups, query, records=records)
+    try:
+        return records.satisfying(question.conditions)
+    except UnsupportedQuery:
+        return Verdict(frozenset(), records.every)
+
+
 class Respelled(NamedTuple):
     """A spec with the names of a database, and a note on each name that was
     replaced.

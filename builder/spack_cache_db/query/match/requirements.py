@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from spack_cache_db.environments.rules import ALL, PackageRules, Requirement
 from spack_cache_db.query.conditions.conditions import Condition, Conditions, Verdict
-from spack_cache_db.query.conditions.pages import UnsupportedQuery
-from spack_cache_db.query.match.question import read_query, respelled
+from spack_cache_db.query.match.question import verdict_on
 from spack_cache_db.query.match.recorded import NONE
 from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.open.lookups import Lookups
@@ -262,16 +261,7 @@ class CheckedRules:
         return self._satisfying(SpecQuery(name=package)).holds
 
     def _satisfying(self, query: SpecQuery) -> Verdict:
-        """Return the verdict on all specs, binaries or not, for a query.
-
-        All are unknown if the database cannot answer it.
-        """
-        try:
-            spelled, _ = respelled(self._records.lookups, query)
-            read_spec = read_query(self._records, spelled)
-            return self._records.satisfying(read_spec.conditions)
-        except UnsupportedQuery:
-            return Verdict(NONE, self._records.every)
+        return verdict_on(self._records, query)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
