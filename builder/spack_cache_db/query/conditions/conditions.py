@@ -75,7 +75,10 @@ class Verdict:
     named: Set[int] | None = None
 
     def __and__(self, other: Verdict) -> Verdict:
-        """Return the verdict on both conditions together."""
+        """Return the verdict on both conditions together.
+
+        A spec may satisfy both if it may satisfy each of them.
+        """
         holds = self.holds & other.holds
         possible = self._possible() & other._possible()
         return Verdict(holds, possible - holds)
@@ -129,8 +132,11 @@ class Condition:
         them does.
         """
         match self.asked:
+            case Word(text) if self.kind == "variant":
+                # The word of this column is a tuple of variants.
+                return text in word
             case Word(text):
-                return text in word if self.kind == "variant" else text == word
+                return text == word
             case OneOf(words):
                 return word in words
             case VersionRanges():
@@ -203,7 +209,7 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """
     variants = []
     for text in texts:
-        # Most texts are of other variants: reading them takes longer.
+        # Most texts are of other variants, and need not be read.
         if name in text:
             variant = readable_variant(text)
             if variant is not None and variant.name == name:

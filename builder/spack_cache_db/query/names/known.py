@@ -95,13 +95,13 @@ def unknown_text(near: Sequence[str]) -> str:
 def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownName:
     """Return the meaning of a name in exactly this spelling.
 
-    The names near an unknown one take some time; they are left out without `with_near`.
+    Without `with_near`, the names near an unknown one are not looked up.
     """
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)
 
-    # A release has listed it, but has no binary of it now.
+    # A release names it: its mirror may have lost all binaries.
     if releases:
         gone = gone_of_package(lookups.conn, name)
         if gone is not None:

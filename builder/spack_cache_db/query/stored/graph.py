@@ -293,7 +293,7 @@ class Dependencies:
             sql += TYPED
             types_text = json.dumps(list(types))
 
-        # Mirrors may disagree: two rows for one dependency become one edge.
+        # A dependency has a row for each set of types and each set of virtual packages.
         edges_of_spec: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
         for row in select_in(self._conn, sql, edges_of_spec, types=types_text):
             spec, dependency, types_id, virtuals_id = row

@@ -138,9 +138,10 @@ def every_mirror(lookups: Lookups) -> dict[Mirror, list[int]]:
     # The sort is stable: apart from the addresses, the mirrors keep their order.
     in_order = sorted(mirrors.by_id.items(), key=lambda item: item[1].url is None)
     for mirror_id, mirror in in_order:
+        first = mirror
         if mirror.url is not None:
-            mirror = of_url.setdefault(mirror.url, mirror)
-        ids.setdefault(mirror, []).append(mirror_id)
+            first = of_url.setdefault(mirror.url, mirror)
+        ids.setdefault(first, []).append(mirror_id)
     return ids
 
 
@@ -169,9 +170,10 @@ def _read_mirrors(lookups: Lookups) -> _Mirrors:
 
 def _is_signed(url: str | None, is_signed: int | None) -> bool | None:
     """Spack's public build cache is signed, even if a source does not show it."""
-    if is_signed is None:
-        return True if url and is_public_mirror(url) else None
-    return bool(is_signed)
+    if is_signed is not None:
+        return bool(is_signed)
+    is_public = url is not None and is_public_mirror(url)
+    return True if is_public else None
 
 
 def _listed_by_pages(
@@ -181,10 +183,8 @@ def _listed_by_pages(
     releases = json.dumps(mirrors.with_pages)
     rows = select_in(lookups.conn, LISTED_BY_PAGE, ids, releases=releases)
     for spec, release_id, url, is_whole in rows:
-        yield (
-            spec,
-            _mirror_of_page(lookups.releases[release_id], mirrors, url, bool(is_whole)),
-        )
+        release = lookups.releases[release_id]
+        yield spec, _mirror_of_page(release, mirrors, url, bool(is_whole))
 
 
 def _mirror_of_page(

@@ -184,7 +184,7 @@ class PackageData:
         Spack prints addresses in a folder that no longer exists.
         """
         if self.recipe is None:
-            # Package data has a build system for each of Spack's own recipes.
+            # Files of the packages site have a build system, but no address.
             is_public = self.build_system is not None
         elif self.recipe.startswith(_NO_LONGER):
             is_public = f"/{PUBLIC_NAMESPACE}/" in self.recipe
