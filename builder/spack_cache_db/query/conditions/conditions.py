@@ -136,7 +136,7 @@ class Condition:
                 # The word of this column is a tuple of variants.
                 return text in word
             case Word(text):
-                return text == word
+                return bool(text == word)
             case OneOf(words):
                 return word in words
             case VersionRanges():
