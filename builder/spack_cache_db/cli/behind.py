@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,10 +13,6 @@ from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import Rows
-
-if TYPE_CHECKING:
-    pass
-
 
 _BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
 """The columns of `behind` for people."""
@@ -46,14 +42,14 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
         )
         scope = Scope(release=release, stack=stack)
         statuses = compared_with_spack(lookups, scope)
-    count = sum(status.newest_version is not None for status in statuses)
+    compared = [status for status in statuses if status.newest_version is not None]
+    count = len(compared)
     nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
     if not count:
         nothing = (
             "no package has both a binary and package data, so none can be compared"
         )
     records = [status._asdict() for status in statuses if status.versions_behind]
-    is_any = print_rows(
-        Rows(PackageStatus._fields, records), options, nothing, columns=_BEHIND
-    )
+    rows = Rows(PackageStatus._fields, records)
+    is_any = print_rows(rows, options, nothing, columns=_BEHIND)
     sys.exit(1 if is_any or not count else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from spack_cache_db.cli.forms import print_json, say, say_faults
 from spack_cache_db.cli.options import input_options
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.errors import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -12,8 +12,7 @@ from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.query.rows import Rows
 
-if TYPE_CHECKING:
-    pass
+_COLUMNS = ("package", "version", "hash", "types", "virtuals", "kind")
 
 
 @click.command()
@@ -69,30 +68,44 @@ def _print_edges(
         recorded_specs,
     )
 
-    rows = []
+    records = []
     with opened(file) as lookups:
-        conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
-        name, has_data = f"/{dag_hash.removeprefix('/')}", has_records(conn)
-        edges = (read_dependents if is_reversed else read_dependencies)(conn, spec)
-        for other, node in read_nodes(conn, edges).items():
-            uses = (",".join(names) for names in (edges[other] or ((), (), ()))[1:])
-            rows.append((node.package, node.version, node.hash, *uses, node.kind))
-        is_known = has_data if is_reversed else bool(recorded_specs(conn, [spec]))
+        spec = spec_of_hash(lookups, dag_hash)
+        has_data = has_records(lookups.conn)
+        if is_reversed:
+            is_known = has_data
+            edges = read_dependents(lookups.conn, spec)
+        else:
+            is_known = bool(recorded_specs(lookups.conn, [spec]))
+            edges = read_dependencies(lookups.conn, spec)
+        for other, node in read_nodes(lookups.conn, edges).items():
+            # Only a direct dependency has an edge, with types and virtual packages.
+            edge = edges[other]
+            record = {
+                "package": node.package,
+                "version": node.version,
+                "hash": node.hash,
+                "types": "" if edge is None else ",".join(edge.types),
+                "virtuals": "" if edge is None else ",".join(edge.virtuals),
+                "kind": node.kind,
+            }
+            records.append(record)
+    # Direct ones first.
+    records.sort(key=lambda record: (not record["types"], *record.values()))
+    name = f"/{dag_hash.removeprefix('/')}"
+    nothing = _nothing(name, is_reversed, is_known, has_data)
+    is_any = print_rows(Rows(_COLUMNS, records), options, nothing)
+    sys.exit(0 if is_any else 1)
+
+
+def _nothing(name: str, is_reversed: bool, is_known: bool, has_data: bool) -> str:
+    """Return the note for no dependencies, or no dependents, of a spec."""
+    if is_known and is_reversed:
+        return f"nothing in this database depends on {name}"
     if is_known:
-        nothing = f"{name} has no dependencies"
-        nothing = (
-            f"nothing in this database depends on {name}" if is_reversed else nothing
-        )
-    else:
-        why = "the database has no dependency data; build it from indexes or mirrors"
-        why = (
-            "no index or mirror in this database has a record of it"
-            if has_data
-            else why
-        )
-        kind = "dependents" if is_reversed else "dependencies"
-        nothing = f"the {kind} of {name} are not known: {why}"
-    rows.sort(key=lambda row: (not row[3], row))
-    columns = ("package", "version", "hash", "types", "virtuals", "kind")
-    records = [dict(zip(columns, row, strict=True)) for row in rows]
-    sys.exit(0 if print_rows(Rows(columns, records), options, nothing) else 1)
+        return f"{name} has no dependencies"
+    why = "the database has no dependency data; build it from indexes or mirrors"
+    if has_data:
+        why = "no index or mirror in this database has a record of it"
+    kind = "dependents" if is_reversed else "dependencies"
+    return f"the {kind} of {name} are not known: {why}"

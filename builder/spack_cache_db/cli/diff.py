@@ -84,10 +84,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     form = form_of(options)
     narrowing = {name: options[name] for name in ("package", "stack", "target", "host")}
     if options["databases"]:
-        if (
-            click.get_current_context().get_parameter_source("file")
-            is ParameterSource.COMMANDLINE
-        ):
+        source = click.get_current_context().get_parameter_source("file")
+        if source is ParameterSource.COMMANDLINE:
             raise click.UsageError(
                 "--databases compares two databases: OLD and NEW, without FILE"
             )
@@ -101,11 +99,14 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
         with opened(file) as lookups:
             names = (("side", old), ("side", new), *narrowing.items())
             say_notes(read_spellings(lookups).notes(names))
-        result = difference = compared(file, old, new, **narrowing)
-        databases = DatabaseDiff(old, new, {difference.new: difference}, Delta((), ()))
-    is_compared = any(databases.names) or any(
-        any(release.specs) for release in databases.releases.values()
-    )
+        # One release is printed as a database with one release.
+        release_diff = compared(file, old, new, **narrowing)
+        names_of_releases: Delta[str] = Delta((), ())
+        releases = {release_diff.new: release_diff}
+        databases = DatabaseDiff(old, new, releases, names_of_releases)
+        result = release_diff
+
+    is_compared = _has_binaries(databases)
     if not is_compared:
         nothing = f"neither {result.old} nor {result.new} has such a binary, so nothing is compared"
         say_notes([nothing])
@@ -116,38 +117,56 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     print_answer(
         options,
         lambda: result.rows,
-        _text(databases, is_markdown=False),
+        _text(databases),
         value=result.as_dict,
-        markdown=_text(databases, is_markdown=True),
+        markdown=_markdown(databases),
         colours=_COLOURS,
     )
     sys.exit(0 if result.is_empty and is_compared else 1)
 
 
-def _text(databases: DatabaseDiff, *, is_markdown: bool) -> Iterator[str]:
+def _has_binaries(databases: DatabaseDiff) -> bool:
+    """Return whether a side has a release of its own, or a binary in a common one."""
+    if any(databases.names):
+        return True
+    return any(any(release.specs) for release in databases.releases.values())
+
+
+def _text(databases: DatabaseDiff) -> Iterator[str]:
     """Yield the lines of each release, and the releases that only one database has."""
-    title_mark, line_mark = ("### ", "- ") if is_markdown else ("", "  ")
     for number, release_diff in enumerate(databases.releases.values()):
-        if is_markdown:
-            yield from (f"## {release_diff.old} → {release_diff.new}", "")
-        elif number:
+        if number:
             yield ""
         yield release_diff.sentence
         for title, lines in _sections(release_diff):
-            # Markdown needs an empty line after a heading.
-            yield from ("", title_mark + title, *([""] if is_markdown else []))
-            yield from (line_mark + line for line in lines)
-    mark = line_mark.strip(" ") and line_mark
-    yield from (
-        f"{mark}The release {name} {text}." for name, text in _only_in_one(databases)
-    )
+            yield ""
+            yield title
+            for line in lines:
+                yield f"  {line}"
+    for name, text in _only_in_one(databases):
+        yield f"The release {name} {text}."
+
+
+def _markdown(databases: DatabaseDiff) -> Iterator[str]:
+    """Yield the same in Markdown, with an empty line after each heading."""
+    for release_diff in databases.releases.values():
+        yield f"## {release_diff.old} → {release_diff.new}"
+        yield ""
+        yield release_diff.sentence
+        for title, lines in _sections(release_diff):
+            yield from ("", f"### {title}", "")
+            for line in lines:
+                yield f"- {line}"
+    for name, text in _only_in_one(databases):
+        yield f"- The release {name} {text}."
 
 
 def _only_in_one(databases: DatabaseDiff) -> Iterator[tuple[str, str]]:
-    for names, path in zip(
-        databases.names, (databases.new, databases.old), strict=True
-    ):
-        yield from ((name, f"is only in {path}") for name in names)
+    """Yield the releases that only one database has, and a text: `is only in a.db`."""
+    for name in databases.names.added:
+        yield name, f"is only in {databases.new}"
+    for name in databases.names.removed:
+        yield name, f"is only in {databases.old}"
 
 
 def _cases(databases: DatabaseDiff) -> Iterator[Case]:
@@ -158,17 +177,15 @@ def _cases(databases: DatabaseDiff) -> Iterator[Case]:
         if release_diff.is_empty:
             yield Case(release, release_diff.sentence)
         for change, configurations in release_diff.by_change.items():
+            # Beside each other, neither side has lost anything.
+            is_loss = change in ("removed", "shrunk") and not release_diff.place
             for row in configurations:
-                name = " ".join(
-                    (row.configuration.summary, *row.configuration.variants)
-                )
+                configuration = row.configuration
+                name = " ".join((configuration.summary, *configuration.variants))
                 counts = f"{row.specs.removed:,} of its binaries removed, {row.specs.kept:,} kept"
-                failure = (
-                    f"{change}: {counts}" if change in ("removed", "shrunk") else ""
-                )
-                # Beside each other, neither side has lost anything.
-                yield Case(release, name, failure="" if release_diff.place else failure)
-    lost = {*databases.names.removed}
+                failure = f"{change}: {counts}" if is_loss else ""
+                yield Case(release, name, failure)
+    lost = set(databases.names.removed)
     for name, text in _only_in_one(databases):
         yield Case(name, f"the release {name}", failure=text if name in lost else "")
 
@@ -176,32 +193,27 @@ def _cases(databases: DatabaseDiff) -> Iterator[Case]:
 def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
     """Yield the title and the lines of each part that has any, configurations last."""
     for change, configurations in release_diff.by_change.items():
+        words = release_diff.words[change]
         if change in ("added", "removed"):
-            packages, versions, stacks = (
-                getattr(delta, change)
-                for delta in (
-                    release_diff.packages,
-                    release_diff.versions,
-                    release_diff.stacks,
-                )
-            )
-            word = release_diff.words[change]
-            yield from _section(f"Packages {word}", len(packages), packages)
-            groups = grouped(versions).items()
-            lines = [f"{package} {', '.join(names)}" for package, names in groups]
-            yield from _section(f"Versions {word}", len(versions), lines)
-            yield from _section(f"Stacks {word}", len(stacks), stacks)
+            packages = getattr(release_diff.packages, change)
+            versions = getattr(release_diff.versions, change)
+            stacks = getattr(release_diff.stacks, change)
+            yield from _section(f"Packages {words}", len(packages), packages)
+            lines = []
+            for package, names in grouped(versions).items():
+                lines.append(f"{package} {', '.join(names)}")
+            yield from _section(f"Versions {words}", len(versions), lines)
+            yield from _section(f"Stacks {words}", len(stacks), stacks)
         counts = Counter(row.configuration.package for row in configurations)
         lines = [
-            f"{name}: {counted(count, 'configuration')}"
-            for name, count in counts.items()
+            f"{package}: {counted(count, 'configuration')}"
+            for package, count in counts.items()
         ]
-        title = f"Configurations {release_diff.words[change]}"
-        yield from _section(title, len(configurations), lines)
-    causes = release_diff.causes or ()
-    lines = [
-        f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in causes
-    ]
+        yield from _section(f"Configurations {words}", len(configurations), lines)
+
+    lines = []
+    for cause in release_diff.causes or ():
+        lines.append(f"{cause}: {counted(cause.configurations, 'configuration')}")
     title = "Dependencies that differ" if release_diff.place else "Causes of rebuilds"
     yield from _section(title, len(lines), lines)
 
@@ -209,10 +221,11 @@ def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
 def _section(
     title: str, total: int, lines: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    printed = [*lines[:MOST_LINES]]
-    if len(lines) > MOST_LINES:
-        printed.append(
-            f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all"
-        )
-    if total:
-        yield f"{title}: {total:,}", printed
+    """Yield a section with its first lines; nothing if it has none."""
+    if total == 0:
+        return
+    shown = list(lines[:MOST_LINES])
+    hidden_count = len(lines) - len(shown)
+    if hidden_count:
+        shown.append(f"and {hidden_count:,} more: --json and --csv have all")
+    yield f"{title}: {total:,}", shown

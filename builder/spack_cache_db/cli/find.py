@@ -1,12 +1,10 @@
-"""The commands that look for a spec, `find` and `history`, and the tables that they
-print.
-"""
+"""The command `find`, its table, and the search that `history` shares."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +49,7 @@ _LONG = ("releases", "variants", "stacks", "differences", "module", PROVIDED, GO
 _OPTIONAL = ("last seen", "platform", "stacks", "releases")
 """The columns that a narrow terminal leaves out, the least useful first."""
 _MOST_DIFFERENCES = 5
+"""Differences of a binary that a row has."""
 _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 """A text whose last word looks like a path."""
 
@@ -97,6 +96,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
     with open_search(file) as lookups:
         search = Search(lookups, spec, scope_from(options), options["spack"])
         question = search.question
+        # A table that is cut needs only its own rows.
         is_whole = limit is not None or form in ("json", "csv")
         part = slice(limit if is_whole else max_rows)
         configurations = found_part(question, part, with_hashes=hashes)
@@ -106,24 +106,24 @@ def find(spec: str, file: Path, **options: Any) -> None:
             from spack_cache_db.query.answers.install import chosen_build
 
             chosen = chosen_build(lookups, question.results)
-        value = None
-        if options["install"]:
-            value = _value_with_plan(
-                lambda: found_rows(configurations, hashes=hashes), chosen
-            )
+
+        def rows() -> Rows:
+            return found_rows(configurations, hashes=hashes)
+
+        def value_with_plan() -> dict[str, Any]:
+            install = None if chosen is None else chosen.plan.as_dict()
+            return {"found": list(rows().records), "install": install}
+
         if configurations or form in ("json", "csv"):
-            print_answer(
-                options,
-                lambda: found_rows(configurations, hashes=hashes),
-                find_table(
-                    configurations,
-                    question.count(),
-                    max_rows if limit is None else None,
-                    hashes=hashes,
-                    installations=lookups.release_names(lookups.trees()),
-                ),
-                value=value,
+            table = find_table(
+                configurations,
+                total=question.count(),
+                max_rows=max_rows if limit is None else None,
+                hashes=hashes,
+                installations=lookups.release_names(lookups.trees()),
             )
+            value = value_with_plan if options["install"] else None
+            print_answer(options, rows, table, value=value)
         if options["install"] and configurations:
             if chosen is None:
                 fail(
@@ -137,18 +137,6 @@ def find(spec: str, file: Path, **options: Any) -> None:
                     say(line)
             sys.exit(1 if chosen.commands.is_complete is False else 0)
     sys.exit(0 if configurations else 1)
-
-
-def _value_with_plan(
-    rows: Callable[[], Rows], chosen: Chosen | None
-) -> Callable[[], Any]:
-    """Return a function that returns the JSON of `find --install`."""
-
-    def value() -> dict[str, Any]:
-        install = None if chosen is None else chosen.plan.as_dict()
-        return {"found": list(rows().records), "install": install}
-
-    return value
 
 
 def _chosen_lines(chosen: Chosen) -> Iterator[str]:
@@ -200,12 +188,12 @@ def open_search(file: Path) -> Iterator[Lookups]:
         with opened(file) as lookups:
             yield lookups
     except QuerySyntaxError as error:
-        last = _PATH.fullmatch(error.text)
-        missing = (
-            f"\nif {last[1]} is the database: there is no such file" if last else ""
-        )
-        # The second line of the message points at a column of the first.
-        raise CommandError(str(error) + missing) from None
+        message = str(error)
+        path = _PATH.fullmatch(error.text)
+        if path:
+            # The second line of the message points at a column of the first.
+            message += f"\nif {path[1]} is the database: there is no such file"
+        raise CommandError(message) from None
 
 
 class Search:
@@ -275,64 +263,98 @@ def find_table(
     from spack_cache_db.query.stored.configurations import shared_variants
 
     total = total or len(configurations)
-    part = f"{len(configurations):,} of " if len(configurations) < total else ""
-    specs = sum(row.spec_count for row in configurations)
     # An installation also has specs that are not binaries.
-    singular, many = ("spec", "specs") if installations else ("binary", "binaries")
-    yield f"{part}{counted(total, 'configuration')}, {counted(specs, singular, many)}"
-    names, first = [*_WORDS], configurations[0]
-    common = shared_variants([row.variants for row in configurations])
+    singular, plural = ("spec", "specs") if installations else ("binary", "binaries")
+    yield _summary(configurations, total, singular, plural)
+
+    # Values that all rows share stand above the table; the version stands in it too.
+    common_variants = shared_variants([row.variants for row in configurations])
+    names = list(_WORDS)
     if len(configurations) > 1:
-        same = [
-            name
-            for name in _WORDS
-            if len({getattr(row, name) for row in configurations}) == 1
-        ]
-        version = f"@{first.version}" if "version" in same else ""
-        shared = [f"{first.package}{version}"] if "package" in same else []
-        shared += [
-            getattr(first, name) for name in same if name not in ("package", "version")
-        ]
-        shared += common
+        same = [name for name in _WORDS if _is_same(configurations, name)]
+        shared = _shared_values(configurations[0], same, common_variants)
         if shared:
             yield from wrapped(f"all: {' '.join(shared)}")
         names = [name for name in _WORDS if name not in same or name == "version"]
-    headings = [*names, "hash" if hashes else many, "last seen", *_LONG]
+
+    # A row is a configuration, or a binary with its hash.
     rows = []
     for found in configurations:
-        values = [getattr(found, name) for name in names]
-        variants = " ".join(text for text in found.variants if text not in common)
-        places: list[tuple[str, Any]] = [(f"{found.spec_count:,}", found)]
+        words = [getattr(found, name) for name in names]
+        own = [text for text in found.variants if text not in common_variants]
+        variants = " ".join(own)
         if hashes:
-            places = [(spec.hash, spec) for spec in found.specs or ()]
-        for label, row in places:
-            rows.append([*values, label, *_places(row, variants, installations)])
+            for spec in found.specs or ():
+                cells = _presence_cells(spec, variants, installations, spec.differences)
+                rows.append([*words, spec.hash, *cells])
+        else:
+            cells = _presence_cells(found, variants, installations)
+            rows.append([*words, f"{found.spec_count:,}", *cells])
+    headings = [*names, "hash" if hashes else plural, "last seen", *_LONG]
+    shown = rows[:max_rows]
     yield ""
-    table = Table(headings, rows[:max_rows], optional=_OPTIONAL, long=_LONG)
-    yield from table.lines()
-    hidden_count = total - len(configurations) + len(rows) - len(rows[:max_rows])
+    yield from Table(headings, shown, optional=_OPTIONAL, long=_LONG).lines()
+    hidden_count = total - len(configurations) + len(rows) - len(shown)
     if max_rows is not None and hidden_count:
-        yield from ("", more_rows(hidden_count))
+        yield ""
+        yield more_rows(hidden_count)
 
 
-def _places(
-    row: Found | FoundSpec, variants: str, installations: Sequence[str]
+def _summary(
+    configurations: Sequence[Found], total: int, singular: str, plural: str
+) -> str:
+    """Return a line such as `50 of 120 configurations, 61 binaries`."""
+    count = len(configurations)
+    part = f"{count:,} of " if count < total else ""
+    specs = sum(row.spec_count for row in configurations)
+    found = counted(total, "configuration")
+    return f"{part}{found}, {counted(specs, singular, plural)}"
+
+
+def _is_same(configurations: Sequence[Found], name: str) -> bool:
+    values = {getattr(row, name) for row in configurations}
+    return len(values) == 1
+
+
+def _shared_values(
+    first: Found, same: Sequence[str], variants: Sequence[str]
+) -> list[str]:
+    """Return the values of the fields `same`, the package and its version as one."""
+    shared = []
+    if "package" in same:
+        version = f"@{first.version}" if "version" in same else ""
+        shared.append(f"{first.package}{version}")
+    for name in same:
+        if name not in ("package", "version"):
+            shared.append(getattr(first, name))
+    return [*shared, *variants]
+
+
+def _presence_cells(
+    row: Found | FoundSpec,
+    variants: str,
+    installations: Sequence[str],
+    differences: Sequence[str] = (),
 ) -> list[str]:
     """Return the last columns of a row of the table, from `last seen`."""
-    releases = [name for name in installations if name in row.releases] or row.releases[
-        :1
-    ]
-    more = len(row.releases) - len(releases)
-    differences: tuple[str, ...] = getattr(row, "differences", ())
-    hidden = len(differences) - _MOST_DIFFERENCES
+    # All installations, or else the first release; and the number of others.
+    releases = [name for name in installations if name in row.releases]
+    if not releases:
+        releases = list(row.releases[:1])
+    release_text = " ".join(releases) or NOTHING
+    hidden_count = len(row.releases) - len(releases)
+    if hidden_count > 0:
+        release_text += f" +{hidden_count}"
+    shown_differences = list(differences[:_MOST_DIFFERENCES])
+    hidden_count = len(differences) - len(shown_differences)
+    if hidden_count > 0:
+        shown_differences.append(f"and {hidden_count} more")
     cells = (
         row.last_seen,
-        (" ".join(releases) or NOTHING) + (f" +{more}" if more > 0 else ""),
+        release_text,
         variants,
         " ".join(row.stacks),
-        ", ".join(
-            (*differences[:_MOST_DIFFERENCES], *([f"and {hidden} more"] * (hidden > 0)))
-        ),
+        ", ".join(shown_differences),
         "" if row.is_external else _module(row),
         _provided(row) if row.is_external else "",
         "yes" if row.is_gone else "",
@@ -342,12 +364,17 @@ def _places(
 
 def _provided(row: Found | FoundSpec) -> str:
     """Return the prefix of an external, and the modules to load for it."""
-    module = f"module load {_module(row)}" if row.modules else ""
-    return ", ".join(filter(None, (row.prefix, module))) or "yes"
+    texts = []
+    if row.prefix:
+        texts.append(row.prefix)
+    if row.modules:
+        texts.append(f"module load {_module(row)}")
+    return ", ".join(texts) or "yes"
 
 
 def _module(row: Found | FoundSpec) -> str:
     """Return the modules to load, with their folder if several folders have this
     module.
     """
-    return " ".join(row.modules) + (f" in {row.module_tree}" if row.module_tree else "")
+    modules = " ".join(row.modules)
+    return f"{modules} in {row.module_tree}" if row.module_tree else modules

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from spack_cache_db.cli.forms import print_json, say
 from spack_cache_db.cli.options import file_argument, shared_options
 from spack_cache_db.errors import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()
@@ -42,44 +39,41 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     packages = counted(values["packages"], "package")
     configurations = counted(values["configurations"], "configuration")
     yield "binaries", f"{values['specs']:,} in {configurations} of {packages}"
-    kinds = ", ".join(
-        f"{kind} {count:,}" for kind, count in values["releases_by_kind"].items()
-    )
-    yield "releases", f"{values['releases']:,}" + (f" ({kinds})" if kinds else "")
-    if values["first_snapshot"]:
-        yield (
-            "snapshots",
-            f"from {values['first_snapshot']} to {values['last_snapshot']}",
-        )
-    if values["as_of"] != values["last_snapshot"]:
+    releases = f"{values['releases']:,}"
+    kinds = [f"{kind} {count:,}" for kind, count in values["releases_by_kind"].items()]
+    if kinds:
+        releases += f" ({', '.join(kinds)})"
+    yield "releases", releases
+
+    # Days.
+    first = values["first_snapshot"]
+    last = values["last_snapshot"]
+    if first:
+        yield "snapshots", f"from {first} to {last}"
+    if values["as_of"] != last:
         yield "as of", values["as_of"]
     if values["looked_at"]:
         # A build of today may find nothing new in sources of last month.
-        yield (
-            "last checked",
-            f"{values['looked_at'][:10]}, when a build read the sources",
-        )
+        day = values["looked_at"][:10]
+        yield "last checked", f"{day}, when a build read the sources"
     yield "stacks", f"{values['stacks']:,}"
-    yield (
-        "built from",
-        " and ".join(
-            [
-                *([counted(values["pages"], "page")] if values["pages"] else []),
-                *(
-                    [counted(values["indexes"], "index", "indexes")]
-                    if values["indexes"]
-                    else []
-                ),
-                *(["package data"] if values["known_packages"] else []),
-            ]
-        ),
-    )
-    edges = counted(values["dependencies"], "dependency", "dependencies")
-    yield "dependencies", edges if values["records"] else "none: pages do not list them"
+
+    # Sources, and what they have.
+    sources = []
+    if values["pages"]:
+        sources.append(counted(values["pages"], "page"))
+    if values["indexes"]:
+        sources.append(counted(values["indexes"], "index", "indexes"))
+    if values["known_packages"]:
+        sources.append("package data")
+    yield "built from", " and ".join(sources)
+    dependencies = "none: pages do not list them"
+    if values["records"]:
+        dependencies = counted(values["dependencies"], "dependency", "dependencies")
+    yield "dependencies", dependencies
     for name, count in values["compared_with_spack"].items():
         yield name.replace("_", " "), f"{count:,}"
     yield "problems", f"{values['problems']:,}"
-    programs = ", ".join(
-        f"{name} {version}" for name, version in values["origin"].items()
-    )
-    yield "built with", f"{programs}, schema {values['schema_version']}"
+    origin = values["origin"].items()
+    programs = [f"{name} {version}" for name, version in origin]
+    yield "built with", ", ".join((*programs, f"schema {values['schema_version']}"))

@@ -97,8 +97,14 @@ def file_argument(command: F) -> F:
         type=GivenPath(path_type=Path),
         required=False,
         envvar=FILE_VARIABLE,
-        callback=lambda ctx, parameter, file: file or _usual_database(ctx),
+        callback=_given_or_usual,
     )(command)
+
+
+def _given_or_usual(
+    ctx: click.Context, parameter: click.Parameter, file: Path | None
+) -> Path | None:
+    return file or _usual_database(ctx)
 
 
 def _usual_database(ctx: click.Context) -> Path | None:
@@ -112,10 +118,11 @@ def _usual_database(ctx: click.Context) -> Path | None:
         return None
     from spack_cache_db.database_file import is_database
 
-    paths = (
-        path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db"))
-    )
-    databases = [path for path in paths if is_database(path)]
+    databases = []
+    for folder in ("dist", "."):
+        for path in sorted(Path(folder).glob("*.db")):
+            if is_database(path):
+                databases.append(path)
     if len(databases) != 1:
         count = f"there are {len(databases)}" if databases else "there is none"
         raise click.UsageError(
@@ -143,8 +150,11 @@ class SpecCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the command line into `ctx.params`."""
-        remaining = super().parse_args(ctx, [*self._marked(ctx, args)])
-        words = [word[word.startswith(" -") :] for word in ctx.params.pop("words")]
+        remaining = super().parse_args(ctx, list(self._marked(ctx, args)))
+        words = []
+        for word in ctx.params.pop("words"):
+            is_marked = word.startswith(" -")
+            words.append(word.removeprefix(" ") if is_marked else word)
         ctx.params["spec"], ctx.params["file"] = _spec_and_database(ctx, words)
         return remaining
 
@@ -154,22 +164,27 @@ class SpecCommand(click.Command):
 
         These are variants (`-mpi`), and options of Spack in a pasted command.
         """
-        options = {
-            name: option
-            for option in self.get_params(ctx)
-            if isinstance(option, click.Option)
-            for name in option.opts
-        }
+        options: dict[str, click.Option] = {}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option):
+                options |= dict.fromkeys(option.opts, option)
+        # Only a pasted command has options of Spack, which may begin with --.
         part_of_spec = re.compile(r"-." if "spack" in args else r"-[^-]")
         is_value = False
         for word in args:
+            if is_value:
+                yield word
+                is_value = False
+                continue
             name, equals, _ = word.partition("=")
-            option = None if is_value else options.get(name)
-            is_part = not (is_value or option or word == "--") and part_of_spec.match(
-                word
-            )
-            yield f" {word}" if is_part else word
-            is_value = option is not None and not option.is_flag and not equals
+            own_option = options.get(name)
+            if own_option is not None:
+                yield word
+                is_value = not own_option.is_flag and not equals
+            elif word != "--" and part_of_spec.match(word):
+                yield f" {word}"
+            else:
+                yield word
 
 
 def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path | None]:
@@ -178,22 +193,25 @@ def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path 
     The last word is the database if it is a file or ends in `.db`. The only word is the
     database only if it ends in `.db` or is one.
     """
-    default = os.environ.get(FILE_VARIABLE)
     file = None
-    last = words[-1] if words else "no word"
-    if _is_database(last) or (len(words) > 1 and (_is_path(last) or last == "")):
-        file = GivenPath(path_type=Path).convert(words.pop(), None, ctx)
+    if words:
+        last = words[-1]
+        # An empty word, of an unset variable, is refused as a path.
+        is_path = len(words) > 1 and (_is_path(last) or last == "")
+        if is_path or _is_database(last):
+            file = GivenPath(path_type=Path).convert(words.pop(), None, ctx)
+    default = os.environ.get(FILE_VARIABLE)
+    if file is None and default:
+        file = Path(default)
     if ctx.resilient_parsing:
-        return "", file or (Path(default) if default else None)
-    if misplaced := next(filter(_is_database, words), None):
-        raise click.UsageError(
-            f"{misplaced} is a database: give the spec first, then one database", ctx
-        )
+        return "", file
+    for word in words:
+        if _is_database(word):
+            message = "is a database: give the spec first, then one database"
+            raise click.UsageError(f"{word} {message}", ctx)
     if not words:
         raise click.UsageError("Missing argument 'SPEC...': such as hdf5 +mpi", ctx)
-    return spec_of_words(words), file or (
-        Path(default) if default else _usual_database(ctx)
-    )
+    return spec_of_words(words), file or _usual_database(ctx)
 
 
 def _is_database(word: str) -> bool:
@@ -215,11 +233,11 @@ def spec_of_words(words: Sequence[str]) -> str:
 
     if len(words) == 1:
         return words[0]
-    pairs = (_PAIR.fullmatch(word) for word in words)
-    return " ".join(
-        f"{pair[1]}{quoted(pair[2])}" if pair else word
-        for word, pair in zip(words, pairs, strict=True)
-    )
+    texts = []
+    for word in words:
+        pair = _PAIR.fullmatch(word)
+        texts.append(f"{pair[1]}{quoted(pair[2])}" if pair else word)
+    return " ".join(texts)
 
 
 def input_options(command: F) -> F:
@@ -299,26 +317,29 @@ def pairs(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
     """Return name and value of each text of an option such as NAME=PATH."""
+    names_and_values = []
     for text in texts:
-        if "" in text.partition("="):
+        name, _, value = text.partition("=")
+        if not name or not value:
             expected = getattr(parameter, "metavar", "")
             raise click.BadParameter(
                 f"{text!r} is not a pair, expected {expected}", ctx
             )
-    return tuple(
-        (name, value) for name, _, value in (text.partition("=") for text in texts)
-    )
+        names_and_values.append((name, value))
+    return tuple(names_and_values)
 
 
 def _modules(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> list[str | tuple[str, str]]:
     """Return paths, and pairs of a name and a path."""
-    parts = (text.partition("=") for text in texts)
-    return [
-        (name, path) if path and os.sep not in name else f"{name}{equals}{path}"
-        for name, equals, path in parts
-    ]
+    paths: list[str | tuple[str, str]] = []
+    for text in texts:
+        name, _, path = text.partition("=")
+        # A path may have a = in the name of a folder.
+        is_pair = path and os.sep not in name
+        paths.append((name, path) if is_pair else text)
+    return paths
 
 
 def _given(
@@ -344,24 +365,20 @@ def names_in_file(
     # Click stops parsing at an option without a value, and leaves the arguments in
     # `args`.
     typed = [ctx.params.get("file"), *reversed(ctx.args), "spack-cache.db"]
-    file = next((Path(word) for word in typed if word and Path(word).is_file()), None)
-    if file is None:
+    files = [Path(word) for word in typed if word and Path(word).is_file()]
+    if not files:
         return []
     try:
-        with opened(file) as lookups:
-            names = {
-                "stack": [stack.name for stack in lookups.stacks.values()],
-                "host": sorted(lookups.families),
-                "target": sorted(lookups.families),
-            }
-            releases = [release.name for release in lookups.releases.values()]
+        with opened(files[0]) as lookups:
+            if parameter.name == "stack":
+                names = [stack.name for stack in lookups.stacks.values()]
+            elif parameter.name in ("host", "target"):
+                names = sorted(lookups.families)
+            else:
+                names = [release.name for release in lookups.releases.values()]
     except DatabaseError:
         return []
-    return [
-        name
-        for name in names.get(str(parameter.name), releases)
-        if name.startswith(begun)
-    ]
+    return [name for name in names if name.startswith(begun)]
 
 
 _SHARED = {

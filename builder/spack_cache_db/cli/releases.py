@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.query.rows import Rows
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()
@@ -55,8 +52,8 @@ def _print_records(
 ) -> NoReturn:
     """Print columns of the releases or stacks, and end."""
     with opened(file) as lookups:
-        records = [
-            {name: getattr(record, name) for name in columns}
-            for record in getattr(lookups, table).values()
-        ]
-    sys.exit(0 if print_rows(Rows(columns, records), options, nothing) else 1)
+        records = []
+        for row in getattr(lookups, table).values():
+            records.append({name: getattr(row, name) for name in columns})
+    is_any = print_rows(Rows(columns, records), options, nothing)
+    sys.exit(0 if is_any else 1)
