@@ -118,6 +118,7 @@ def datasette_of(
     Args:
         path: the absolute path of the database.
         inspected: the content of its inspect file.
+        options: the options of `serve`.
 
     Raises:
         DatabaseError: Datasette refuses the options.

@@ -71,12 +71,14 @@ from spack_cache_db.spack.queries import SpecQuery
 _SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
+"""A word in a text that is not a valid spec, without Spack's signs."""
 
 FACETS = {"package": "name", "os": "os", "target": "target"}
 """Columns that narrow a search, and their parts of a spec; a compiler may be a
 dependency.
 """
 MOST_VALUES = 8
+"""Limit of the values of a column that the page offers."""
 
 
 class Elsewhere(NamedTuple):
@@ -132,7 +134,11 @@ class SearchPage:
         reading: the meaning of plain words.
         spec: the spec that is answered, in Spack's order.
         compiler: a spec of the binaries that the package of the search compiled.
+        answer: the configurations, also if there are none; None for packages.
         error: why the text is not a spec, or why the database cannot answer it.
+        why: why no configuration satisfies the spec.
+        notes: how the text was read, and what the database does not know.
+        packages: the packages that words name or describe.
     """
 
     narrowing: Narrowing
@@ -302,9 +308,9 @@ class Search:
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None:
-                read = self._result_of_words(text)
-                if read is not None:
-                    return read
+                of_words = self._result_of_words(text)
+                if of_words is not None:
+                    return of_words
             why = why_in_time(why_corrected, question)
             return replace(self._packages(words), error=str(error), why=why)
         return self._result_of_question(text, question)
@@ -318,13 +324,13 @@ class Search:
         # The name of the package is not that of a binary: the text may be plain words.
         package = asked(conditions, "package")
         if isinstance(package, Word) and package.text not in self.lookups.packages:
-            read = self._result_of_words(text)
-            if isinstance(read, Elsewhere):
-                return read
+            of_words = self._result_of_words(text)
+            if isinstance(of_words, Elsewhere):
+                return of_words
             # A text with Spack's signs is a spec, even if the name is unknown.
             is_known = package_called(self.lookups, package.text) is not None
-            if read is not None and is_known and read.answer is None:
-                return read
+            if of_words is not None and is_known and of_words.answer is None:
+                return of_words
 
         # A hash with a single configuration leads to the page of its spec.
         if question.count() == 1:
