@@ -9,8 +9,6 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
 from spack_cache_db.assembly.frames import groups
 from spack_cache_db.assembly.merge import Difference, Merged
 from spack_cache_db.model import Problem
@@ -120,8 +118,7 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
     texts = merged.texts
 
     # Pair each record with the first record of its spec.
-    records = merged.records
-    records = records.where(np.lexsort((records["document"], records["spec"])))
+    records = merged.records.sorted_by("spec", "document")
     starts, group = groups(records["spec"])
     first = records.where(starts[group])
 

@@ -18,7 +18,7 @@ from spack_cache_db.assembly.frames import (
     Mask,
     Numbers,
     distinct_pairs,
-    numbers,
+    number_array,
     packed,
     rows_by,
     summed,
@@ -65,53 +65,18 @@ def count(numbered: Numbered) -> Counts:
     is_gone = _are_gone(numbered)
     available = numbered.specs.where((numbered.specs["is_listed"] > 0) & ~is_gone)
     configuration_of_binary = available["configuration"]
-    used = np.unique(configuration_of_binary)
+    used_configurations = np.unique(configuration_of_binary)
 
-    # Binaries of each configuration in each release and in each stack.
+    # The number of specs of each configuration in each release and in each stack.
     in_releases = distinct_pairs(
         configuration=listings["configuration"], release=listings["release"]
     )
     in_stacks = _in_stacks(numbered, available)
-    in_packages = _in_packages(numbered, in_releases)
-    facets = _facet_counts(numbered, configuration_of_binary, in_releases, in_stacks)
+    package_releases = _package_releases(numbered, in_releases)
 
-    dates = _dates(list(ids["releases"]))
+    # Tables that have nothing but counts.
     previous = _previous_releases(ids["releases"])
-    stack_count = len(ids["stacks"])
-    specs_of_stack = summed(in_stacks["stack"], in_stacks["count"], stack_count + 1)
-    columns: dict[str, dict[str, list[Any]]] = {
-        "releases": {
-            "previous": [release or None for release in previous[1:].tolist()],
-            "package_count": _times(in_packages["release"], len(ids["releases"])),
-            "spec_count": _times(listings["release"], len(ids["releases"])),
-        },
-        "packages": {
-            "spec_count": _times(
-                package_of[configuration_of_binary], len(ids["packages"])
-            ),
-            "configuration_count": _times(package_of[used], len(ids["packages"])),
-            **dates.seen(
-                in_packages["package"], in_packages["release"], len(ids["packages"])
-            ),
-        },
-        "stacks": {
-            "release_count": _releases_of_stacks(ids["stacks"], facets),
-            "spec_count": specs_of_stack[1:].tolist(),
-        },
-        "configurations": {
-            "spec_count": _times(configuration_of_binary, len(ids["configurations"])),
-            **dates.seen(
-                in_releases["configuration"],
-                in_releases["release"],
-                len(ids["configurations"]),
-            ),
-        },
-        "specs": {
-            "is_current": _are_current(numbered, dates),
-            "is_gone": is_gone.tolist(),
-            **dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
-        },
-    }
+    facets = _facet_counts(numbered, configuration_of_binary, in_releases, in_stacks)
     tables = {
         "configuration_history": _history(listings, in_releases, previous),
         "configuration_stacks": Frame(
@@ -120,6 +85,38 @@ def count(numbered: Numbered) -> Counts:
             spec_count=in_stacks["count"],
         ),
         "release_packages": _release_packages(numbered, in_releases),
+    }
+
+    # Columns of counts in other tables.
+    dates = _dates(ids["releases"])
+    columns: dict[str, dict[str, list[Any]]] = {}
+    size = len(ids["releases"])
+    columns["releases"] = {
+        "previous": [release or None for release in previous[1:].tolist()],
+        "package_count": _times(package_releases["release"], size),
+        "spec_count": _times(listings["release"], size),
+    }
+    size = len(ids["packages"])
+    columns["packages"] = {
+        "spec_count": _times(package_of[configuration_of_binary], size),
+        "configuration_count": _times(package_of[used_configurations], size),
+        **dates.seen(package_releases["package"], package_releases["release"], size),
+    }
+    size = len(ids["stacks"])
+    specs_of_stack = summed(in_stacks["stack"], in_stacks["count"], size + 1)
+    columns["stacks"] = {
+        "release_count": _releases_of_stacks(ids["stacks"], facets),
+        "spec_count": specs_of_stack[1:].tolist(),
+    }
+    size = len(ids["configurations"])
+    columns["configurations"] = {
+        "spec_count": _times(configuration_of_binary, size),
+        **dates.seen(in_releases["configuration"], in_releases["release"], size),
+    }
+    columns["specs"] = {
+        "is_current": _are_current(numbered, dates),
+        "is_gone": is_gone.tolist(),
+        **dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
     }
     return Counts(columns, tables, facets)
 
@@ -151,7 +148,7 @@ def _in_stacks(numbered: Numbered, available: Frame) -> Frame:
     )
 
 
-def _in_packages(numbered: Numbered, in_releases: Frame) -> Frame:
+def _package_releases(numbered: Numbered, in_releases: Frame) -> Frame:
     """Return the distinct pairs of a package and a release; pages without specs count
     as well.
     """
@@ -170,7 +167,7 @@ def _previous_releases(release_ids: Mapping[str, int]) -> Numbers:
     previous = [0]
     for name in release_ids:
         previous.append(release_ids.get(before.get(name, ""), 0))
-    return numbers(previous)
+    return number_array(previous)
 
 
 def _releases_of_stacks(
@@ -236,7 +233,7 @@ def _dates(releases: Iterable[str]) -> _Dates:
     day_of_release = [-1]
     for date in dates:
         day_of_release.append(days.index(date) if date else -1)
-    return _Dates([*days, None], numbers(day_of_release))
+    return _Dates([*days, None], number_array(day_of_release))
 
 
 def _times(ids: Numbers, size: int) -> list[int]:
@@ -329,18 +326,18 @@ class _FacetTotals:
     """
 
     def __init__(self, numbered: Numbered) -> None:
-        self._release_count = len(numbered.ids["releases"])
-        self._names = {
-            facet: list(numbered.ids[CONFIGURATION[facet]]) for facet in FACETS
-        }
-        self._names["stack"] = list(numbered.ids["stacks"])
+        ids = numbered.ids
+        # The values of each facet, in the order of their ids.
+        self._names = {facet: list(ids[CONFIGURATION[facet]]) for facet in FACETS}
+        self._names["stack"] = list(ids["stacks"])
         # All values of all facets, sorted; the code of a value is its index.
         self._values: list[tuple[str, str]] = []
         for facet, names in self._names.items():
             self._values += [(facet, name) for name in names]
         self._values.sort()
+        self._codes = {value: code for code, value in enumerate(self._values)}
         # The totals of all releases, then those of the first release, and so on.
-        size = (self._release_count + 1) * len(self._values)
+        size = (len(ids["releases"]) + 1) * len(self._values)
         self._specs = np.zeros(size, np.int64)
         self._packages = np.zeros(size, np.int64)
 
@@ -348,11 +345,11 @@ class _FacetTotals:
         """Add rows with a release, a package, the id of a value, and a number of specs
         in `count`.
         """
-        code_of = {value: code for code, value in enumerate(self._values)}
+        # The code of each value by its id; no value has the id 0.
         codes = [0]
         for name in self._names[facet]:
-            codes.append(code_of[facet, name])
-        total = rows["release"] * len(self._values) + numbers(codes)[rows["value"]]
+            codes.append(self._codes[facet, name])
+        total = rows["release"] * len(self._values) + number_array(codes)[rows["value"]]
         self._specs += summed(total, rows["count"], len(self._specs))
         # A package counts once, however many specs with the value it has.
         packages = distinct_pairs(total=total, package=rows["package"])

@@ -16,14 +16,14 @@ from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.facts import Document, ModuleFacts, Refusal
 
 
-def is_tree(document: Document) -> bool:
+def is_installation(document: Document) -> bool:
     """Return whether a document is the index of an installation."""
     return document.index_facts is not None and document.index_facts.is_installed
 
 
 def installed_releases(documents: Iterable[Document]) -> set[str]:
     """Return the releases that are installations."""
-    return {document.release for document in documents if is_tree(document)}
+    return {document.release for document in documents if is_installation(document)}
 
 
 def consistent_documents(
@@ -62,7 +62,7 @@ def consistent_documents(
 
     # Refusals that depend on which documents were chosen.
     refused = _with_shared_hashes(documents, chosen, listings, hashes)
-    refused |= _among_trees(documents, chosen)
+    refused |= _among_installations(documents, chosen)
     consistent = [number for number in chosen if number not in refused]
     return consistent, refusals + list(refused.values())
 
@@ -109,7 +109,12 @@ def _belong_together(first: Document, second: Document) -> bool:
     other_facts = second.index_facts
     if facts is None or other_facts is None:
         return False
-    if is_tree(first) and is_tree(second) and facts.is_named and other_facts.is_named:
+    if (
+        is_installation(first)
+        and is_installation(second)
+        and facts.is_named
+        and other_facts.is_named
+    ):
         # The same installation twice is skipped.
         return first.sha256 != second.sha256
     return facts.whole == other_facts.whole
@@ -124,7 +129,7 @@ def _not_alone(document: Document, first: Document) -> Refusal:
     if document.page:
         subject = f"page of {document.page.package} in"
         after = ", expected one page per package and release"
-    elif is_tree(document) and is_tree(first):
+    elif is_installation(document) and is_installation(first):
         subject = "installation called"
         after = "; name each (--installation NAME=PATH), or both alike if one is an upstream"
     elif document.index_facts:
@@ -133,28 +138,28 @@ def _not_alone(document: Document, first: Document) -> Refusal:
     return Refusal(document, first, f"another {subject} {document.release} than", after)
 
 
-def _among_trees(
+def _among_installations(
     documents: Sequence[Document], chosen: Iterable[int]
 ) -> dict[int, Refusal]:
     """Return refusals of documents in an installation's release that are not
     installations, by number.
     """
-    trees = {}
+    installations = {}
     others = []
     for number in chosen:
         document = documents[number - 1]
-        if is_tree(document):
-            trees[document.release] = document
+        if is_installation(document):
+            installations[document.release] = document
         else:
             others.append(number)
     refused = {}
     for number in others:
         document = documents[number - 1]
-        tree = trees.get(document.release)
-        if tree is not None:
+        installation = installations.get(document.release)
+        if installation is not None:
             before = f"is of the release {document.release}, as is the installed tree"
             after = "; expected another release (--release)"
-            refused[number] = Refusal(document, tree, before, after)
+            refused[number] = Refusal(document, installation, before, after)
     return refused
 
 
@@ -253,7 +258,9 @@ def in_order(
     return numbers, releases
 
 
-def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[ModuleFacts]:
+def modules_of_installations(
+    modules: Iterable[ModuleFacts], installations: Collection[str]
+) -> list[ModuleFacts]:
     """Return the modules of these installations, each once; unnamed ones are of the
     only one.
 
@@ -261,48 +268,48 @@ def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[Modul
 
     Args:
         modules: the modules of all lists.
-        trees: the releases of the installations.
+        installations: the releases of the installations.
     """
     only = None
-    if len(trees) == 1:
-        (only,) = trees
-    of_trees = set()
+    if len(installations) == 1:
+        (only,) = installations
+    placed = set()
     for module in modules:
         release = module.release or only
-        if release in trees:
-            of_trees.add(module._replace(release=release))
+        if release in installations:
+            placed.add(module._replace(release=release))
 
     # The modules to load first, by module: each list with a module may name them.
     parents: dict[tuple[str | None, ...], set[str]] = defaultdict(set)
-    for module in of_trees:
+    for module in placed:
         if module.parents:
             parents[module.release, module.tree, module.name].add(module.parents)
 
-    placed_modules = set()
-    for module in of_trees:
+    complete = set()
+    for module in placed:
         of_others = parents.get((module.release, module.tree, module.name))
         if of_others and not module.parents:
             module = module._replace(parents=min(of_others))
-        placed_modules.add(module)
-    return list(placed_modules)
+        complete.add(module)
+    return list(complete)
 
 
-def unplaced(
-    lists: Iterable[tuple[str | None, str]], trees: Collection[str]
+def module_faults(
+    lists: Iterable[tuple[str | None, str]], installations: Collection[str]
 ) -> Iterator[Fault]:
     """Yield a fault for each list of modules that is not of an installation."""
-    names = ", ".join(sorted(trees))
+    names = ", ".join(sorted(installations))
     for release, path in lists:
-        if release in trees or (release is None and len(trees) == 1):
-            continue
-        message = f"has modules of {release}, which is not an installation"
         if release is None:
-            message = f"has modules of one of {len(trees)} installations"
-        if names:
-            yield Fault(
-                path, 0, f"{message}: use --modules NAME=PATH with one of {names}"
-            )
+            # The modules are of the only installation.
+            if len(installations) == 1:
+                continue
+            message = f"has modules of one of {len(installations)} installations"
         else:
-            yield Fault(
-                path, 0, "has modules, but no installation is built: give one as well"
-            )
+            if release in installations:
+                continue
+            message = f"has modules of {release}, which is not an installation"
+        message += f": use --modules NAME=PATH with one of {names}"
+        if not installations:
+            message = "has modules, but no installation is built: give one as well"
+        yield Fault(path, 0, message)

@@ -36,11 +36,17 @@ class Frame:
         return self.columns[name]
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        first_column, *_ = self.columns.values()
+        return len(first_column)
 
     def where(self, chosen: Numbers | Mask | slice) -> Frame:
         """Return the rows of a mask, of indexes or of a slice."""
         return Frame(**{name: column[chosen] for name, column in self.columns.items()})
+
+    def sorted_by(self, first: str, second: str) -> Frame:
+        """Return the rows sorted by two columns; equal rows keep their order."""
+        keys = packed(self[first], self[second])
+        return self.where(np.argsort(keys, kind="stable"))
 
     def having(self, **columns: Numbers) -> Frame:
         """Return the frame with columns replaced or added."""
@@ -123,7 +129,7 @@ class NumberSets(NamedTuple):
 def number_sets(sets: Sequence[Sequence[int]]) -> NumberSets:
     """Return sets of numbers as arrays."""
     starts = np.cumsum([0, *(len(members) for members in sets)])
-    return NumberSets(starts, numbers(chain.from_iterable(sets)))
+    return NumberSets(starts, number_array(chain.from_iterable(sets)))
 
 
 def rows_by(keys: Numbers, count: int) -> NumberSets:
@@ -138,7 +144,7 @@ def rows_by(keys: Numbers, count: int) -> NumberSets:
     return NumberSets(starts, rows)
 
 
-def numbers(values: Iterable[int]) -> Numbers:
+def number_array(values: Iterable[int]) -> Numbers:
     """Return an array of numbers."""
     return np.fromiter(values, dtype=np.int64)
 

@@ -94,17 +94,13 @@ def number(merged: Merged) -> Numbered:
     )
     new_numbers["hashes"] = renumbering(specs["spec"], len(texts.hashes))
 
-    # Tables, each sorted by its key.
+    # Tables, which are sorted by their keys below.
     listings = merged.listings.renumbered(new_numbers)
     configuration = specs["configuration"][listings["spec"] - 1]
     listings = listings.having(configuration=configuration)
-    listings = listings.where(np.argsort(packed(listings["release"], listings["spec"])))
     document_listings = merged.document_listings.renumbered(new_numbers)
-    document_listings = document_listings.where(
-        np.lexsort((document_listings["spec"], document_listings["document"]))
-    )
     records = merged.records.renumbered(new_numbers)
-    records = records.where(np.argsort(packed(records["spec"], records["document"])))
+    edges = merged.edges.renumbered(new_numbers)
 
     return Numbered(
         ids=ids,
@@ -113,10 +109,10 @@ def number(merged: Merged) -> Numbered:
         pages=_pages(merged, ids),
         hashes=[hashes[number - 1] for number in specs["spec"].tolist()],
         specs=specs,
-        listings=listings,
-        document_listings=document_listings,
-        records=records,
-        edges=_distinct(merged.edges.renumbered(new_numbers)),
+        listings=listings.sorted_by("release", "spec"),
+        document_listings=document_listings.sorted_by("document", "spec"),
+        records=records.sorted_by("spec", "document"),
+        edges=_distinct(edges),
         configurations=_configurations(ids),
         stack_members=_stack_members(ids),
     )

@@ -27,7 +27,7 @@ from spack_cache_db.assembly.frames import (
     groups,
     has_different_values,
     joined,
-    numbers,
+    number_array,
     of_documents,
     packed,
     renumbering,
@@ -192,7 +192,7 @@ class Merge:
             documents, tables["listings"], texts.hashes.things
         )
         chosen, releases = in_order(documents, chosen, first)
-        new_number = renumbering(numbers(chosen), len(documents))
+        new_number = renumbering(number_array(chosen), len(documents))
         documents = [documents[number - 1] for number in chosen]
         document_release = _document_releases(documents, releases)
         tables = {
@@ -304,7 +304,7 @@ def _document_releases(
     release_numbers = [0]
     for document in documents:
         release_numbers.append(number_of_release[document.release])
-    return numbers(release_numbers)
+    return number_array(release_numbers)
 
 
 def _stated_listings(listings: Frame, document_release: Numbers) -> Frame:
@@ -349,8 +349,7 @@ def _document_listings(
     is_kept = np.array(is_page)[shared["document"]]
     for name in OPTIONAL:
         is_kept |= shared[name] != folded[name]
-    kept = shared.where(is_kept)
-    return kept.where(np.lexsort((kept["spec"], kept["document"])))
+    return shared.where(is_kept).sorted_by("document", "spec")
 
 
 def fold(

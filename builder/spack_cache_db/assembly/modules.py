@@ -46,7 +46,7 @@ class _Preference(NamedTuple):
     module: int
 
 
-def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
+def match_modules(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
     """Return which modules load which installed specs.
 
     A module of Lmod belongs to the specs of its package and version. What Spack writes

@@ -15,7 +15,11 @@ from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly import kept_releases as history
 from spack_cache_db.assembly.contradictions import problems
 from spack_cache_db.assembly.counts import count
-from spack_cache_db.assembly.documents import installed_releases, placed, unplaced
+from spack_cache_db.assembly.documents import (
+    installed_releases,
+    module_faults,
+    modules_of_installations,
+)
 from spack_cache_db.assembly.ids import Numbered, number
 from spack_cache_db.assembly.known_packages import (
     PackageCatalogue,
@@ -24,7 +28,7 @@ from spack_cache_db.assembly.known_packages import (
     package_rows,
 )
 from spack_cache_db.assembly.merge import Merge, Merged
-from spack_cache_db.assembly.modules import Modules, matched
+from spack_cache_db.assembly.modules import Modules, match_modules
 from spack_cache_db.assembly.options import BuildOptions, Input
 from spack_cache_db.assembly.output_lock import alone_at, state_of
 from spack_cache_db.assembly.report import Report
@@ -32,10 +36,10 @@ from spack_cache_db.assembly.rows import table_rows
 from spack_cache_db.assembly.search_words import full_text
 from spack_cache_db.assembly.unchanged import (
     Clock,
-    begun,
     fingerprint,
     leave_out_paths,
-    unchanged,
+    paths_to_read,
+    report_if_unchanged,
 )
 from spack_cache_db.assembly.workers import program_versions, read_units, uncollected
 from spack_cache_db.database_file import inspect_path, require_sqlite
@@ -84,10 +88,10 @@ def _build(inputs: Input, output: Path) -> Report:
     # The next build of a history finds nothing new if its input has this mark.
     mark = None
     if inputs.options.snapshot:
-        inputs = inputs._replace(paths=begun(inputs, output))
+        inputs = inputs._replace(paths=paths_to_read(inputs, output))
         mark = fingerprint(inputs, output)
         if mark:
-            report = unchanged(mark, inputs.options.snapshots, output, clock)
+            report = report_if_unchanged(mark, inputs.options.snapshots, output, clock)
             if report is not None:
                 return report
 
@@ -187,8 +191,8 @@ def read(inputs: Input) -> tuple[Merged, Input]:
         for name, path in options.installations:
             if name not in installed:
                 merged.faults.append(Fault(path, 0, message))
-        merged.faults.extend(unplaced(options.modules, installed))
-    merged.modules[:] = placed(merged.modules, installed)
+        merged.faults.extend(module_faults(options.modules, installed))
+    merged.modules[:] = modules_of_installations(merged.modules, installed)
     return merged, inputs._replace(options=options)
 
 
@@ -286,14 +290,14 @@ def _content(merged: Merged, inputs: Input) -> Content:
         # Modules that differed in the path of their installation only are the same.
         modules = list({module._replace(tree=None) for module in modules})
     numbered = number(merged)
-    loading = matched(numbered, modules)
+    loading = match_modules(numbered, modules)
 
     # The problems of documents, of package data, of refused files and of modules.
     contradictions = problems(merged)
     every_problem: list[tuple[int | str, Problem]] = list(contradictions)
     for facts, problem in package_problems(packages):
         every_problem.append((facts.path, problem))
-    every_problem += refused(merged, inputs.every_path)
+    every_problem += refusal_problems(merged, inputs.every_path)
     every_problem += loading.problems
 
     notes = list(_filter_notes(merged, contradictions))
@@ -316,7 +320,7 @@ def _filter_notes(
             yield f"{location}: {problem.message}"
 
 
-def refused(merged: Merged, paths: Iterable[str]) -> Problems:
+def refusal_problems(merged: Merged, paths: Iterable[str]) -> Problems:
     """Return a problem for each document that is left out, with its path within the
     input.
 

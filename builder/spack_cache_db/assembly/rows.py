@@ -12,7 +12,13 @@ import numpy as np
 
 from spack_cache_db.assembly.counts import Counts
 from spack_cache_db.assembly.documents import installed_releases
-from spack_cache_db.assembly.frames import Frame, Mask, Numbers, numbers, renumbering
+from spack_cache_db.assembly.frames import (
+    Frame,
+    Mask,
+    Numbers,
+    number_array,
+    renumbering,
+)
 from spack_cache_db.assembly.ids import Numbered
 from spack_cache_db.assembly.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.assembly.modules import Modules
@@ -46,7 +52,7 @@ def table_rows(
     for number, document in enumerate(numbered.documents, start=1):
         if document.index_facts:
             indexes.append(number)
-    mirrors = renumbering(numbers(indexes), len(numbered.documents))
+    mirrors = renumbering(number_array(indexes), len(numbered.documents))
 
     yield from _name_rows(numbered, packages)
     yield from _set_rows(numbered)

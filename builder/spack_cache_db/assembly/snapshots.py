@@ -11,7 +11,7 @@ from spack_cache_db.assembly.frames import (
     Frame,
     Numbers,
     joined,
-    numbers,
+    number_array,
     of_documents,
     packed,
     renumbering,
@@ -209,8 +209,8 @@ def _with_copies(
         remaining: the numbers of those that remain; they count from 1 again.
         copied: the numbers of those that are copied; copies count from there on.
     """
-    number = renumbering(numbers(remaining), count)
-    number_of_copy = renumbering(numbers(copied), count)
+    number = renumbering(number_array(remaining), count)
+    number_of_copy = renumbering(number_array(copied), count)
     number_of_copy[number_of_copy > 0] += np.uint32(len(remaining))
     joined_tables = {}
     for name, frame in tables.items():

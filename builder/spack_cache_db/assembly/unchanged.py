@@ -38,7 +38,7 @@ class Clock:
         self.last = now
 
 
-def begun(inputs: Input, output: Path) -> list[str]:
+def paths_to_read(inputs: Input, output: Path) -> list[str]:
     """Return the input paths, without the output if this is the first build of a
     history.
 
@@ -92,7 +92,7 @@ def _is_output(file: File, output: Path) -> bool:
     return Path(file.location).samefile(output)
 
 
-def unchanged(
+def report_if_unchanged(
     mark: str, snapshots: Snapshots, output: Path, clock: Clock
 ) -> Report | None:
     """Return the report of a build whose input did not change; None if it did.
