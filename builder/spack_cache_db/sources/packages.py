@@ -140,8 +140,8 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     with faults_of(file.location):
         require_text(data)
         try:
-            members = [bytes(raw) for raw in _LIST.decode(data)] if is_list else [data]
-            for member in members:
+            for raw_member in _LIST.decode(data) if is_list else [data]:
+                member = bytes(raw_member)
                 start = data.index(member, start)
                 package = _read_package(member, is_list, reported_keys)
                 if package.name in facts:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -109,53 +110,77 @@ class Mirror(NamedTuple):
         stack is `root`. The URL of a view's index is that of the view alone.
         """
         url, view = mirror_place(self.url, maps)
-        is_view = view is not None and self.has_index
-        views = tuple(
-            dict.fromkeys((view, *self.views) if view and is_view else self.views)
-        )
-        parts = urlsplit(url)
-        last = parts.path.rpartition("/")[2]
-        last = last.partition(":")[0] if parts.scheme == "oci" else unquote(last)
-        release = last or str(parts.hostname) if self.release is None else self.release
+        views = list(self.views)
+        has_index = self.has_index
+        if view is not None and self.has_index:
+            has_index = False
+            views.insert(0, view)
+        distinct_views = tuple(dict.fromkeys(views))
+        release = _default_release(url) if self.release is None else self.release
         stack = ROOT if self.stack is None else self.stack
-        # The name of a view may have slashes.
-        view_names = (("view", part) for name in views for part in name.split("/"))
-        for kind, name in (("release", release), ("stack", stack), *view_names):
-            # File systems allow 255 bytes.
-            fits = is_name(name) and len(name.encode(errors="replace")) <= 200
-            if name.startswith(".") or "/" in name or "\\" in name or not fits:
+
+        # The names become folders; that of a view may have slashes.
+        names = [("release", release), ("stack", stack)]
+        for name in distinct_views:
+            names += [("view", part) for part in name.split("/")]
+        for kind, name in names:
+            if not _is_folder_name(name):
                 message = f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
                 raise FetchFault(self.manifest or url, message)
-        has_index = self.has_index and not is_view
         return self._replace(
-            url=url, release=release, stack=stack, views=views, has_index=has_index
+            url=url,
+            release=release,
+            stack=stack,
+            views=distinct_views,
+            has_index=has_index,
         )
+
+
+def _default_release(url: str) -> str:
+    """Return the last part of a URL's path without the tag of an image, or its host."""
+    parts = urlsplit(url)
+    last = parts.path.rpartition("/")[2]
+    is_image = parts.scheme == "oci"
+    last = last.partition(":")[0] if is_image else unquote(last)
+    return last or str(parts.hostname)
+
+
+def _is_folder_name(name: str) -> bool:
+    """Return whether a name is safe for a folder. File systems allow 255 bytes."""
+    if name.startswith(".") or "/" in name or "\\" in name:
+        return False
+    return is_name(name) and len(name.encode(errors="replace")) <= 200
 
 
 def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
-    """Return a mirror's URL after mapping, and the view whose index it is, if any."""
+    """Return a mirror's URL after mapping, and the view whose index it is, if any;
+    `FetchFault` if it is not a URL that `fetch` can read.
+    """
+    # The longest prefix that fits is replaced.
     url = text
     fitting = [pair for pair in maps if f"{text}/".startswith(f"{pair[0]}/")]
     if fitting:
         prefix, replacement = max(fitting, key=lambda pair: len(pair[0]))
         url = replacement + text.removeprefix(prefix)
-    try:
+    host = None
+    # A host or a port that cannot be read raises ValueError.
+    with suppress(ValueError):
         parts = urlsplit(url)
+        _ = parts.port
         # `file:///path` has no host.
-        host, _ = (
-            "localhost" if url.startswith("file:///") else parts.hostname,
-            parts.port,
-        )
+        host = "localhost" if url.startswith("file:///") else parts.hostname
         # `hostname` has small letters; old buckets of S3 have capitals.
         if parts.scheme == "s3" and host == parts.netloc.lower():
             host = parts.netloc
-    except ValueError:
-        host = None
     if not host or not url.isprintable() or " " in url:
         raise FetchFault(text, "is not a URL, expected one such as https://host/mirror")
     # A bucket has neither user nor port, and a file has no host.
-    is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
-    if parts.scheme not in ("https", "http", "oci", "s3", "file") or is_other:
+    is_known = parts.scheme in ("https", "http", "oci", "s3", "file")
+    if parts.scheme == "s3" and parts.netloc != host:
+        is_known = False
+    if parts.scheme == "file" and parts.netloc:
+        is_known = False
+    if not is_known:
         # Faults of the many stacks of a manifest become one, because it names only the
         # store.
         store = f"{parts.scheme}://{host}"

@@ -97,7 +97,7 @@ class _IndexRows:
         self._compilers: dict[str, Node | None] = {}
         # The packages of dependencies without a record, by hash.
         self._unrecorded: dict[str, str] = {}
-        # Keys that are not hashes are rejected later, and get no number.
+        # The numbers of hashes; keys that are not hashes are rejected later.
         self._numbers: dict[str, int] = {}
         for dag_hash in index.records:
             if is_hash(dag_hash):
@@ -106,6 +106,7 @@ class _IndexRows:
     def add(self, share: Share | None) -> None:
         """Add all records; `IndexFault` for the first that cannot be stored."""
         records = self._index.records
+        # The records that have each key.
         unknown = Counter[str]()
         numbers = Counter[str]()
         for count, dag_hash in enumerate(records):
@@ -119,6 +120,7 @@ class _IndexRows:
                 raise IndexFault(message) from None
             unknown.update(entry.unknown)
             numbers.update(entry.numbers)
+
         # Problems come in this order: of the document, of records, of the index, of
         # manifests, and dependencies without a record.
         problems = list(self._index.document.problems)
