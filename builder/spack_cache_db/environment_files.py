@@ -78,15 +78,17 @@ def environments_in(folder: Path) -> list[Path]:
     environments: list[Path] = []
     visited: set[str] = set()
     for path, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
-        real = os.path.realpath(path)
-        folders[:] = sorted(
-            child for child in folders if child[0] != "." and real not in visited
-        )
-        names = [
-            name for name in ENVIRONMENT_FILES if name in files and real not in visited
-        ]
-        environments += [Path(path, name) for name in names[:1]]
-        visited.add(real)
+        # Links may lead in a circle.
+        real_path = os.path.realpath(path)
+        if real_path in visited:
+            folders.clear()
+            continue
+        visited.add(real_path)
+        folders[:] = sorted(child for child in folders if not child.startswith("."))
+        for name in ENVIRONMENT_FILES:
+            if name in files:
+                environments.append(Path(path, name))
+                break
         if len(visited) > MOST_FOLDERS:
             message = f"has more than {MOST_FOLDERS:,} folders"
             raise UnreadableEnvironment([Fault(str(folder), 0, message)])
@@ -111,12 +113,16 @@ def surroundings(
 ) -> Surroundings:
     """Return the files and values that an environment in a folder may refer to."""
     parts = {"platform": machine.platform, "os": machine.os, "target": machine.target}
-    arch = " ".join(
+    known_parts = [
         f"{name}={value}" for name, value in parts.items() if value is not None
-    )
+    ]
+    arch = " ".join(known_parts)
+    # The names in the conditions of an environment (`when:`).
     names = {
         **parts,
-        **dict.fromkeys(("arch", "architecture", "arch_str"), arch),
+        "arch": arch,
+        "architecture": arch,
+        "arch_str": arch,
         "hostname": socket.gethostname(),
     }
     variables = _variables(folder, machine)
@@ -172,10 +178,8 @@ def _variables(folder: Path, machine: Machine) -> dict[str, str]:
         "architecture": arch,
         "arch": arch,
     }
-    return {
-        **os.environ,
-        **{name: value for name, value in variables.items() if value is not None},
-    }
+    known = {name: value for name, value in variables.items() if value is not None}
+    return {**os.environ, **known}
 
 
 def _user() -> str | None:
