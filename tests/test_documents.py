@@ -43,6 +43,7 @@ OPERATE = "docs/operate.md"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 NOT_TYPED = {
+    "docs/assistants.md": "its session is repeated in tests/site/test_mcp_tools.py",
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
     "docs/installed.md": "its commands are run in tests/cli/test_trees.py, on a tree of its own",
     "docs/install.md": "its upgrade is typed in tests/test_old_databases.py",

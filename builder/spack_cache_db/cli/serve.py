@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import signal
 import socket
 import sys
@@ -26,6 +27,9 @@ _BACKLOG = 256
 _UNUSED_SECONDS = 30
 """Time for which the system keeps a connection without a request."""
 
+_MCP_PLUGIN = "datasette_mcp"
+"""The module of the plugin that answers assistants."""
+
 
 @click.command()
 @file_argument
@@ -41,6 +45,10 @@ _UNUSED_SECONDS = 30
     help="Port to listen on; 0 picks a free one.",
 )
 @flag("--no-sql", "Refuse visitors' own SQL; canned queries still work.")
+@flag(
+    "--mcp",
+    "Require the plugin datasette-mcp, and print the address of its tools for assistants.",
+)
 @flag("--cors", "Let other websites read the data and the file.")
 @value_option(
     "--allow-embedding",
@@ -121,6 +129,8 @@ def serve(
         fail(
             f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them"
         )
+    if options["mcp"] and importlib.util.find_spec(_MCP_PLUGIN) is None:
+        fail("--mcp needs datasette-mcp: pip install 'spack-cache-db[mcp]'")
     site_folder()
     base_url, metadata = options["base_url"], options["metadata"]
     site_options = SiteOptions(
@@ -149,6 +159,8 @@ def serve(
     )
     server = Server(file, site_options, server_options, listener)
     say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+    if options["mcp"]:
+        say(f"Assistants connect to {address_of(listener)}-/mcp (Streamable HTTP).")
     sys.stdout.flush()
     server.run()
 

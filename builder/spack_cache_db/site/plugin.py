@@ -199,6 +199,16 @@ def view_actions(
     return table_actions(datasette, database, view, request)
 
 
+@hook(optionalhook=True)
+def register_mcp_tools(datasette: Any, mcp: Any) -> None:
+    """Add our tools for assistants, if the plugin datasette-mcp is installed."""
+    if is_site(datasette):
+        # The package mcp is there only beside the plugin.
+        from spack_cache_db.site import mcp_tools
+
+        mcp_tools.register(datasette, mcp)
+
+
 @hook(trylast=True)
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
     """Add our SQL functions, limits and authorizer to a connection.

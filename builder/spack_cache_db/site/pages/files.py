@@ -9,8 +9,13 @@ from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.site.site import Site
 
-FILES = {"robots.txt": "text", "sitemap.xml": "xml", "opensearch.xml": "opensearch"}
-"""Files for crawlers and browsers, which are templates, and their types."""
+FILES = {
+    "llms.txt": "text",
+    "opensearch.xml": "opensearch",
+    "robots.txt": "text",
+    "sitemap.xml": "xml",
+}
+"""Files for crawlers, browsers and assistants: templates, and their types."""
 
 
 def file(site: Site, request: PageRequest, name: str) -> PageResponse:
