@@ -6,7 +6,7 @@ a thousand bytes for each node, and a few aliases can repeat each other a billio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
@@ -194,6 +194,33 @@ def entries_of(node: yaml.Node, expected: str) -> dict[str, yaml.Node]:
             raise fault_at(key_node, f"a second key {key}, expected one")
         entries[key] = value
     return entries
+
+
+def text_at(
+    entries: Mapping[str, yaml.Node], key: str, expected: str, default: str = ""
+) -> str:
+    """Return the text of a key, or `default` if it is missing."""
+    if key not in entries:
+        return default
+    return text_of(entries[key], expected)
+
+
+def items_at(
+    entries: Mapping[str, yaml.Node], key: str, expected: str
+) -> list[yaml.Node]:
+    """Return the items of the list of a key, none if it is missing."""
+    if key not in entries:
+        return []
+    return items_of(entries[key], expected)
+
+
+def required_node(
+    entries: Mapping[str, yaml.Node], key: str, mapping: yaml.Node
+) -> yaml.Node:
+    """Return the node of a key; `LineFault` at its mapping if it is missing."""
+    if key not in entries:
+        raise fault_at(mapping, f"expected the key {key}:")
+    return entries[key]
 
 
 # Without libyaml, PyYAML's own loader is a composer.

@@ -13,7 +13,16 @@ from dataclasses import replace
 
 import yaml
 
-from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, line_of, text_of
+from spack_cache_db.bounded_yaml import (
+    entries_of,
+    fault_at,
+    items_at,
+    items_of,
+    line_of,
+    required_node,
+    text_at,
+    text_of,
+)
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
 from spack_cache_db.environments.user_specs import read_spec
 from spack_cache_db.spack.facts import LANGUAGES, LEGACY_COMPILERS
@@ -42,33 +51,27 @@ def read_externals(
     # First all ids, because an external may depend on a later one.
     query_of_id = {}
     for package, item in items:
-        entries = _entries(item)
+        entries = entries_of(item, "an external")
+        required_node(entries, "spec", item)
         if "id" in entries:
             external_id = text_of(entries["id"], "an id")
-            query_of_id[external_id] = _exact(_written(entries, package, parse))
+            query_of_id[external_id] = _exact(_written(item, package, parse))
     # Then the externals with their dependencies.
     externals: dict[str, list[DeclaredExternal]] = {package: [] for package in nodes}
     for package, item in items:
-        external = _external(_entries(item), package, parse, query_of_id)
+        external = _external(item, package, parse, query_of_id)
         externals[package].append(external)
     return {package: tuple(declared) for package, declared in externals.items()}
 
 
-def _entries(item: yaml.Node) -> dict[str, yaml.Node]:
-    """Return the entries of an external by key; raises `LineFault`."""
-    entries = entries_of(item, "an external")
-    if "spec" not in entries:
-        raise fault_at(item, "expected the key spec:")
-    return entries
-
-
 def _external(
-    entries: Mapping[str, yaml.Node],
+    item: yaml.Node,
     package: str,
     parse: Parser,
     query_of_id: Mapping[str, SpecQuery],
 ) -> DeclaredExternal:
-    written = _written(entries, package, parse)
+    entries = entries_of(item, "an external")
+    written = _written(item, package, parse)
     query = _exact(written)
     if "dependencies" in entries:
         edges = _dependencies(entries["dependencies"], parse, query_of_id)
@@ -76,18 +79,15 @@ def _external(
     prefix = None
     if "prefix" in entries:
         prefix = text_of(entries["prefix"], "a path")
-    modules: list[str] = []
-    if "modules" in entries:
-        for item in items_of(entries["modules"], "modules"):
-            modules.append(text_of(item, "a module"))
-    return DeclaredExternal(query, written, prefix, tuple(modules))
+    module_nodes = items_at(entries, "modules", "modules")
+    modules = tuple(text_of(module, "a module") for module in module_nodes)
+    return DeclaredExternal(query, written, prefix, modules)
 
 
-def _written(
-    entries: Mapping[str, yaml.Node], package: str, parse: Parser
-) -> SpecQuery:
+def _written(item: yaml.Node, package: str, parse: Parser) -> SpecQuery:
     """Return the spec of an external; without a name, it is of its package."""
-    query = spec_at(entries["spec"], parse)
+    entries = entries_of(item, "an external")
+    query = spec_at(required_node(entries, "spec", item), parse)
     return replace(query, name=query.name or package)
 
 
@@ -119,13 +119,11 @@ def _dependencies(
             raise fault_at(item, "expected a dependency with the key id or spec")
         if target is None:
             continue
-        virtuals: list[str] = []
-        if "virtuals" in entries:
-            names = text_of(entries["virtuals"], "a name").split(",")
-            virtuals = [name.strip() for name in names if name.strip()]
+        virtuals = text_at(entries, "virtuals", "a name").split(",")
+        names = tuple(name.strip() for name in virtuals if name.strip())
         # The text of a query is that of a whole spec.
         target = replace(target, text="")
-        yield Dependency(target, direct=True, virtuals=tuple(virtuals))
+        yield Dependency(target, direct=True, virtuals=names)
 
 
 def spec_at(node: yaml.Node, parse: Parser) -> SpecQuery:

@@ -27,6 +27,8 @@ from spack_cache_db.bounded_yaml import (
     key_of,
     line_of,
     part_count,
+    required_node,
+    text_at,
     text_of,
 )
 from spack_cache_db.environments.decoding import TOP_KEYS, decoded
@@ -117,6 +119,14 @@ def merged_configuration(
     return replace(reader.configuration, sections=sections_of(node))
 
 
+def spack_section(entries: Mapping[str, yaml.Node]) -> yaml.Node | None:
+    """Return the value of `spack:`, or `env:` in old files; None if there is none."""
+    for key in TOP_KEYS:
+        if key in entries:
+            return entries[key]
+    return None
+
+
 def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
     """Return the nodes of `SECTIONS` in a configuration."""
     entries = entries_of(node, "a configuration")
@@ -169,12 +179,10 @@ class _IncludeReader:
             return _Include(text_of(node, "a path"))
         entries = entries_of(node, "an include")
         refuse_unknown_keys(node, KEYS_OF_AN_INCLUDE)
-        is_optional = False
-        if "optional" in entries:
-            word = text_of(entries["optional"], "true or false")
-            is_optional = word.lower() in ("true", "yes")
-        path = text_of(entries["path"], "a path") if "path" in entries else ""
-        git = text_of(entries["git"], "an address") if "git" in entries else ""
+        optional = text_at(entries, "optional", "true or false")
+        is_optional = optional.lower() in ("true", "yes")
+        path = text_at(entries, "path", "a path")
+        git = text_at(entries, "git", "an address")
 
         # Spack includes a lockfile even if its `when:` is false.
         if "when" in entries and posixpath.basename(path) != _LOCKFILE:
@@ -187,11 +195,10 @@ class _IncludeReader:
         if "git" in entries:
             self._add_missing(git, is_optional=is_optional)
             return None
-        if "path" not in entries:
-            raise fault_at(node, "expected the key path:")
-        if "path_override_env_var" in entries:
-            variable = text_of(entries["path_override_env_var"], "a variable")
-            path = self._surroundings.variables.get(variable, path)
+        required_node(entries, "path", node)
+        # The value of a variable may take the place of the path.
+        variable = text_at(entries, "path_override_env_var", "a variable")
+        path = self._surroundings.variables.get(variable, path)
         return _Include(path, is_optional)
 
     def _add_missing(self, path: str, *, is_optional: bool) -> None:
@@ -267,7 +274,9 @@ class _IncludeReader:
 def _section_pairs(top: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
     """Return the keys and values of a file's sections, which may be below `spack:`."""
     entries = entries_of(top, "a configuration")
-    section = next((entries[key] for key in TOP_KEYS if key in entries), top)
+    section = spack_section(entries)
+    if section is None:
+        section = top
     # Refuse what is not a mapping, or has a key twice.
     entries_of(section, "a configuration")
     if not isinstance(section, yaml.MappingNode):

@@ -18,6 +18,7 @@ import yaml
 from spack_cache_db.bounded_yaml import (
     entries_of,
     fault_at,
+    items_at,
     items_of,
     line_of,
     quoting_advice,
@@ -214,9 +215,7 @@ class SpecLists:
         rows = tuple(self.items(row_node) for row_node in row_nodes)
 
         # Then the specs that it excludes.
-        exclude_nodes: list[yaml.Node] = []
-        if "exclude" in entries:
-            exclude_nodes = items_of(entries["exclude"], "specs")
+        exclude_nodes = items_at(entries, "exclude", "specs")
         if len(exclude_nodes) > MOST_EXCLUDED:
             message = f"excludes {len(exclude_nodes):,} specs, expected at most {MOST_EXCLUDED}"
             raise LineFault(line, message)

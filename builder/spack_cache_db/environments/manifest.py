@@ -20,7 +20,9 @@ from spack_cache_db.bounded_yaml import (
     entries_of,
     fault_at,
     is_nothing,
+    items_at,
     items_of,
+    text_at,
     text_of,
 )
 from spack_cache_db.environments.decoding import TOP_KEYS
@@ -32,6 +34,7 @@ from spack_cache_db.environments.includes import (
     merged_configuration,
     resolved_path,
     sections_of,
+    spack_section,
     when_applies,
 )
 from spack_cache_db.environments.key_check import (
@@ -92,7 +95,7 @@ def read_manifest(
     with faults.collected():
         top = compose(text, path=path)
         entries = {} if top is None else entries_of(top, "an environment")
-        section = next((entries[key] for key in TOP_KEYS if key in entries), None)
+        section = spack_section(entries)
         if section is not None:
             notes = _notes_on_keys_beside(entries)
             reader = _ManifestReader(section, path, limits, surroundings, faults)
@@ -338,11 +341,10 @@ class _ManifestReader:
         """Yield the lockfiles in `include_concrete`, then those in `include`, as Spack
         1.2 reads them.
         """
-        if "include_concrete" in self._section:
-            for item in items_of(self._section["include_concrete"], "paths"):
-                written = text_of(item, "a path")
-                folder = resolved_path(written, self._path, self._surroundings)
-                yield IncludedLockfile(written, f"{folder}/spack.lock", item)
+        for item in items_at(self._section, "include_concrete", "paths"):
+            written = text_of(item, "a path")
+            folder = resolved_path(written, self._path, self._surroundings)
+            yield IncludedLockfile(written, f"{folder}/spack.lock", item)
         yield from self._configuration.lockfiles
 
     def _notes(self, settings: _Settings, specs: list[UserSpec]) -> Iterator[str]:
@@ -426,7 +428,7 @@ def _group(
     entries: Mapping[str, yaml.Node], node: yaml.Node, configuration: SpackConfiguration
 ) -> _SpecGroup:
     """Return a group, which has `specs:` or `matrix:`, and perhaps a name."""
-    name = text_of(entries["group"], "a name") if "group" in entries else ""
+    name = text_at(entries, "group", "a name")
     override: Mapping[str, yaml.Node] = {}
     if "override" in entries:
         override = entries_of(entries["override"], "packages")

@@ -20,6 +20,8 @@ from spack_cache_db.bounded_yaml import (
     fault_at,
     is_nothing,
     items_of,
+    required_node,
+    text_at,
     text_of,
 )
 from spack_cache_db.environments.externals import spec_at
@@ -129,10 +131,8 @@ class ReuseReader:
         """Return the sources of a mapping `reuse:`."""
         entries = entries_of(node, _REUSE_FORMS)
         common = self._filter(entries, "include", "exclude", EVERY_SPEC)
-        reuses_roots = True
-        if "roots" in entries:
-            word = text_of(entries["roots"], "true or false")
-            reuses_roots = word.lower() in TRUE
+        roots = text_at(entries, "roots", "true or false", default="true")
+        reuses_roots = roots.lower() in TRUE
         # Without `from`, the common filter selects from installed specs and build
         # caches.
         sources = [ReuseSource("local", common), ReuseSource("buildcache", common)]
@@ -151,13 +151,12 @@ class ReuseReader:
     def _source(self, node: yaml.Node, common: SpecFilter) -> ReuseSource:
         """Return an item of `from:`; its filter replaces the common one."""
         entries = entries_of(node, "a source")
-        if "type" not in entries:
-            raise fault_at(node, "expected the key type:")
-        name = text_of(entries["type"], "a type")
+        type_node = required_node(entries, "type", node)
+        name = text_of(type_node, "a type")
         kind = next((source for source in SOURCES if source == name), None)
         if kind is None:
             expected = f"expected one of {', '.join(SOURCES)}"
-            raise fault_at(entries["type"], f"{name[:40]!r}: {expected}")
+            raise fault_at(type_node, f"{name[:40]!r}: {expected}")
         selected = self._filter(entries, "include", "exclude", common)
         if kind != "environment":
             return ReuseSource(kind, selected)
@@ -214,7 +213,7 @@ class ReuseReader:
             selected = self._filter(
                 entries, "include_binary", "exclude_binary", EVERY_SPEC
             )
-            url = text_of(entries["url"], "a URL") if "url" in entries else ""
+            url = text_at(entries, "url", "a URL")
             if selected:
                 yield MirrorFilter(name, url, selected)
 

@@ -13,7 +13,13 @@ from functools import reduce
 
 import yaml
 
-from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, text_of
+from spack_cache_db.bounded_yaml import (
+    entries_of,
+    fault_at,
+    items_of,
+    required_node,
+    text_of,
+)
 from spack_cache_db.environments.externals import spec_at
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
@@ -65,9 +71,7 @@ def _specs(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
         return
     for item in items_of(node, "specs"):
         entries = entries_of(item, "an entry of a toolchain")
-        if "spec" not in entries:
-            raise fault_at(item, "expected the key spec:")
-        query = _direct_query(entries["spec"], parse)
+        query = _direct_query(required_node(entries, "spec", item), parse)
         if "when" in entries:
             when = _direct_query(entries["when"], parse)
             edges = []
