@@ -13,7 +13,7 @@ from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments.model import UnreadableEnvironment
 from spack_cache_db.spack.machine import Machine
 from tests.commands import run
-from tests.environments.asked import asked_text
+from tests.environments.required import required_text
 
 ZEN3 = Machine("zen3", "rhel8", "linux")
 
@@ -35,7 +35,7 @@ def required(
     its notes.
     """
     found = read_environment_file(path, ZEN3, is_strict=is_strict)
-    return [asked_text(each) for each in found.specs], found.notes
+    return [required_text(each) for each in found.specs], found.notes
 
 
 def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

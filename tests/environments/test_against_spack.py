@@ -17,7 +17,7 @@ from spack_cache_db.spack.machine import Machine
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.queries import SpecQuery
-from tests.environments.asked import asked_text
+from tests.environments.required import required_text
 
 OF_1_2 = Path(__file__).parents[1] / "data" / "environments_1.2.json.gz"
 """Random environments with what they include, and the specs of each group in Spack
@@ -140,14 +140,14 @@ def test_an_environment_asks_what_its_author_meant(text: str, expected: str) -> 
         text.encode(), "spack.yaml", surroundings=Surroundings(names=HERE, env={})
     )
 
-    asked = (
-        [
-            asked_text(replace(spec, query=query))
-            for query in combinations(spec.query, spec.rules)
-        ]
-        if spec.query is not None and spec.group != "require"
-        else [asked_text(spec)]
-        for spec in found.specs
-    )
-    assert "".join(f"{' or '.join(ways)}\n" for ways in asked) == expected
-    assert all(each.error is None for each in found.specs)
+    lines = []
+    for spec in found.specs:
+        # A spec of `packages.yaml` is a combination already.
+        if spec.query is None or spec.group == "require":
+            lines.append(required_text(spec))
+            continue
+        queries = combinations(spec.query, spec.rules)
+        texts = [required_text(replace(spec, query=query)) for query in queries]
+        lines.append(" or ".join(texts))
+    assert "".join(f"{line}\n" for line in lines) == expected
+    assert all(spec.error is None for spec in found.specs)

@@ -20,7 +20,7 @@ from spack_cache_db.environments.model import (
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.queries import SpecQuery
-from tests.environments.asked import asked_text
+from tests.environments.required import required_text
 from tests.indexes import lock_of, node
 from tests.spack.test_printing import without_places
 
@@ -48,9 +48,9 @@ def read(text: str, files: Mapping[str, Any], **more: Any) -> Environment:
     return read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
 
 
-def asked(found: Environment) -> list[str]:
+def required_texts(found: Environment) -> list[str]:
     """Return what the first alternative of each spec asks, or why there is none."""
-    return [asked_text(each) for each in found.specs]
+    return [required_text(spec) for spec in found.specs]
 
 
 PACKAGES = "packages: {all: {require: [target=zen3]}}"
@@ -87,7 +87,7 @@ def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:
         f"spack: {{specs: [zlib], include: {include}}}", files, variables=variables
     )
 
-    assert asked(found) == ["zlib target=zen3"]
+    assert required_texts(found) == ["zlib target=zen3"]
     assert found.notes == ()
 
 
@@ -104,7 +104,7 @@ def test_what_is_not_here(include: str) -> None:
     assert found.notes[0].startswith(
         "one include is missing; their requirements are unknown: "
     )
-    assert asked(found) == [
+    assert required_texts(found) == [
         "zlib",
         "$gcc is defined in a missing file",
         "$%gcc is defined in a missing file",
@@ -145,7 +145,7 @@ def test_lockfiles_are_included(include: str) -> None:
         "hdf5",
         "cmake",
     ]
-    assert asked(found) == ["x"]
+    assert required_texts(found) == ["x"]
     assert found.notes == ()
     old = read("spack: {specs: [x], include_concrete: [../a]}", files)
     assert old == found
@@ -176,7 +176,7 @@ def test_what_is_not_known() -> None:
     text = "spack: {specs: [zlib], include: [{path: a.yaml, when: env.get('X')}]}"
     found = read(text, {"/e/a.yaml": PACKAGES}, env=None)
 
-    assert asked(found) == ["zlib"]
+    assert required_texts(found) == ["zlib"]
     assert "because their when: is unknown;" in found.notes[0]
 
 
@@ -304,7 +304,7 @@ spack:
     y: {<<: *common}
 """
     more = "packages: {z: &z {require: '@2'}, w: {<<: *z, require: '@1'}, y: {<<: *z}}"
-    assert asked(read(text, {"/e/a.yaml": more})) == ["x +a", "y +a", "z@2"]
+    assert required_texts(read(text, {"/e/a.yaml": more})) == ["x +a", "y +a", "z@2"]
 
 
 MERGED = """
@@ -337,4 +337,4 @@ spack:
     y: {{'require{sign}': '+high{" " * bool(sign)}'}}
     'z:': {{require: [+high]}}
 """
-    assert asked(read(high, {"/e/a.yaml": MERGED})) == expected
+    assert required_texts(read(high, {"/e/a.yaml": MERGED})) == expected

@@ -19,7 +19,7 @@ from spack_cache_db.environments.model import (
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.reading import MAX_BYTES, read_environment
-from tests.environments.asked import asked_text
+from tests.environments.required import required_text
 from tests.indexes import edge, hash_of, node, old_node
 
 LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
@@ -136,7 +136,7 @@ def read_pasted(text: str) -> Environment:
     )
 
 
-def asked(text: str) -> str:
+def read_texts(text: str) -> str:
     """Return what a text asks for, as the data has it."""
     try:
         found = read_pasted(text)
@@ -160,8 +160,8 @@ def test_specs_of_pasted_texts(text: str, expected: str) -> None:
     named.
     """
     assert len(CASES) > 20
-    assert asked(text) == expected
-    assert asked(text.replace("\n", "\r\n")) == expected
+    assert read_texts(text) == expected
+    assert read_texts(text.replace("\n", "\r\n")) == expected
 
 
 SPECS = st.sampled_from(
@@ -343,7 +343,7 @@ def read_joined(
 ) -> tuple[list[str], tuple[str, ...]]:
     """Return what specs are asked for with what is required of them, and the notes."""
     found = read_environment(text.encode(), path)
-    return [asked_text(each) for each in found.specs], found.notes
+    return [required_text(spec) for spec in found.specs], found.notes
 
 
 @pytest.mark.parametrize("form", ["--- # {}", "---  #{}  ", "==> {} <=="])

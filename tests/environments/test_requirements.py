@@ -18,7 +18,7 @@ from spack_cache_db.environments.rules import PackageRules, combinations, requir
 from spack_cache_db.spack.legacy import parser_of
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
-from tests.environments.asked import asked_text
+from tests.environments.required import required_text
 
 BOTH = ["b@1", "b@2", "c@1 +x", "c@2 +x"]
 
@@ -113,11 +113,11 @@ GNU = "%c,cxx=gcc@13"
 EDGES = "%[virtuals=c when='%c'] llvm %[virtuals=fortran when='+f %fortran'] gcc"
 
 
-def asked(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
-    """Return what the specs of an environment ask for."""
+def required_texts(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
+    """Return the specs of an environment with what is required of them."""
     text = json.dumps({"spack": {"specs": specs, "toolchains": toolchains, **more}})
     found = read_environment(text.encode(), "-")
-    return [asked_text(each) for each in found.specs]
+    return [required_text(spec) for spec in found.specs]
 
 
 def test_wherever_specs_stand() -> None:
@@ -129,7 +129,7 @@ def test_wherever_specs_stand() -> None:
         "definitions": [{"mine": ["a", "b"]}],
         "packages": {"c": {"require": "%gnu"}},
     }
-    assert asked([matrix, "c"], {"gnu": GNU}, **more) == [
+    assert required_texts([matrix, "c"], {"gnu": GNU}, **more) == [
         f"{name} {GNU}" for name in "abc"
     ]
 
@@ -138,7 +138,7 @@ def test_wherever_specs_stand() -> None:
     text = b"spack: {specs: [a %gnu +y], include: [/t]}"
     found = read_environment(text, "/e/spack.yaml", surroundings=around)
     (spec,) = found.specs
-    assert asked_text(spec) == "a +y ~x %gcc@12"
+    assert required_text(spec) == "a +y ~x %gcc@12"
 
 
 @pytest.mark.slow
@@ -168,11 +168,11 @@ def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
     assert said in str(found.specs[1].error)
     assert found.notes[0].startswith("toolchains: x is left out, line 1: ")
     with pytest.raises(UnreadableEnvironment, match="expected toolchains: "):
-        asked(["a"], [])
+        required_texts(["a"], [])
 
 
 def test_a_toolchain_that_does_not_fit() -> None:
     """A spec that contradicts its toolchain is told, and the others are read."""
-    found = asked(["a +x %no", "b"], {"no": "~x"})
+    found = required_texts(["a +x %no", "b"], {"no": "~x"})
     assert "exclude each other" in found[0]
     assert found[1] == "b"

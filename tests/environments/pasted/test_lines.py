@@ -124,7 +124,7 @@ def test_a_spec_alone_stays(text: str) -> None:
     ],
 )
 def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
-    """The state is left out, the hash is asked, variants behind a compiler are the
+    """The state is left out, the hash is read, variants behind a compiler are the
     package's.
     """
     found = pasted_spec(line)
