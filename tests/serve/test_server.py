@@ -28,8 +28,10 @@ from tests.serving import PATIENCE, Server, answers, eventually, serving
 
 pytestmark = pytest.mark.slow
 
-# Datasette 1.0 has an address for SQL, to which it leads from the old one.
-SQL = f"/spack-cache{'' if hasattr(Datasette, 'metadata') else '/-/query'}.json?_shape=arrays&sql="
+IS_065 = hasattr(Datasette, "metadata")
+# Datasette 1.0 has another address for SQL.
+PAGE_OF_SQL = "/spack-cache.json" if IS_065 else "/spack-cache/-/query.json"
+SQL = f"{PAGE_OF_SQL}?_shape=arrays&sql="
 ENDLESS = (
     f"{SQL}WITH+RECURSIVE+n(x)+AS+(SELECT+1+UNION+ALL+SELECT+x%2B1+FROM+n)"
     "+SELECT+count(*)+FROM+n"
@@ -71,19 +73,21 @@ def asgi_wrapper(datasette):
         return wrapped
     return wrap
 """
-SMALL = 4096
-BIG = 20_000_000
+SERVE = [sys.executable, "-m", "spack_cache_db", "serve"]
+"""The command, for tests that start it themselves."""
+SMALL_BUFFER = 4096
+"""The size of the buffer of a visitor who reads slowly, in bytes."""
+PADDING = 20_000_000
+"""More bytes than the system takes in for a visitor who does not read."""
 
 
 def padded(samples_file: Path, folder: Path) -> Path:
-    """Return a copy in a folder of its own, larger than what the system takes in
-    unread.
-    """
+    """Return a copy in a folder of its own, with `PADDING`."""
     copy = folder / "served" / "samples.db"
     copy.parent.mkdir()
     shutil.copy(samples_file, copy)
     with closing(sqlite3.connect(copy)) as connection:
-        connection.execute("CREATE TABLE padding AS SELECT zeroblob(?) AS x", [BIG])
+        connection.execute("CREATE TABLE padding AS SELECT zeroblob(?) AS x", [PADDING])
         connection.commit()
     return copy
 
@@ -110,13 +114,10 @@ def shared(
         yield running
 
 
-def litter(folder: Path) -> set[str]:
-    """What servers have put into a folder."""
-    return {
-        each.name
-        for each in folder.iterdir()
-        if not each.name.endswith((".log", ".db"))
-    }
+def leftovers(folder: Path) -> set[str]:
+    """Return the names of files that servers have put into a folder."""
+    names = {path.name for path in folder.iterdir()}
+    return {name for name in names if not name.endswith((".log", ".db"))}
 
 
 def test_work_stops_when_visitors_go(shared: Server) -> None:
@@ -142,16 +143,16 @@ def test_sigterm_ends_it_with_work_under_way(server: Server, file: Path) -> None
     """
     with ExitStack() as stack:
         downloads = [
-            stack.enter_context(server.visit("/spack-cache.db", buffer=SMALL))
+            stack.enter_context(server.visit("/spack-cache.db", buffer=SMALL_BUFFER))
             for _ in range(2)
         ]
-        for each in downloads:
-            assert server.status_of(each) == 200
+        for download in downloads:
+            assert server.status_of(download) == 200
         for _ in range(8):
             stack.enter_context(server.visit(ENDLESS))
         # Five seconds are promised, the rest is for a machine busy with other tests.
         assert server.end(within=5 * 4) == 0
-    assert not litter(file.parent)
+    assert not leftovers(file.parent)
     assert not answers(server.address)
 
 
@@ -163,7 +164,7 @@ def test_a_server_that_is_killed_leaves_nothing(file: Path) -> None:
         workers = server.workers()
         server.end(signal.SIGKILL)
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
-    assert not litter(file.parent)
+    assert not leftovers(file.parent)
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
@@ -177,12 +178,12 @@ def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
         if sig == signal.SIGHUP:
             os.close(window)
         assert server.end(sig) == 0
-        assert not litter(file.parent)
+        assert not leftovers(file.parent)
         assert not answers(server.address)
         assert "destroyed" not in server.log.read_text()
 
 
-def named(folder: Path, name: str) -> Path:
+def database_with(folder: Path, name: str) -> Path:
     """Build a database with one package of this name."""
     file = folder / f"{name}.db"
     build([str(write(folder / f"pages-{name}", one=page(name)))], file)
@@ -195,18 +196,18 @@ def test_a_new_database_is_shown_by_the_next_request(tmp_path: Path) -> None:
     """
     file = tmp_path / "served" / "x.db"
     file.parent.mkdir()
-    shutil.copy(named(tmp_path, "old-one"), file)
-    new = named(tmp_path, "new-one")
+    shutil.copy(database_with(tmp_path, "old-one"), file)
+    new = database_with(tmp_path, "new-one")
     with serving(file, "--workers", "3") as server, ThreadPoolExecutor(4) as pool:
         assert server.get("/package/old-one").status_code == 200
-        others = [pool.submit(server.get, f"/?x={number}") for number in range(200)]
+        before = [pool.submit(server.get, f"/?x={number}") for number in range(200)]
         new.replace(file)
         after = [pool.submit(server.get, "/package/new-one") for _ in range(40)]
 
-        assert {each.result().status_code for each in others} == {200}
-        assert {each.result().status_code for each in after} == {200}
+        for request in (*before, *after):
+            assert request.result().status_code == 200
         assert server.end() == 0
-    assert not litter(file.parent)
+    assert not leftovers(file.parent)
 
 
 def test_a_process_that_starts_later_shows_what_the_others_show(tmp_path: Path) -> None:
@@ -215,42 +216,40 @@ def test_a_process_that_starts_later_shows_what_the_others_show(tmp_path: Path) 
     """
     file = tmp_path / "served" / "x.db"
     file.parent.mkdir()
-    shutil.copy(named(tmp_path, "old-one"), file)
+    shutil.copy(database_with(tmp_path, "old-one"), file)
     with serving(file, "--workers", "2") as server:
-        named(tmp_path, "new-one").replace(file)
+        database_with(tmp_path, "new-one").replace(file)
         assert server.get("/package/new-one").status_code == 200
         # The parent opens the new one, too, and starts all processes again.
-        first = set(server.workers())
-        eventually(
-            lambda: first.isdisjoint(server.workers()) and len(server.workers()) == 2
-        )
+        await_other_workers(server, set(server.workers()))
         file.unlink()
-        before = set(server.workers())
-        for pid in before:
+        killed = set(server.workers())
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        eventually(
-            lambda: before.isdisjoint(server.workers()) and len(server.workers()) == 2
-        )
-        statuses = [
-            server.get(f"/package/{name}-one").status_code for name in ("new", "old")
-        ]
-        assert statuses == [200, 404]
+        await_other_workers(server, killed)
+        assert server.get("/package/new-one").status_code == 200
+        assert server.get("/package/old-one").status_code == 404
         assert server.log.read_text().count("there is no such file any more") == 1
+
+
+def await_other_workers(server: Server, ended: set[int]) -> None:
+    """Return once two other processes have taken the place of those that ended."""
+
+    def are_replaced() -> bool:
+        workers = server.workers()
+        return len(workers) == 2 and ended.isdisjoint(workers)
+
+    eventually(are_replaced)
 
 
 def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -> None:
     """Its visitor reads why, the log has the address, and others are answered
     meanwhile.
     """
-    (tmp_path / "plugins").mkdir()
-    (tmp_path / "plugins" / "hanging.py").write_text(HANGING)
-    options = (
-        "--plugins-dir",
-        str(tmp_path / "plugins"),
-        "--workers",
-        "2",
-        "--access-log",
-    )
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "hanging.py").write_text(HANGING)
+    options = ["--plugins-dir", str(plugins), "--workers", "2", "--access-log"]
     with serving(file, *options) as server:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(server.get, "/hang?a=b")
@@ -259,12 +258,11 @@ def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -
         assert hanging.result().status_code == 503
         assert "took too long" in hanging.result().text
         eventually(lambda: "ended process" in server.log.read_text())
-        lines = [
-            line for line in server.log.read_text().splitlines() if "/hang?a=b" in line
+        lines = server.log.read_text().splitlines()
+        (ended,) = [
+            line for line in lines if "ended process" in line and "/hang?a=b" in line
         ]
-        ended = [line for line in lines if "ended process" in line]
-        assert len(ended) == 1
-        assert ended[0].endswith(": GET /hang?a=b")
+        assert ended.endswith(": GET /hang?a=b")
         assert server.get("/").status_code == 200
         assert re.search(r'"GET / HTTP/1.1" 200 \d+ms \d+', server.log.read_text())
 
@@ -276,16 +274,9 @@ def test_a_plugin_that_fails_is_named_before_anybody_is_served(
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "broken.py").write_text(BROKEN_PLUGIN, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "spack_cache_db",
-        "serve",
-        str(file),
-        "--port",
-        "0",
-    ]
-    outcome = completed([*command, "--plugins-dir", str(plugins)])
+    outcome = completed(
+        [*SERVE, str(file), "--port", "0", "--plugins-dir", str(plugins)]
+    )
 
     assert outcome.returncode == 2
     assert (
@@ -304,11 +295,11 @@ def test_too_many_visitors_are_told_to_come_back(file: Path) -> None:
         ThreadPoolExecutor(MOST_WAITING * 3) as pool,
     ):
         paths = ["/find?q=%2Bmpi"] * MOST_WAITING * 3
-        found = list(pool.map(server.get, paths))
-    refused = [each for each in found if each.status_code == 503]
+        responses = list(pool.map(server.get, paths))
+    refused = [response for response in responses if response.status_code == 503]
 
-    assert {each.status_code for each in found} == {200, 503}
-    assert {each.headers["retry-after"] for each in refused} == {"5"}
+    assert {response.status_code for response in responses} == {200, 503}
+    assert {response.headers["retry-after"] for response in refused} == {"5"}
 
 
 def test_only_known_names_are_answered(file: Path) -> None:
@@ -316,12 +307,9 @@ def test_only_known_names_are_answered(file: Path) -> None:
     server.
     """
     with serving(file, "--allow-host", "hub.example.org") as server:
-        for host, status in (
-            ("hub.example.org", 200),
-            ("localhost:1", 200),
-            ("evil.example", 421),
-        ):
-            assert server.get("/", Host=host).status_code == status
+        assert server.get("/", Host="hub.example.org").status_code == 200
+        assert server.get("/", Host="localhost:1").status_code == 200
+        assert server.get("/", Host="evil.example").status_code == 421
 
 
 @pytest.mark.parametrize(
@@ -404,7 +392,7 @@ def test_a_refusal_reaches_a_client_that_still_writes(
     """The whole body is taken, so that the connection is not reset before the answer is
     read.
     """
-    body = b"q=" + b"x" * BIG
+    body = b"q=" + b"x" * PADDING
     head = f"{request_line}\r\nHost: localhost\r\n{field}\r\n"
     head += f"Content-Length: {len(body)}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
@@ -452,16 +440,7 @@ def test_a_reader_of_the_log_may_leave(file: Path, workers: str) -> None:
     """`serve | head -1` goes on serving, without a word about each line that nobody
     reads.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "spack_cache_db",
-        "serve",
-        str(file),
-        "--port",
-        "0",
-    ]
-    command += ["--workers", workers]
+    command = [*SERVE, str(file), "--port", "0", "--workers", workers]
     with subprocess.Popen(
         command,
         text=True,
@@ -470,11 +449,8 @@ def test_a_reader_of_the_log_may_leave(file: Path, workers: str) -> None:
         env={**os.environ, "TMPDIR": str(file.parent)},
     ) as process:
         assert process.stdout is not None
-        url = next(
-            each
-            for each in process.stdout.readline().split()
-            if each.startswith("http")
-        )
+        first_line = process.stdout.readline()
+        (url,) = [word for word in first_line.split() if word.startswith("http")]
         process.stdout.close()
         for _ in range(3):
             assert httpx.get(url, timeout=PATIENCE, verify=False).status_code == 200
@@ -501,26 +477,25 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"Loading {file} ...\n"
-    assert not litter(file.parent)
+    assert not leftovers(file.parent)
 
 
 def test_only_the_proxy_is_believed(shared: Server, file: Path) -> None:
     """Nobody says by a header how they came, but the proxy that is named."""
-    page, forwarded = (
-        "/spack-cache/packages.json?_size=1",
-        {"X-Forwarded-Proto": "https"},
-    )
     with (
         serving(file, "--proxy", "127.0.0.1", "--workers", "2") as behind,
         serving(file, "--proxy", "192.0.2.1") as elsewhere,
     ):
-        for server, scheme in (
-            (shared, "http"),
-            (behind, "https"),
-            (elsewhere, "http"),
-        ):
-            found = server.get(page, **forwarded).json()
-            assert found["next_url"].startswith(f"{scheme}://127.0.0.1:{server.port}/")
+        assert next_address(shared).startswith(f"http://127.0.0.1:{shared.port}/")
+        assert next_address(behind).startswith(f"https://127.0.0.1:{behind.port}/")
+        assert next_address(elsewhere).startswith(f"http://127.0.0.1:{elsewhere.port}/")
+
+
+def next_address(server: Server) -> str:
+    """Return the address of the next page, as a visitor over HTTPS gets it."""
+    page = "/spack-cache/packages.json?_size=1"
+    response = server.get(page, **{"X-Forwarded-Proto": "https"})
+    return str(response.json()["next_url"])
 
 
 def test_csv_that_is_too_large_breaks_the_connection(file: Path) -> None:
