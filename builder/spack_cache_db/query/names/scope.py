@@ -95,7 +95,8 @@ class Scope:
 def named_conditions(lookups: Lookups, **names: str | None) -> Conditions:
     """Return the conditions of names in any spelling, by their kinds.
 
-    Kinds are the names in a `Scope`, `package` and `target`; a name that is None has no
+    `named_conditions(lookups, stack="E4S")` is the condition on the stack `e4s`. Kinds
+    are the names in a `Scope`, `package` and `target`; a name that is None has no
     condition. Raises UnknownNameError for the first name that the database or archspec
     does not have.
     """
@@ -182,6 +183,8 @@ _CONDITION_OF_NAME: Mapping[str, Callable[[Lookups, str, str], Condition]] = {
     "os": _of_system,
     "platform": _of_system,
 }
-"""What checks the name of each kind, in the order in which unknown names are found."""
+"""The function that checks a name of each kind, in the order of the checks."""
 _ORDER = ("package", "target", "platform", "os", "host", "release", "stack")
-"""The kinds in the order of the conditions."""
+"""The kinds in the order of the conditions: a release before its stack, as in
+`develop:e4s`.
+"""
