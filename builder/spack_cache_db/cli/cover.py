@@ -106,9 +106,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     Spack's solver reuses it under the settings of the environment.
 
     Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With
-    --baseline,
-    1 only if some specs had a binary in the older database, and have none. With
-    --keeplist, nothing is printed if a spec has neither a binary nor an external.
+    --baseline, 1 only if some specs had a binary in the older database, and have none.
+    With --keeplist, nothing is printed if a spec has neither a binary nor an external.
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """

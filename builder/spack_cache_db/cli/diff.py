@@ -61,18 +61,16 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     """Show what changed between two releases, or two databases.
 
     OLD and NEW are releases, or stacks of a release, such as develop:e4s. With
-    --databases, they
-    are databases without FILE: each release that both have is compared.
+    --databases, they are databases without FILE: each release that both have is
+    compared.
 
     Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or
     rebuilt (both). If FILE was built from indexes or mirrors, the report names the
     dependencies that caused the rebuilds. Between two installations, or two stacks of a
-    release, nothing is removed
-    or added: the report says which side has what.
+    release, nothing is removed or added: the report says which side has what.
 
     Exit status: 0 if nothing changed, 1 if something did or neither side has a binary,
-    2 for
-    an error.
+    2 for an error.
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """

@@ -78,8 +78,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
     The version that Spack would install comes first.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error. With --install,
-    also 1 if a
-    dependency has no binary, or if the mirror has lost the binary.
+    also 1 if a dependency has no binary, or if the mirror has lost the binary.
 
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """

@@ -27,10 +27,8 @@ def history(
     """Show how many binaries of each release satisfy a spec.
 
     SPEC has Spack's own syntax, in one word or several. The columns added and removed
-    compare each
-    release with the one before: a snapshot with the previous snapshot of its branch, a
-    branch with
-    its newest snapshot, a release with the previous release.
+    compare each release with the one before: a snapshot with the previous snapshot of
+    its branch, a branch with its newest snapshot, a release with the previous release.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
 
