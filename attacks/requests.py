@@ -28,6 +28,7 @@ PATHS = [
     *("/", "/find", "/package/hdf5", "/package/", "/spec/aaaaaaa", "/release/develop"),
     *(
         "/stack/e4s",
+        "/llms.txt",
         "/robots.txt",
         "/spack-cache.db",
         "/spack-cache",

@@ -79,7 +79,7 @@ OWN = (
     ),
     *("/diff/develop-2025-04-20...develop", "/diff?old=develop-2025-04-20&new=develop"),
     *("/coverage/develop", "/release/develop", "/spack-cache.db"),
-    *("/robots.txt", "/sitemap.xml", "/opensearch.xml"),
+    *("/llms.txt", "/robots.txt", "/sitemap.xml", "/opensearch.xml"),
 )
 STOCK = (
     *(

@@ -63,6 +63,24 @@ HOSTILE = (
     ("package", {"name": "../" * 60}, "no package has this name"),
 )
 """Arguments that no page answers, and a part of the sentence that refuses them."""
+NO_TIME = """
+from spack_cache_db.site import mcp_tools
+from spack_cache_db.site.http import own_pages
+from spack_cache_db.site.sql import statements
+
+statements.STEPS = 1
+inside = mcp_tools.run_page
+
+async def without_time(*arguments):
+    own_pages.PAGE_SECONDS = 0
+    try:
+        return await inside(*arguments)
+    finally:
+        own_pages.PAGE_SECONDS = 2.0
+
+mcp_tools.run_page = without_time
+"""
+"""A plugin of the owner that leaves the tools no time, but all pages."""
 
 pytestmark = pytest.mark.skipif(not IS_065, reason="tried with Datasette 0.65")
 
@@ -198,6 +216,31 @@ def test_permissions_hold_for_assistants(
 
     assert answer["is_error"]
     assert "you may not view this database" in answer["text"]
+
+
+@pytest.mark.slow
+def test_what_takes_too_long_is_stopped(
+    plugin: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is that of a page; the assistant may ask for less."""
+    monkeypatch.setenv("PYTHONPATH", _path_of(plugin))
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "no_time.py").write_text(NO_TIME, encoding="utf-8")
+    options = ("--mcp", "--plugins-dir", str(plugins))
+    with serving(database, *options, temporary=tmp_path) as server:
+        calls = [
+            ("find_binary", {"spec": "+mpi"}),
+            ("check_environment", {"text": ENVIRONMENT}),
+            ("what_changed", SIDES),
+        ]
+        answers = _ask(plugin, server, *calls)["answers"]
+
+    assert all(answer["is_error"] for answer in answers), answers
+    slow, pasted, changed = (answer["text"] for answer in answers)
+    assert "the time limit of a page" in slow
+    assert "takes too long for a web page" in pasted
+    assert "the time limit of a page" in changed
 
 
 @pytest.mark.slow

@@ -59,6 +59,7 @@ PAGES = (
     "/spec/ddddddd",
     "/sitemap.xml",
     "/feed.atom",
+    "/llms.txt",
     "/opensearch.xml",
     "/robots.txt",
     "/package/no-such",

@@ -22,6 +22,7 @@ DATA = (
     "/find.json?q=hdf5",
     "/find.csv?q=hdf5",
     "/package/hdf5.json",
+    "/llms.txt",
     "/robots.txt",
     "/sitemap.xml",
     "/opensearch.xml",
