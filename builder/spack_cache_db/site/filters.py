@@ -326,12 +326,12 @@ def _column_filter(name: str, value: str) -> tuple[str, str]:
     For example `("target__in", "zen3,zen4")` for the filter `host=zen4`.
     """
     condition = condition_of(name, value)
-    if isinstance(condition.asked, Word):
+    if isinstance(condition.value, Word):
         field = _LIST_FIELDS.get(name, name)
-        return field, condition.asked.text
-    if isinstance(condition.asked, CompilerConstraint):
+        return field, condition.value.text
+    if isinstance(condition.value, CompilerConstraint):
         return "compiler__startswith", value
     # A family or a host: the targets that satisfy the condition.
     targets = {*known_targets(), value.removesuffix(":")}
-    matching = sorted(target for target in targets if condition.holds(target))
+    matching = sorted(target for target in targets if condition.is_met_by(target))
     return "target__in", ",".join(matching)

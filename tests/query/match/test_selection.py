@@ -150,7 +150,7 @@ def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
         condition = Condition(kind, text, Word(text))
         column = COLUMNS[kind]
         expected = [
-            key for key in every if condition.holds(getattr(words[key], column))
+            key for key in every if condition.is_met_by(getattr(words[key], column))
         ]
 
         assert ids_of(all_samples, "*", (condition,)) == expected

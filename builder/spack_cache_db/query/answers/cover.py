@@ -31,7 +31,7 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     Verdict,
-    asked,
+    condition_value,
     without,
 )
 from spack_cache_db.query.match.candidates import Candidates
@@ -187,7 +187,7 @@ def cover_environment(
         others=environment.others,
         baseline=older.path if older else "",
         download=download,
-        release=asked(scope, "release"),
+        release=condition_value(scope, "release"),
     )
 
 
@@ -261,7 +261,7 @@ def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
     """
     releases = lookups.releases.values()
     has_only_snapshots = all(release.date for release in releases)
-    if asked(scope, "release") is not None or has_only_snapshots:
+    if condition_value(scope, "release") is not None or has_only_snapshots:
         return scope
     verdict = lookups.once(CURRENT, lambda: Verdict(select_ids(lookups.conn, CURRENT)))
     return (*scope, Condition("specs", "current release", verdict))

@@ -18,7 +18,11 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.covered import CoveredSpec
 from spack_cache_db.query.answers.differences import Change
 from spack_cache_db.query.choice.reuse import short_series
-from spack_cache_db.query.conditions.conditions import Conditions, asked, within_release
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+    condition_value,
+    within_release,
+)
 from spack_cache_db.query.match.candidates import Candidates
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import json_pieces, select
@@ -57,7 +61,7 @@ def _own_answers(
     # The hashes with a binary, and those that an installation has.
     binary_hashes = _hashes(_binaries(lookups, ids, scope))
     installed_hashes: set[str] = set()
-    for installation in lookups.trees(asked(scope, "release")):
+    for installation in lookups.trees(condition_value(scope, "release")):
         within = within_release(scope, installation)
         installed_hashes |= _hashes(_binaries(lookups, ids, within))
     # For the other nodes, the binaries of their configurations.

@@ -37,7 +37,7 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     Verdict,
-    asked,
+    condition_value,
     only,
     within_release,
     without,
@@ -278,7 +278,7 @@ class SpecAnswers:
         externals.
         """
         provided = graph.externals(self._lookups)
-        trees = self._lookups.trees(asked(self._scope, "release"))
+        trees = self._lookups.trees(condition_value(self._scope, "release"))
         for tree in trees:
             within = {
                 row: within_release(places, tree) for row, places in conditions.items()
@@ -350,11 +350,11 @@ class SpecAnswers:
         unknown: dict[str, Set[int]] = {}
         lenient: list[Condition] = []
         for condition in match.conditions:
-            verdict = condition.asked
+            verdict = condition.value
             if isinstance(verdict, Verdict) and verdict.unknown & ids:
                 unknown[condition.text] = verdict.unknown
-                possible = (verdict.holds | verdict.unknown) & ids
-                lenient.append(replace(condition, asked=Verdict(possible)))
+                possible = (verdict.matching | verdict.unknown) & ids
+                lenient.append(replace(condition, value=Verdict(possible)))
             else:
                 lenient.append(condition)
         if not unknown:
@@ -472,7 +472,7 @@ def _is_of_requirement(condition: Condition) -> bool:
     """Return whether a condition is one of `packages:` that specs were compared
     with.
     """
-    return isinstance(condition.asked, Verdict) and condition.asked.named is not None
+    return isinstance(condition.value, Verdict) and condition.value.named is not None
 
 
 def mirrored(candidates: Candidates) -> int | None:
@@ -481,7 +481,7 @@ def mirrored(candidates: Candidates) -> int | None:
     An installation and a copy that `build --snapshot` made are not mirrors: what their
     specs need may be in any mirror.
     """
-    release = asked(candidates.scope, "release")
+    release = condition_value(candidates.scope, "release")
     if release is None or candidates.lookups.trees(release):
         return None
     is_copy = any(select(candidates.lookups.conn, IS_COPY, release=release))

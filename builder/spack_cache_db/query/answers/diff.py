@@ -12,7 +12,7 @@ from spack_cache_db.arguments import checked
 from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.rebuilds import Cause, Numbering, causes_of_rebuilds
-from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.match.selection import column_ids
 from spack_cache_db.query.names.scope import Scope, UnknownNameError, named_conditions
 from spack_cache_db.query.names.spellings import read_spellings
@@ -489,8 +489,8 @@ def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Lis
     for column, ids in column_ids(lookups, narrowing).items():
         values[column] = json.dumps(list(ids))
     conditions = (*side, *narrowing)
-    values["release"] = asked(conditions, "release")
-    values["stack"] = asked(conditions, "stack")
+    values["release"] = condition_value(conditions, "release")
+    values["stack"] = condition_value(conditions, "stack")
     stack_sets = lookups.stack_sets()
     specs = {}
     for spec, configuration, stacks in select(lookups.conn, LISTED, **values):

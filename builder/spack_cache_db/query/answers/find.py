@@ -15,7 +15,7 @@ from spack_cache_db.query.answers.differences import distinctions
 from spack_cache_db.query.conditions.conditions import (
     OF_SPECS,
     Conditions,
-    asked,
+    condition_value,
     only,
 )
 from spack_cache_db.query.match.gone import gone_counts
@@ -209,7 +209,7 @@ def found_part(question: Question, part: slice, *, with_hashes: bool) -> list[Fo
     # if they are installed: prefix and modules are those of the first.
     of_specs = bool(only(conditions, *OF_SPECS))
     specs: dict[int, tuple[FoundSpec, ...]] = {}
-    if with_hashes or of_specs or lookups.trees(asked(conditions, "release")):
+    if with_hashes or of_specs or lookups.trees(condition_value(conditions, "release")):
         specs = _specs(lookups, ids, conditions, with_differences=with_hashes)
     presence: Mapping[int, Presence]
     if of_specs:
@@ -247,7 +247,7 @@ def _specs(
         differences = distinctions(lookups, ids)
     # One read for all configurations; the answer is in the order of the groups.
     every_spec = [spec for group in groups.values() for spec in group]
-    release = asked(conditions, "release")
+    release = condition_value(conditions, "release")
     found = found_specs(lookups, every_spec, release, differences)
     return {key: tuple(islice(found, len(group))) for key, group in groups.items()}
 

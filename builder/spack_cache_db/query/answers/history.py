@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked
-from spack_cache_db.query.conditions.conditions import Conditions, asked, without
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+    condition_value,
+    without,
+)
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.scope import Scope
@@ -178,16 +182,16 @@ def shown_specs(
     everywhere = without(conditions, "release", "stack")
     configurations = configuration_ids(lookups, everywhere, every=True)
     specs: Set[int] = specs_of_configurations(lookups.conn, configurations)
-    prefix = asked(everywhere, "hash")
+    prefix = condition_value(everywhere, "hash")
     if prefix is not None:
         specs &= specs_beginning(lookups.conn, prefix).keys()
-    verdict = asked(everywhere, "specs")
+    verdict = condition_value(everywhere, "specs")
     if verdict is not None:
-        specs &= verdict.holds
+        specs &= verdict.matching
 
     # The releases that list them, in the stack if there is one.
     values = {
-        "stack": asked(conditions, "stack"),
+        "stack": condition_value(conditions, "stack"),
         "releases": json.dumps(list(specs_of_release)),
     }
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):

@@ -19,7 +19,7 @@ from spack_cache_db.query.commands.install import (
     mirror_names,
 )
 from spack_cache_db.query.commands.model import Commands
-from spack_cache_db.query.conditions.conditions import Condition, Word, asked
+from spack_cache_db.query.conditions.conditions import Condition, Word, condition_value
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.names.scope import Scope
@@ -298,7 +298,7 @@ def _chosen(
 
 
 def _release_name(lookups: Lookups, results: ResultSet) -> str | None:
-    release = asked(results.conditions, "release")
+    release = condition_value(results.conditions, "release")
     return None if release is None else lookups.releases[release].name
 
 

@@ -17,7 +17,7 @@ from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError, first_of
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
-from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
@@ -49,7 +49,7 @@ WHERE (release = :release OR (:release IS NULL AND NOT specs.is_gone))
 GROUP BY spec
 """
 # The releases that list a hash, those with mirrors of today first.
-PLACES = """
+LISTED_IN = """
 SELECT hash, packages.name, versions.name, releases.name
 FROM specs
 JOIN configurations ON configurations.id = specs.configuration
@@ -193,7 +193,9 @@ def retained(
     """Return the binaries that the answers for environments, and rules, keep (see
     `retention`).
     """
-    mirror = _Mirror(lookups, asked(scope, "release"), asked(scope, "stack"))
+    mirror = _Mirror(
+        lookups, condition_value(scope, "release"), condition_value(scope, "stack")
+    )
     if mirror.release is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
             "this database has installed trees beside build caches, and a spec that is installed "
@@ -304,7 +306,7 @@ def _reasons_of_rules(
 
     for name in rules.keep_stacks:
         conditions = Scope(stack=name).conditions(lookups)
-        keep("stack", mirror.specs_in_stack(asked(conditions, "stack")))
+        keep("stack", mirror.specs_in_stack(condition_value(conditions, "stack")))
     if rules.newer_than is not None:
         first_day = _first_day(lookups, rules.newer_than)
         # Releases without a date are kept as well.
@@ -413,7 +415,7 @@ def missing_texts(
     packages: dict[str, str] = {}
     releases: dict[str, list[str]] = defaultdict(list)
     for dag_hash, package, version, release in select(
-        lookups.conn, PLACES, hashes=json.dumps(wanted)
+        lookups.conn, LISTED_IN, hashes=json.dumps(wanted)
     ):
         packages[dag_hash] = f"{package}@{version}"
         if release is not None:
@@ -437,8 +439,8 @@ def missing_texts(
 
 def _lacking(lookups: Lookups, scope: Conditions) -> str:
     """Return who does not have a binary that others have."""
-    release = asked(scope, "release")
-    stack = asked(scope, "stack")
+    release = condition_value(scope, "release")
+    stack = condition_value(scope, "stack")
     places = []
     if stack is not None:
         places.append(f"the stack {lookups.stacks[stack].name}")

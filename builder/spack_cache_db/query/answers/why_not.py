@@ -15,13 +15,13 @@ from spack_cache_db.errors import counted, series
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
-    PLACES,
+    PLACE_KINDS,
     Condition,
     Conditions,
     Verdict,
     Word,
-    asked,
     compiler_condition,
+    condition_value,
     configuration_conditions,
     only,
     readable_variants,
@@ -335,7 +335,7 @@ def _left_out(misses: Misses, size: int) -> Iterable[tuple[int, ...]]:
     places = [
         position
         for position, condition in enumerate(misses.conditions)
-        if condition.kind in PLACES
+        if condition.kind in PLACE_KINDS
     ]
     few = sorted({missed for missed in misses.missed if missed.bit_count() <= size})
     sets: dict[tuple[int, ...], None] = {}
@@ -361,7 +361,7 @@ def _found_without(
     target = None
     target_names = candidates.lookups.words["target"]
     for condition in only(left_out, "target"):
-        expected = condition.asked
+        expected = condition.value
         if not isinstance(expected, str) or not is_known(expected):
             continue
         running = [
@@ -374,7 +374,7 @@ def _found_without(
 
     # What there is in place of the conditions that are left out.
     instead = []
-    remaining = _remaining(only(misses.conditions, *PLACES), left_out)
+    remaining = _remaining(only(misses.conditions, *PLACE_KINDS), left_out)
     for position, condition in zip(positions, left_out, strict=True):
         # `missing` names the newest version if no configuration has the version.
         is_named = reduced.name is None or misses.all_miss(position)
@@ -405,7 +405,7 @@ def _instead(
 
     Only specs that satisfy the `remaining` conditions count.
     """
-    expected = condition.asked
+    expected = condition.value
     if isinstance(expected, Verdict) and expected.query is not None:
         if expected.named is None:
             return _needed_instead(candidates, expected.query, rows, remaining)
@@ -414,7 +414,7 @@ def _instead(
         for option in configuration_conditions(expected.query):
             texts.append(_instead(candidates, option, rows, ()))
         return "; ".join(text for text in texts if text)
-    if condition.kind in PLACES:
+    if condition.kind in PLACE_KINDS:
         return ""
 
     column = COLUMNS[condition.kind]
@@ -443,7 +443,7 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
     """
     verdicts = []
     for condition in left_out:
-        verdict = condition.asked
+        verdict = condition.value
         if isinstance(verdict, Verdict) and verdict.named is not None:
             verdicts.append(verdict)
     if not verdicts or misses.package is None:
@@ -470,7 +470,7 @@ def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
     dependencies = list(query.dependencies)
     cleared: dict[str, Any] = {}
     for condition in left_out:
-        constraint = condition.asked
+        constraint = condition.value
         variants = [
             variant for variant in variants if variant_condition(variant) != condition
         ]
@@ -568,12 +568,12 @@ def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
         return (gone.instead,)
     everywhere = without(conditions, "release", "stack")
     ids = configuration_ids(lookups, everywhere, every=True)
-    prefix = asked(conditions, "hash") or ""
-    verdict = asked(conditions, "specs")
+    prefix = condition_value(conditions, "hash") or ""
+    verdict = condition_value(conditions, "specs")
     releases_of_spec = {}
     rows = select_in(lookups.conn, SPECS_OF_CONFIGURATIONS, ids, hash=prefix)
     for spec, release_count in rows:
-        if verdict is None or spec in verdict.holds:
+        if verdict is None or spec in verdict.matching:
             releases_of_spec[spec] = release_count
     if not releases_of_spec or any(releases_of_spec.values()):
         return ()

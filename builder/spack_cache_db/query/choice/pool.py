@@ -135,7 +135,7 @@ def _applied(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
 def _external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal:
     named = _satisfying(records, external.written)
     return KnownExternal(
-        named.text, external.prefix, external.modules, named.verdict.holds
+        named.text, external.prefix, external.modules, named.verdict.matching
     )
 
 

@@ -24,7 +24,12 @@ from spack_cache_db.query.choice.rule import (
     criteria_of,
     in_order,
 )
-from spack_cache_db.query.conditions.conditions import Conditions, Word, asked, only
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+    Word,
+    condition_value,
+    only,
+)
 from spack_cache_db.query.match.candidates import Candidate, candidates_by_id
 from spack_cache_db.query.match.order import chosen_machine
 from spack_cache_db.query.match.selection import ResultSet
@@ -79,7 +84,7 @@ def propose(
             count.
     """
     # What the rule needs.
-    release = asked(conditions, "release")
+    release = condition_value(conditions, "release")
     installed = _installed(lookups, release)
     facts = read_facts(lookups, rows, conditions)
     criteria = criteria_of(facts)
@@ -163,7 +168,7 @@ def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
     """
     # Without a package in the question, the rule first chooses one.
     narrowed = _Narrowed(results.ids)
-    if not isinstance(asked(results.conditions, "package"), Word):
+    if not isinstance(condition_value(results.conditions, "package"), Word):
         narrowed = _of_one_package(lookups, results)
     rows = candidates_by_id(lookups, narrowed.ids)
     proposal = propose(lookups, rows, results.conditions)
@@ -190,7 +195,7 @@ def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
     reasons = []
 
     # Installed specs come first.
-    installed = _installed(lookups, asked(results.conditions, "release"))
+    installed = _installed(lookups, condition_value(results.conditions, "release"))
     with_installed = [key for key in ids if key in installed.configurations]
     if with_installed and len(with_installed) < len(ids):
         ids = with_installed
@@ -227,7 +232,7 @@ def read_facts(
         recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
 
     # What is common in the release, or else in the newest branch.
-    release = asked(conditions, "release")
+    release = condition_value(conditions, "release")
     usual_release = _first_release(lookups) if release is None else release
     uses = lookups.once(
         ("uses", usual_release), lambda: _read_uses(lookups, usual_release)
@@ -309,8 +314,8 @@ def _named_variants(conditions: Conditions) -> frozenset[str]:
     names = set()
     for condition in only(conditions, "variant"):
         # A filter of the site has the text of a variant, which is not parsed.
-        if isinstance(condition.asked, VariantConstraint):
-            names.add(condition.asked.name)
+        if isinstance(condition.value, VariantConstraint):
+            names.add(condition.value.name)
             continue
         variant = readable_variant(condition.text)
         if variant is not None:

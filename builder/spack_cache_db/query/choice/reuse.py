@@ -77,12 +77,12 @@ class AppliedFilter:
     def why_not(self, spec: int) -> str:
         """Return the key that leaves a spec out, or may leave it out; "" for none."""
         if self.include:
-            is_included = any(spec in named.verdict.holds for named in self.include)
+            is_included = any(spec in named.verdict.matching for named in self.include)
             if not is_included:
                 return f"include: {', '.join(named.text for named in self.include)}"
         for named in self.exclude:
             # What may satisfy it may be left out.
-            if spec in named.verdict.holds or spec in named.verdict.unknown:
+            if spec in named.verdict.matching or spec in named.verdict.unknown:
                 return f"exclude: {named.text}"
         return ""
 

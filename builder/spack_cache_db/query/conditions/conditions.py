@@ -37,7 +37,7 @@ COLUMNS: Mapping[str, str] = {
 """Kinds of conditions on a word of a configuration, and the column of that word."""
 OF_SPECS = ("hash", "specs")
 """Kinds of conditions on single specs."""
-PLACES = ("release", "stack", *OF_SPECS)
+PLACE_KINDS = ("release", "stack", *OF_SPECS)
 """Kinds of conditions that specs of one configuration may differ in."""
 
 
@@ -62,14 +62,14 @@ class Verdict:
     data.
 
     Attributes:
-        holds: the ids of the specs that satisfy it.
+        matching: the ids of the specs that satisfy it.
         unknown: the ids of those that may.
         query: the part of the query that the records of indexes answer.
         named: the specs that an explanation names; None unless the condition is a
             requirement of `packages:`.
     """
 
-    holds: Set[int]
+    matching: Set[int]
     unknown: Set[int] = frozenset()
     query: SpecQuery | None = None
     named: Set[int] | None = None
@@ -79,25 +79,25 @@ class Verdict:
 
         A spec may satisfy both if it may satisfy each of them.
         """
-        holds = self.holds & other.holds
+        matching = self.matching & other.matching
         possible = self._possible() & other._possible()
-        return Verdict(holds, possible - holds)
+        return Verdict(matching, possible - matching)
 
     def __or__(self, other: Verdict) -> Verdict:
         """Return the verdict on either condition."""
-        holds = self.holds | other.holds
+        matching = self.matching | other.matching
         unknown = self.unknown | other.unknown
-        return Verdict(holds, unknown - holds)
+        return Verdict(matching, unknown - matching)
 
     def opposite(self, every: Set[int]) -> Verdict:
         """Return the verdict on the opposite condition, among the specs `every`."""
-        return Verdict(every - self.holds - self.unknown, self.unknown)
+        return Verdict(every - self.matching - self.unknown, self.unknown)
 
     def _possible(self) -> Set[int]:
-        return self.holds | self.unknown if self.unknown else self.holds
+        return self.matching | self.unknown if self.unknown else self.matching
 
 
-Asked = (
+ConditionValue = (
     Word
     | OneOf
     | VersionRanges
@@ -119,19 +119,19 @@ is a `Verdict`.
 class Condition:
     """A condition on configurations or specs.
 
-    `kind` is a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search;
+    `kind` is a key of `COLUMNS`, one of `PLACE_KINDS`, or `words` for full-text search;
     `text` is what a user types, such as `@1.14:` or the name of a release.
     """
 
     kind: str
     text: str
-    asked: Asked
+    value: ConditionValue
 
-    def holds(self, word: Any) -> bool:
+    def is_met_by(self, word: Any) -> bool:
         """Return whether a word satisfies the condition; for variants, whether one of
         them does.
         """
-        match self.asked:
+        match self.value:
             case Word(text) if self.kind == "variant":
                 # The word of this column is a tuple of variants.
                 return text in word
@@ -140,16 +140,16 @@ class Condition:
             case OneOf(words):
                 return word in words
             case VersionRanges():
-                return self.asked.contains(word)
+                return self.value.contains(word)
             case CompilerConstraint():
-                return compiler_matches(self.asked, word)
+                return compiler_matches(self.value, word)
             case VariantConstraint():
-                variants = readable_variants(word, self.asked.name)
-                return any(variant_matches(self.asked, variant) for variant in variants)
+                variants = readable_variants(word, self.value.name)
+                return any(variant_matches(self.value, variant) for variant in variants)
             case str() if self.kind == "host":
-                return runs_on(word, self.asked)
+                return runs_on(word, self.value)
             case str():
-                return target_matches(self.asked, word)
+                return target_matches(self.value, word)
         raise TypeError(f"a condition on a {self.kind} is not one on words")
 
 
@@ -165,21 +165,25 @@ class ReadSpec:
 
 
 @overload
-def asked(conditions: Conditions, kind: Literal["release", "stack"]) -> int | None: ...
+def condition_value(
+    conditions: Conditions, kind: Literal["release", "stack"]
+) -> int | None: ...
 @overload
-def asked(
+def condition_value(
     conditions: Conditions, kind: Literal["hash", "host", "words"]
 ) -> str | None: ...
 @overload
-def asked(conditions: Conditions, kind: Literal["specs"]) -> Verdict | None: ...
+def condition_value(
+    conditions: Conditions, kind: Literal["specs"]
+) -> Verdict | None: ...
 @overload
-def asked(conditions: Conditions, kind: str) -> Asked | None: ...
-def asked(conditions: Conditions, kind: str) -> Any:
+def condition_value(conditions: Conditions, kind: str) -> ConditionValue | None: ...
+def condition_value(conditions: Conditions, kind: str) -> Any:
     """Return the value of the first condition of a kind, or None; verdicts are
     combined.
     """
     values: list[Any] = [
-        condition.asked for condition in conditions if condition.kind == kind
+        condition.value for condition in conditions if condition.kind == kind
     ]
     if not values:
         return None

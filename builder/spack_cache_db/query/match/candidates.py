@@ -91,7 +91,7 @@ class Candidates(Memory):
         package_id = None
         if package is not None and condition.kind == "version":
             package_id = self.lookups.packages.get(package)
-        key = (condition.kind, condition.asked, package_id)
+        key = (condition.kind, condition.value, package_id)
         return self.once(
             key, lambda: satisfying_words(self.lookups, condition, package_id)
         )
@@ -170,6 +170,6 @@ def _satisfies_all(spec: Spec, conditions: Conditions) -> bool:
 
 def satisfies(spec: Spec, condition: Condition) -> bool:
     """Return whether a spec satisfies a condition on its hash or on its records."""
-    if isinstance(condition.asked, Verdict):
-        return spec.id in condition.asked.holds
-    return spec.hash.startswith(str(condition.asked))
+    if isinstance(condition.value, Verdict):
+        return spec.id in condition.value.matching
+    return spec.hash.startswith(str(condition.value))

@@ -8,7 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from spack_cache_db.query.conditions.conditions import Conditions, asked, without
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+    condition_value,
+    without,
+)
 from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
@@ -51,7 +55,7 @@ def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
     gone = gone_among(lookups, conditions)
     if gone is None:
         return ()
-    is_of_release = asked(conditions, "release") is not None
+    is_of_release = condition_value(conditions, "release") is not None
     return (gone.among_these if is_of_release else gone.more,)
 
 
@@ -70,7 +74,7 @@ def gone_counts(
 
     Only answers about a release include lost binaries.
     """
-    if asked(conditions, "release") is None or not has_gone(lookups):
+    if condition_value(conditions, "release") is None or not has_gone(lookups):
         return Counter()
     lost = _lost_of(lookups, ids, conditions)
     return Counter(binary.configuration for binary in lost)
@@ -93,16 +97,16 @@ def _lost_of(
     specs, a release and a stack.
     """
     parameters = {
-        "release": asked(conditions, "release"),
-        "stack": asked(conditions, "stack"),
-        "hash": asked(conditions, "hash") or "",
+        "release": condition_value(conditions, "release"),
+        "stack": condition_value(conditions, "stack"),
+        "hash": condition_value(conditions, "hash") or "",
     }
     rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, **parameters)
     lost = [_Lost._make(row) for row in rows]
-    verdict = asked(conditions, "specs")
+    verdict = condition_value(conditions, "specs")
     if verdict is None:
         return lost
-    return [binary for binary in lost if binary.spec in verdict.holds]
+    return [binary for binary in lost if binary.spec in verdict.matching]
 
 
 def _gone_of(lost: list[_Lost]) -> Gone | None:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
     OF_SPECS,
-    PLACES,
+    PLACE_KINDS,
     Conditions,
     Word,
-    asked,
+    condition_value,
     only,
     without,
 )
@@ -65,7 +65,7 @@ class Misses:
         `left_out`.
         """
         rows = self.satisfied_by_words(left_out)
-        counts = self._counts(rows, self._but(left_out, PLACES))
+        counts = self._counts(rows, self._but(left_out, PLACE_KINDS))
         fitting = {}
         for row in rows:
             count = counts.get(row.id)
@@ -175,7 +175,7 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     Without a condition on the package, configurations of all packages are compared.
     """
     # Split off the package.
-    word = asked(conditions, "package")
+    word = condition_value(conditions, "package")
     package = word.text if isinstance(word, Word) else None
     if package:
         conditions = without(conditions, "package")

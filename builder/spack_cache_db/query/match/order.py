@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.spack.targets import ancestors
 
@@ -73,11 +73,11 @@ def chosen_machine(conditions: Conditions) -> str | None:
     """Return the CPU target of the machine that conditions choose; None if they choose
     none.
     """
-    host = asked(conditions, "host")
+    host = condition_value(conditions, "host")
     if host is not None:
         return host
     # `target=:zen4` is all that runs on zen4.
-    target = asked(conditions, "target")
+    target = condition_value(conditions, "target")
     if isinstance(target, str) and target.startswith(":"):
         return target[1:]
     return None

@@ -16,7 +16,7 @@ from spack_cache_db.query.conditions.conditions import (
     ReadSpec,
     Verdict,
     Word,
-    asked,
+    condition_value,
     only,
     without,
 )
@@ -145,13 +145,13 @@ class Question:
         package = self.canonical_spec.name
         if package is None:
             # `+mpi` in the scope of a package.
-            of_scope = asked(self.scope, "package")
+            of_scope = condition_value(self.scope, "package")
             package = of_scope.text if isinstance(of_scope, Word) else None
         return SpecRecords(self.lookups, package)
 
     def _unknown_note(self) -> tuple[str, ...]:
         """Return a note on the binaries for which the database lacks the data."""
-        verdict = asked(self.conditions, "specs")
+        verdict = condition_value(self.conditions, "specs")
         if verdict is None or not verdict.unknown:
             return ()
         unknown = Condition("specs", "", Verdict(verdict.unknown))

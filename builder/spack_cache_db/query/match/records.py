@@ -19,8 +19,8 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     Verdict,
-    asked,
     compiler_condition,
+    condition_value,
     configuration_conditions,
     without,
 )
@@ -84,10 +84,10 @@ class SpecRecords(RecordedSpecs):
         of_words = without(conditions, *OF_SPECS)
         if of_words:
             verdicts.append(Verdict(self.configured(of_words)))
-        prefix = asked(conditions, "hash")
+        prefix = condition_value(conditions, "hash")
         if prefix is not None:
             verdicts.append(Verdict(specs_beginning(self.lookups.conn, prefix).keys()))
-        of_records = asked(conditions, "specs")
+        of_records = condition_value(conditions, "specs")
         if of_records is not None:
             verdicts.append(of_records)
         if not verdicts:
@@ -296,7 +296,7 @@ class SpecRecords(RecordedSpecs):
         """
         records = self if self.package is None else self._of_all_packages
         conditions = records._all_conditions(node)
-        return records.satisfying(conditions).holds if conditions else None
+        return records.satisfying(conditions).matching if conditions else None
 
     def _all_conditions(self, query: SpecQuery) -> Conditions:
         return (*configuration_conditions(query), *self.conditions(query))

@@ -186,7 +186,7 @@ class CheckedRules:
         for variant in option.variants:
             any_value = VariantConstraint(variant.name, (), "multi")
             with_variant = self._satisfying(SpecQuery(variants=(any_value,)))
-            exempt = exempt | (specs - with_variant.holds)
+            exempt = exempt | (specs - with_variant.matching)
         if option.dependencies:
             for name in COMPILERS | RUNTIMES:
                 exempt = exempt | self._specs_of(name)
@@ -258,7 +258,7 @@ class CheckedRules:
     def _specs_of(self, package: str) -> Set[int]:
         if package not in self._records.lookups.packages:
             return NONE
-        return self._satisfying(SpecQuery(name=package)).holds
+        return self._satisfying(SpecQuery(name=package)).matching
 
     def _satisfying(self, query: SpecQuery) -> Verdict:
         return verdict_on(self._records, query)
@@ -368,11 +368,11 @@ def _breaking(
         # `one_of`
         satisfying = one & two.opposite(specs)
     if not is_checkable:
-        return NONE, specs - satisfying.holds
+        return NONE, specs - satisfying.matching
     if requirement.when is not None:
         # It applies only to specs that satisfy its condition.
         satisfying = verdict_of(requirement.when).opposite(specs) | satisfying
-    breaking = specs - satisfying.holds - satisfying.unknown
+    breaking = specs - satisfying.matching - satisfying.unknown
     return breaking, specs & satisfying.unknown
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
     OF_SPECS,
-    PLACES,
+    PLACE_KINDS,
     Condition,
     Conditions,
     OneOf,
-    asked,
+    condition_value,
     only,
     readable_variants,
 )
@@ -69,7 +69,7 @@ def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     `order_for`.
     """
     ids = configuration_ids(lookups, conditions)
-    kinds = {condition.kind for condition in only(conditions, *PLACES)}
+    kinds = {condition.kind for condition in only(conditions, *PLACE_KINDS)}
     if len(kinds) < 2 and kinds.isdisjoint(OF_SPECS):
         return ResultSet(conditions, ids)
     # Different specs of a configuration may satisfy one condition each, but none of
@@ -84,7 +84,7 @@ def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Coun
     """
     ids = results.ids[part]
     configurations = configurations_by_id(lookups, ids)
-    if not only(results.conditions, *PLACES):
+    if not only(results.conditions, *PLACE_KINDS):
         return configurations
     counts = results.counts
     if counts is None:
@@ -105,7 +105,7 @@ def configuration_ids(
     # The conditions that SQL compares.
     values: dict[str, Any] = {}
     for kind in _FILTERS:
-        value = asked(conditions, kind)
+        value = condition_value(conditions, kind)
         if value is not None:
             values[kind] = value
     if "release" in values:
@@ -170,22 +170,22 @@ def satisfying_words(
     if column == "version":
         return _versions(lookups, condition, package)
     words = lookups.words[column]
-    return {key for key, word in words.items() if condition.holds(word)}
+    return {key for key, word in words.items() if condition.is_met_by(word)}
 
 
 def _packages(lookups: Lookups, condition: Condition) -> Set[int]:
     names: Iterable[str] = [condition.text]
-    if isinstance(condition.asked, OneOf):
-        names = condition.asked.words
+    if isinstance(condition.value, OneOf):
+        names = condition.value.words
     return {lookups.packages[name] for name in names if name in lookups.packages}
 
 
 def _variant_sets(lookups: Lookups, condition: Condition) -> Set[int]:
     """Return the sets of variants with a variant that satisfies a condition."""
     # A filter of the site is the text of a variant, and has no name.
-    name = getattr(condition.asked, "name", None)
+    name = getattr(condition.value, "name", None)
     rows = select(lookups.conn, VARIANTS, name=name, text=condition.text)
-    variants = [key for key, text in rows if condition.holds((text,))]
+    variants = [key for key, text in rows if condition.is_met_by((text,))]
     return select_ids(lookups.conn, SETS_WITH, variants)
 
 
@@ -195,7 +195,7 @@ def _versions(lookups: Lookups, condition: Condition, package: int | None) -> Se
     else:
         rows = select(lookups.conn, VERSIONS_OF_PACKAGE, package=package)
     # Many packages share a version such as 1.0.0.
-    is_satisfied_by = lru_cache(maxsize=None)(condition.holds)
+    is_satisfied_by = lru_cache(maxsize=None)(condition.is_met_by)
     return {key for key, name in rows if is_satisfied_by(name)}
 
 

@@ -8,7 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.conditions.conditions import PLACES, Conditions, asked, only
+from spack_cache_db.query.conditions.conditions import (
+    PLACE_KINDS,
+    Conditions,
+    condition_value,
+    only,
+)
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import (
     IDS_AT_ONCE,
@@ -118,22 +123,26 @@ def counts_in_scope(
     """Return the number of specs that `specs_in_scope` would return, by
     configuration.
     """
-    kinds = {condition.kind for condition in only(conditions, *PLACES)}
-    verdict = asked(conditions, "specs")
+    kinds = {condition.kind for condition in only(conditions, *PLACE_KINDS)}
+    verdict = condition_value(conditions, "specs")
 
     # The counts of a release and of a stack are stored.
     if kinds in ({"release"}, {"stack"}):
         (place,) = kinds
         sql = OF_PLACE.format(place=place)
-        value = {place: asked(conditions, place)}
+        value = {place: condition_value(conditions, place)}
         return Counter(dict(select_in(lookups.conn, sql, ids, **value)))
 
     # Many specs of the whole database are counted without SQLite, which is faster.
-    if verdict is not None and kinds == {"specs"} and not _is_few(verdict.holds, ids):
+    if (
+        verdict is not None
+        and kinds == {"specs"}
+        and not _is_few(verdict.matching, ids)
+    ):
         # A spec that does not count has 0 instead of its configuration.
         counted_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
         wanted = set(ids)
-        configurations = (counted_for[spec] for spec in verdict.holds)
+        configurations = (counted_for[spec] for spec in verdict.matching)
         return Counter(key for key in configurations if key in wanted)
 
     rows = _rows_in_scope(lookups.conn, ids, conditions, "specs.id")
@@ -152,9 +161,9 @@ def _rows_in_scope(
     A row has the id of the configuration, and then `columns`: the id of the spec first.
     """
     values = {
-        "release": asked(conditions, "release"),
-        "stack": asked(conditions, "stack"),
-        "hash": asked(conditions, "hash") or "",
+        "release": condition_value(conditions, "release"),
+        "stack": condition_value(conditions, "stack"),
+        "hash": condition_value(conditions, "hash") or "",
     }
     if values["release"] is not None:
         listed = _OF_RELEASE
@@ -164,13 +173,13 @@ def _rows_in_scope(
         listed = _OF_DATABASE
 
     # Search by configurations, or by the specs themselves if these are fewer.
-    verdict = asked(conditions, "specs")
+    verdict = condition_value(conditions, "specs")
     configurations = list(ids) if verdict is None else set(ids)
     column = "configuration"
     searched: Collection[int] = configurations
-    if verdict is not None and _is_few(verdict.holds, configurations):
+    if verdict is not None and _is_few(verdict.matching, configurations):
         column = "id"
-        searched = verdict.holds
+        searched = verdict.matching
     sql = f"""
 SELECT specs.configuration, {columns} FROM {listed}
   AND specs.{column} {OF_IDS}
@@ -179,7 +188,9 @@ SELECT specs.configuration, {columns} FROM {listed}
     rows = select_in(conn, sql, searched, **values)
     if verdict is None:
         return rows
-    return (row for row in rows if row[0] in configurations and row[1] in verdict.holds)
+    return (
+        row for row in rows if row[0] in configurations and row[1] in verdict.matching
+    )
 
 
 def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:

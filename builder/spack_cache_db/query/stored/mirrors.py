@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.model import INSTALLED
-from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.open.sql import json_pieces, select, select_ids, select_in
 from spack_cache_db.query.stored.binary import HASHES_AT_ONCE, IN_STACK
@@ -212,7 +212,7 @@ def _mirror_of_page(
     )
 
 
-class Place(NamedTuple):
+class FirstListing(NamedTuple):
     """The first release that lists a binary, and the URL of its mirror, as far as
     known.
     """
@@ -221,19 +221,21 @@ class Place(NamedTuple):
     mirror: str | None
 
 
-NOWHERE = Place(None, None)
+NOWHERE = FirstListing(None, None)
 
 
 def first_places(
     lookups: Lookups, hashes: Sequence[str], scope: Conditions
-) -> dict[str, Place]:
+) -> dict[str, FirstListing]:
     """Return the first release in a scope that lists each hash, and the URL of its
     mirror.
 
     An installation comes before all other releases, and has no mirror. A hash that no
     release of the scope lists has no key.
     """
-    release_and_stack = {kind: asked(scope, kind) for kind in ("release", "stack")}
+    release_and_stack = {
+        kind: condition_value(scope, kind) for kind in ("release", "stack")
+    }
     hash_of_spec: dict[int, str] = {}
     release_of_spec: dict[int, Release] = {}
     for piece in json_pieces(hashes, HASHES_AT_ONCE):
@@ -250,7 +252,7 @@ def first_places(
             mirror for mirror in mirrors.get(spec, ()) if mirror.release == name
         ]
         of_release.sort(key=lambda mirror: (mirror.url is None, mirror.order))
-        places[dag_hash] = Place(name, of_release[0].url if of_release else None)
+        places[dag_hash] = FirstListing(name, of_release[0].url if of_release else None)
     return places
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
-from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.query.stored.binary import Spec
@@ -147,7 +147,10 @@ def count_by_place(
     Releases are counted within the stack of the conditions, and stacks within the
     release.
     """
-    release, stack = asked(conditions, "release"), asked(conditions, "stack")
+    release, stack = (
+        condition_value(conditions, "release"),
+        condition_value(conditions, "stack"),
+    )
     within = stack if place == "release" else release
     sql = _COUNTS.format(place=place) if within is None else _COUNTS_WITHIN[place]
     counts = Counter[int]()

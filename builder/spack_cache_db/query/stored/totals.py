@@ -13,7 +13,7 @@ from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
     Condition,
     Conditions,
-    asked,
+    condition_value,
     only,
     without,
 )
@@ -157,7 +157,7 @@ def words_with(lookups: Lookups, condition: Condition) -> set[str]:
     """Return the words of a column that satisfy a condition on it."""
     column = COLUMNS[condition.kind]
     words = lookups.words[column].values()
-    return {word for word in words if condition.holds(word)}
+    return {word for word in words if condition.is_met_by(word)}
 
 
 def sizes_of(
@@ -229,8 +229,8 @@ def _counts_with_words(lookups: Lookups, conditions: Conditions) -> dict[str, Co
         allowed[column] = allowed.get(column, words) & words
 
     # Count by the columns of the conditions, and add up the rows with allowed words.
-    release = asked(conditions, "release")
-    stack = asked(conditions, "stack")
+    release = condition_value(conditions, "release")
+    stack = condition_value(conditions, "stack")
     rows = count_by(lookups, release, stack, "package", *allowed)
     counts: dict[str, Count] = {}
     for (package, *cells), count in rows.items():

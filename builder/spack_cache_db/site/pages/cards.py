@@ -15,7 +15,7 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     OneOf,
-    asked,
+    condition_value,
 )
 from spack_cache_db.query.match.candidates import candidates_by_id
 from spack_cache_db.query.match.selection import (
@@ -128,7 +128,7 @@ def cards_of(
 
     # The proposed builds, and the commands for them from the release of the scope.
     proposals = _proposals(lookups, configurations, results)
-    release = asked(scope, "release")
+    release = condition_value(scope, "release")
     chosen_releases = lookups.release_names([release] if release else [])
     specs = [proposal.spec for proposal in proposals.values()]
     commands = commands_of(

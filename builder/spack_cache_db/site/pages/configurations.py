@@ -14,7 +14,7 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.differences import Differences, distinctions
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.commands.model import NO_COMMANDS, Commands
-from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import Spec, specs_in_scope
 from spack_cache_db.query.stored.configurations import Counted
@@ -100,7 +100,7 @@ def table_rows(
     apart = _apart(lookups, specs_of)
 
     # The commands for the first spec of each row, from the release that is asked for.
-    release = asked(conditions, "release")
+    release = condition_value(conditions, "release")
     releases = lookups.release_names([release] if release else [])
     first_specs = [specs[0].id for specs in specs_of.values()]
     commands = commands_of(lookups, first_specs, releases[0] if releases else None)

@@ -365,7 +365,7 @@ def _is_known(lookups: Lookups, condition: Condition) -> bool:
     """Return whether the database has the name that a filter asks for."""
     if condition.kind in PLACES:
         # An unknown release or stack has the id 0.
-        return bool(condition.asked)
+        return bool(condition.value)
     return bool(words_with(lookups, condition))
 
 
@@ -388,7 +388,7 @@ def _counted_again(
     known = tuple(
         condition
         for name, condition in conditions.items()
-        if name != "lacks" and condition.asked != 0
+        if name != "lacks" and condition.value != 0
     )
 
     # The rows with the numbers of matching configurations and binaries.

@@ -24,7 +24,7 @@ from spack_cache_db.query.answers.why_not import (
 )
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.commands.model import Commands
-from spack_cache_db.query.conditions.conditions import Conditions, Word, asked
+from spack_cache_db.query.conditions.conditions import Conditions, Word, condition_value
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import Question, recent_question
 from spack_cache_db.query.match.selection import ResultSet
@@ -322,7 +322,7 @@ class Search:
         conditions = question.conditions
 
         # The name of the package is not that of a binary: the text may be plain words.
-        package = asked(conditions, "package")
+        package = condition_value(conditions, "package")
         if isinstance(package, Word) and package.text not in self.lookups.packages:
             of_words = self._result_of_words(text)
             if isinstance(of_words, Elsewhere):
@@ -334,7 +334,7 @@ class Search:
 
         # A hash with a single configuration leads to the page of its spec.
         if question.count() == 1:
-            page = self._page_of_hash(asked(conditions, "hash") or "")
+            page = self._page_of_hash(condition_value(conditions, "hash") or "")
             if page is not None:
                 return page
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from spack_cache_db.query.conditions.conditions import asked
+from spack_cache_db.query.conditions.conditions import condition_value
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import configuration_ids
@@ -145,11 +145,11 @@ class SpecFunctions:
         # Only conditions on dependencies, or a hash, tell specs of one configuration
         # apart.
         specs = None
-        verdict = asked(conditions, "specs")
+        verdict = condition_value(conditions, "specs")
         if verdict is not None:
-            ids &= configurations_of_listed(self._conn, verdict.holds)
-            specs = _flags(verdict.holds)
-        prefix = asked(conditions, "hash") or ""
+            ids &= configurations_of_listed(self._conn, verdict.matching)
+            specs = _flags(verdict.matching)
+        prefix = condition_value(conditions, "hash") or ""
         return _MatchingIds(_flags(ids), specs, prefix)
 
 
