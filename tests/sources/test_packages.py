@@ -1,6 +1,7 @@
 """sources.packages: both forms of package data, whatever the files are called."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -199,3 +200,17 @@ def test_the_first_fault_of_a_list_is_told() -> None:
         b'  {"name": "c"},\n  {"name": "d", "versions": 1}\n]'
     )
     assert [each.split(": ")[0] for each in faults(bad)] == ["in/x:3"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"name": "zlib", "latest_version": "1", "": 5}',
+        b'[{"name": "zlib", "variants": 5}]',
+        b'[{"name": "zlib", "dependent_to": true}]',
+    ],
+)
+def test_keys_of_another_form_are_no_bugs(data: bytes) -> None:
+    """A list that this form of the data does not use may have any value."""
+    with suppress(InputError):
+        facts(data)

@@ -1,7 +1,8 @@
 """Merges the columns of all units, and reports their contradictions.
 
-If documents contradict each other, the first document with a value wins, in the order
-of releases and documents; the other values become differences. A hash has one
+A document that cannot stand beside another one is refused as a whole (see
+`consistent_documents`). Of the others, the first with a value wins, in the order of
+releases and documents; the other values become differences. A hash has one
 configuration: that of the first listing, or of the first record if no document lists
 it. The numbers of this module depend on how the input was divided; `ids` assigns the
 final numbers, which do not.
@@ -145,8 +146,8 @@ class Merge:
 
     def add(self, columns: Columns) -> None:
         """Add the columns of one unit."""
-        # The number in the whole input of each document and value of the unit, by its
-        # number in the unit; 0 stays 0.
+        # For each number in the unit: the number in the whole input. 0 (no value) stays
+        # 0; no document has the number 0.
         before = len(self._documents)
         self._documents += columns.documents
         new_numbers = {}
@@ -154,9 +155,12 @@ class Merge:
             before, len(self._documents) + 1, dtype=np.uint32
         )
         for name, values in columns.things.items():
-            # An unknown value gets the next number.
-            number = getattr(self._texts, name).__getitem__
-            new_numbers[name] = np.array([0, *map(number, values)], np.uint32)
+            numbers_of_values = getattr(self._texts, name)
+            value_numbers = [0]
+            for value in values:
+                # An unknown value gets the next number.
+                value_numbers.append(numbers_of_values[value])
+            new_numbers[name] = np.array(value_numbers, np.uint32)
 
         # The rows of the unit, with these numbers.
         for table, arrays in columns.tables.items():
@@ -375,16 +379,18 @@ def fold(
         # The first row of each group with a value; the first row, if none has one.
         column = listings[name]
         has_value = column > 0
+        # `count`, larger than every row, stands for a row without a value.
         row_with_value = np.where(has_value, np.arange(count), count)
-        first = np.minimum.reduceat(row_with_value, starts)
-        first = np.where(first < count, first, starts)
+        first_with_value = np.minimum.reduceat(row_with_value, starts)
+        first = np.where(first_with_value < count, first_with_value, starts)
         folded = folded.having(**{name: column[first]})
 
         # 0 means that a document lacks the value, which contradicts nothing. A binary
         # may be in two mirrors, so two tarballs do not contradict each other either.
         if name != "tarball":
-            is_different = has_value & (column != column[first][group])
-            stored = listings.where(first[group][is_different])
+            first_row = first[group]
+            is_different = has_value & (column != column[first_row])
+            stored = listings.where(first_row[is_different])
             differences.append(Difference(name, listings.where(is_different), stored))
     return folded, differences
 
@@ -432,15 +438,18 @@ def _specs(
 
     # The first row of each spec.
     spec = np.flatnonzero(np.bincount(rows["spec"], minlength=1))
-    first = first_rows(rows["spec"], len(texts.hashes))[spec]
+    first_row_of_number = first_rows(rows["spec"], len(texts.hashes))
+    first = first_row_of_number[spec]
     document = rows["document"][first]
 
     # The stacks of all its rows. Few specs have different ones.
     stacks = rows["stacks"][first]
     varies = has_different_values(rows["spec"], rows["stacks"], len(texts.hashes))
-    different = rows.where(varies[rows["spec"]])
+    varies_in_row = varies[rows["spec"]]
+    different = rows.where(varies_in_row)
     spec_sets = distinct_pairs(spec=different["spec"], stacks=different["stacks"])
     starts, _ = groups(spec_sets["spec"])
+    # Both sides are sorted by spec, so their rows correspond.
     stacks[varies[spec]] = _unions(texts.stack_sets, spec_sets["stacks"], starts)
     return Frame(
         spec=spec,
@@ -511,10 +520,12 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, OtherDepend
     checksums = np.zeros(len(keys), np.uint64)
     np.add.at(checksums, record_of_edge, _hashes(edges))
 
-    # The first record of each spec, by record.
+    # For each record: the first record of its spec. Records are sorted by spec, so the
+    # newest start of a spec is carried forward.
     spec, _ = unpacked(keys)
     is_first = np.diff(spec, prepend=-1) != 0
-    first = np.maximum.accumulate(np.where(is_first, np.arange(len(keys)), 0))
+    start = np.where(is_first, np.arange(len(keys)), 0)
+    first = np.maximum.accumulate(start)
     is_different = checksums != checksums[first]
     other = OtherDependencies(
         records=records.where(order[is_different]),

@@ -173,14 +173,17 @@ def metrics(counters: Counters, database: Path) -> PageResponse:
     """Return the response to `/-/metrics`: status 404 if prometheus-client is not
     installed.
     """
+    # prometheus-client is optional.
     try:
         client = import_module("prometheus_client")
         families = import_module("prometheus_client.core")
     except ImportError:
-        return refused(NO_CLIENT, None, 404)
+        return refused(NO_CLIENT, form=None, status=404)
+    # Describing the metrics would collect them once more.
     registry = client.CollectorRegistry(auto_describe=False)
     registry.register(_Collector(lambda: _collect(counters, database, families)))
     answer = data(client.generate_latest(registry), "text")
+    # Prometheus wants the version of its format in the type.
     others = [header for header in answer.headers if header[0] != "content-type"]
     return answer._replace(headers=(("content-type", CONTENT_TYPE), *others))
 
@@ -220,19 +223,19 @@ def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]
         "Processes that ended while they answered a request.",
         value=counters.ended(),
     )
-    days = data_age(database)
-    if days is not None:
+    age_in_days = data_age(database)
+    if age_in_days is not None:
         yield families.GaugeMetricFamily(
             "spack_cache_data_age_seconds",
             "Age of the newest source of the database.",
-            value=days * _DAY,
+            value=age_in_days * _DAY,
         )
-    days = days_since(looked_at(database))
-    if days is not None:
+    days_since_look = days_since(looked_at(database))
+    if days_since_look is not None:
         yield families.GaugeMetricFamily(
             "spack_cache_look_age_seconds",
             "Time since a build looked for new data.",
-            value=days * _DAY,
+            value=days_since_look * _DAY,
         )
 
 
@@ -242,6 +245,7 @@ def data_age(database: Path) -> float | None:
     """
     try:
         with connected(database) as conn:
+            # One row: the number of specs, and the date of the newest source.
             ((_, date),) = select(conn, FACTS, as_of=AS_OF)
     except (DatabaseError, sqlite3.Error):
         return None

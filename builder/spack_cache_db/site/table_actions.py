@@ -9,10 +9,13 @@ from urllib.parse import parse_qsl, urlencode
 from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.stack_facet import STACK_FACET
 
+_LIST_COLUMN = "stacks"
 STACK_LISTS: Mapping[str, str] = {
-    view: "stacks" for view, statement in VIEWS.items() if " AS stacks" in statement
+    view: _LIST_COLUMN
+    for view, statement in VIEWS.items()
+    if f" AS {_LIST_COLUMN}" in statement
 }
-"""Views with lists of stacks, and the column of these."""
+"""The views that select a list of stacks, and the name of that column."""
 PAGES: Mapping[str, str] = {
     "packages": "/packages",
     "package_status": "/packages",
@@ -33,6 +36,7 @@ def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[A
     takes them.
     """
     urls = datasette.urls
+    # Datasette's own plugins may ask without a request.
     query = request.query_string if request is not None else ""
     fields = parse_qsl(query, keep_blank_values=True)
     actions = []
@@ -43,7 +47,7 @@ def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[A
         label = f"The page of {path.removeprefix('/')}"
         actions.append(_action(urls.path(path), label))
 
-    # The filters stay; the counts begin at the first page of rows.
+    # Keep the filters; leave out the page (`_next`), and the facet if it is there.
     if name in STACK_LISTS:
         facet = (STACK_FACET, STACK_LISTS[name])
         filters = [field for field in fields if field[0] != "_next" and field != facet]

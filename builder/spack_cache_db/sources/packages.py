@@ -103,18 +103,19 @@ _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
 _LIST = msgspec.json.Decoder(list[Raw])
 
-_KNOWN = {
-    "": {
-        *PublishedPackage.__struct_fields__, *ListedPackage.__struct_encode_fields__,
-        "aliases", "conflicts", "maintainers", "patches", "resources",
-    },
+_KNOWN_KEYS = {
+    *PublishedPackage.__struct_fields__, *ListedPackage.__struct_encode_fields__,
+    "aliases", "conflicts", "maintainers", "patches", "resources",
+}  # fmt: skip
+"""The keys of a package; others are unknown."""
+_KNOWN_IN_LISTS = {
     "versions": {*Version.__struct_fields__, "sha256", "tag", "commit"},
     "versions_deprecated": {*Version.__struct_fields__, "sha256", "tag", "commit"},
     "variants": {*Variant.__struct_fields__},
     "dependencies": {*Described.__struct_fields__},
     "dependent_to": {*Described.__struct_fields__},
-}  # fmt: skip
-"""The keys of a package, and those in its lists; the others are unknown."""
+}
+"""The keys of the objects in the lists of a package; others are unknown."""
 
 
 def is_package_data(data: bytes) -> bool:
@@ -127,8 +128,9 @@ def is_package_data(data: bytes) -> bool:
 
 
 def read_facts(file: RawFile) -> list[PackageFacts]:
-    """Return the facts about the packages of a file; `InputError` with its first
-    fault.
+    """Return the facts about the packages of a file.
+
+    Raises InputError with the first fault.
     """
     data = file.data
     is_list = data[:64].lstrip().startswith(b"[")
@@ -295,11 +297,15 @@ def _unknown_keys(value: Any) -> set[str]:
     """Return the keys of a package that are not known, such as `versions[].odd`."""
     if not isinstance(value, dict):
         return set()
-    unknown = value.keys() - _KNOWN[""]
-    for key in value.keys() & _KNOWN.keys():
-        for entry in value[key] or ():
+    unknown = value.keys() - _KNOWN_KEYS
+    for key, known_names in _KNOWN_IN_LISTS.items():
+        entries = value.get(key)
+        # Null, or a key that this form of the data does not use.
+        if not isinstance(entries, list):
+            continue
+        for entry in entries:
             if isinstance(entry, dict):
-                names = entry.keys() - _KNOWN[key]
+                names = entry.keys() - known_names
                 unknown |= {f"{key}[].{name}" for name in names}
     # In a list that Spack prints, dependencies are by type.
     dependencies = value.get("dependencies")

@@ -139,14 +139,14 @@ COMMANDS = {
         is_certain=True,
     ),
 }
-"""The commands of Spack that take specs, by their words."""
+"""The commands of Spack that take specs, by name (`buildcache push`)."""
 
 _SHELL = """
 alias cat cd chmod chown cp df du echo eval exec export find grep head less ln ls mkdir mv popd
 pushd rm rmdir rsync scp set source ssh tail tar test touch unset vi vim
 """
 SHELL_COMMANDS = frozenset(_SHELL.split())
-"""Commands of a shell: `cd /project` is not a spec with a hash."""
+"""Commands of a shell: in `cd /project`, `cd` is no package and `/project` no hash."""
 
 MOST_WORDS = 3
 """Words of the longest name in `COMMANDS`."""
@@ -154,22 +154,27 @@ MOST_WORDS = 3
 _GLOBALS = "-C --config-scope -D --env-dir -c --config -e --env --color"
 _GLOBAL_VALUES = frozenset(_GLOBALS.split())
 _COUNTS = "-j --jobs -p --concurrent-packages -n --versions-per-spec"
-_NUMBERED = frozenset(_COUNTS.split())
-"""Options that take a number, if one follows."""
+_NUMBER_OPTIONS = frozenset(_COUNTS.split())
+"""Options whose value is a number; it may be absent."""
 
+# A word may have quoted parts with blanks: a='b c'.
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
-_END = re.compile(r"[|&;#]|\d?>|\\$|2>&1")
-"""The beginning of a word that ends a command in a shell."""
+_END = re.compile(r"[|&;#]|\d?>|\\$")
+"""The beginning of a word that ends a command in a shell: a pipe, a separator, a
+comment, a redirection, or a backslash alone.
+"""
 
 
 def spec_in_command(text: str) -> PastedSpec | None:
     """Return the specs in a command line of Spack as one text; None for other texts."""
     words = _WORD.findall(text)
     for position, word in enumerate(words):
-        program = word.rpartition("/")[2].lstrip("$>%`(")
+        # ~/spack/bin/spack, $ spack, (spack
+        file_name = word.rpartition("/")[2]
+        program = file_name.lstrip("$>%`(")
         if program != "spack":
             continue
-        # A folder or a user may be called `spack` as well.
+        # A folder or a user may be called spack too: go on if no command follows.
         pasted = _read_command(words[position + 1 :])
         if pasted is not None:
             return pasted
@@ -202,15 +207,19 @@ def _read_command(words: list[str]) -> PastedSpec | None:
             specs.append(unquoted(following[0]))
         elif length > 0:
             left_out += words[position : position + length]
-            if word.partition("=")[0] in command.mirror_options:
+            # The option names the mirror, so no argument does.
+            option_name = word.partition("=")[0]
+            if option_name in command.mirror_options:
                 arguments_left = 0
         elif arguments_left > 0:
             left_out.append(word)
             arguments_left -= 1
         else:
             specs.append(unquoted(word))
-        # A word that is not an option stands alone.
+        # A word that is not an option stands alone. `hdf5;` ends the command.
         position += max(length, 1)
+        if words[position - 1].endswith(";"):
+            break
 
     # A command in a sentence ends with its punctuation.
     spec = " ".join(specs).rstrip(".,;?!")
@@ -238,8 +247,8 @@ def _option_length(
     """
     if not option.startswith("-"):
         return 0
-    # `--fresh` and `-j` are options everywhere, but `-mpi` only before a spec.
-    is_option = option.startswith("--") or len(option) == 2 or option[1:3].isdigit()
+    # `--fresh`, `-j` and `-j8` are options everywhere, but `-mpi` only before a spec.
+    is_option = option.startswith("--") or len(option) == 2 or option[2:].isdigit()
     if not is_first and not is_option:
         return 0
     # `--only=package` has its value in it.
@@ -249,7 +258,7 @@ def _option_length(
     if not takes_value:
         return 1
     # `-j` takes a number if one follows, but the `-p` of some commands takes a path.
-    takes_number = option in _NUMBERED and not _is_path_option(command, option)
+    takes_number = option in _NUMBER_OPTIONS and not _is_path_option(command, option)
     if takes_number and not following[0].isdigit():
         return 1
     return 2

@@ -1,4 +1,4 @@
-"""The binaries that satisfy a spec, one by one."""
+"""All binaries of a database, one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spack_cache_db.query.stored.graph import externals
 from spack_cache_db.query.stored.presence import Presence, found_specs
 
 CONFIGURATIONS_AT_ONCE = 1_000
-"""Configurations of a piece."""
+"""How many configurations are read while the database is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class Binary(Presence):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the binary as an object of JSON."""
-        words = {"hash": self.hash, **self.configuration._asdict()}
-        return words | where_of(self, PRESENCE)
+        fields = {"hash": self.hash, **self.configuration._asdict()}
+        # Then releases, stacks and days.
+        return fields | where_of(self, PRESENCE)
 
 
 @checked
@@ -61,6 +62,7 @@ def binaries(
         DatabaseError: the database was not made by this builder.
     """
     scope = Scope(release=release, stack=stack)
+    # The ids are read now, so that wrong names are reported at the call.
     with opened(db) as lookups:
         conditions = scope.conditions(lookups)
         ids = configuration_ids(lookups, conditions)
@@ -70,7 +72,7 @@ def binaries(
 def _read_binaries(
     db: Database, ids: list[int], conditions: Conditions
 ) -> Iterator[Binary]:
-    # A file that the caller has opened stays open.
+    # A file that the caller has opened stays open; a `Cache` is an `OpenFile`.
     is_open = isinstance(db, OpenFile | sqlite3.Connection)
     context: AbstractContextManager[Database] = (
         nullcontext(db) if is_open else OpenFile(str(db))
@@ -82,7 +84,9 @@ def _read_binaries(
 
 
 def _read_piece(file: Database, ids: list[int], conditions: Conditions) -> list[Binary]:
-    """Return the binaries of some configurations, without externals."""
+    """Return the binaries of some configurations, without specs that the system
+    provides: they are not binaries.
+    """
     configurations = []
     specs = []
     with opened(file) as lookups:
@@ -93,9 +97,9 @@ def _read_piece(file: Database, ids: list[int], conditions: Conditions) -> list[
                 if spec.id not in external_specs:
                     configurations.append(row.configuration)
                     specs.append(spec)
-        found = list(found_specs(lookups, specs))
-    binaries = []
-    for configuration, binary in zip(configurations, found, strict=True):
-        where = where_of(binary, PRESENCE)
-        binaries.append(Binary(**where, hash=binary.hash, configuration=configuration))
-    return binaries
+        specs_with_places = list(found_specs(lookups, specs))
+    result = []
+    for configuration, found in zip(configurations, specs_with_places, strict=True):
+        where = where_of(found, PRESENCE)
+        result.append(Binary(**where, hash=found.hash, configuration=configuration))
+    return result

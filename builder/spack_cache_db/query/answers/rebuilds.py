@@ -24,7 +24,9 @@ FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec = wa
 CROSS JOIN specs ON specs.id = dependencies.dependency
 CROSS JOIN configurations ON configurations.id = specs.configuration
 """
-_CAUSING_PARTS = ("", *COMPARED, "variants")
+_VERSION = ""
+"""What `differing` calls the version."""
+_CAUSING_PARTS = (_VERSION, *COMPARED, "variants")
 """The parts of a spec (see `differing`) whose change is the cause of a rebuild."""
 
 
@@ -36,8 +38,8 @@ class Pair(NamedTuple):
 
 
 class Numbering(NamedTuple):
-    """Numbers the specs and configurations of two databases; the old one may be
-    missing.
+    """Numbers the specs and configurations of two databases; `old` is None if the old
+    release is in the new database too.
 
     The numbers are ids of the new database. A configuration or a spec of the old
     database that the new one lacks has its negative id; `specs` has the numbers of the
@@ -63,7 +65,7 @@ class Numbering(NamedTuple):
         for number in numbers:
             if number > 0:
                 new_ids.append(number)
-            elif number < 0:
+            else:
                 old_ids.append(-number)
         if new_ids:
             yield self.new, 1, new_ids
@@ -78,8 +80,10 @@ class Cause(NamedTuple):
         package: the package that changed: a dependency, or the rebuilt package itself.
         what: `version`, `variants`, another column of a configuration, `recipe`, or
             `dependency` (only one of the two needs it).
-        old: the old value; None for recipes and new dependencies.
-        new: the new value; None for recipes and dropped dependencies.
+        old: the old value, or `needed` for a dropped dependency; None for recipes and
+            new dependencies.
+        new: the new value, or `needed` for a new dependency; None for recipes and
+            dropped dependencies.
     """
 
     package: str
@@ -108,10 +112,14 @@ def causes_of_rebuilds(
 
     Old and new hashes of a configuration are paired by the similarity of their direct
     dependencies. Then dependencies are followed level by level, until one differs in
-    more than its hash; deeper changes are ignored. `old` and `new` have the removed and
-    the added specs by configuration; the result is None if there are more than `most`.
+    more than its hash; deeper changes are ignored.
+
+    Args:
+        old: the removed specs of each rebuilt configuration.
+        new: the added specs of each; the same keys.
+        most: None is returned for more specs than this.
     """
-    # Only records of indexes and mirrors have dependencies.
+    # Without records no dependency is known, and so no cause.
     if not all(has_records(lookups.conn) for lookups in numbering.databases):
         return ()
     specs: list[int] = []
@@ -235,16 +243,18 @@ class _Rebuilds:
         new = self._facts[pair.new]
         package = old.configuration.package
         causes = set()
+        # A difference has a text for each side; it is empty if the side has none.
         for part, (old_value, new_value) in differing(([old], [new])):
-            if part in _CAUSING_PARTS:
-                cause = Cause(
-                    package,
-                    part or "version",
-                    old_value or "nothing",
-                    new_value or "nothing",
-                )
-                causes.add(cause)
-        # A recipe changes with every version, and is a cause only if nothing else is.
+            if part not in _CAUSING_PARTS:
+                continue
+            cause = Cause(
+                package=package,
+                what=part or "version",
+                old=old_value or "nothing",
+                new=new_value or "nothing",
+            )
+            causes.add(cause)
+        # Every new version changes the recipe: it is a cause only if nothing else is.
         has_recipes = old.recipe and new.recipe
         if not causes and has_recipes and old.recipe != new.recipe:
             causes.add(Cause(package, "recipe"))
@@ -262,7 +272,9 @@ class _Rebuilds:
         return causes
 
     def dependencies(self, pairs: Iterable[Pair]) -> set[Pair]:
-        """Return pairs of direct dependencies: one package, and other hashes."""
+        """Return the pairs of direct dependencies that are of one package and differ in
+        hash; specs without a partner are left out.
+        """
         result = set()
         for pair in pairs:
             old_edges = self._edges[pair.old]

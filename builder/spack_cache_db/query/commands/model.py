@@ -21,11 +21,13 @@ class Commands:
     """Commands that install binaries from mirrors, or that load installed specs.
 
     Attributes:
-        commands: lines for a shell; none if nothing can be installed, and `note` says
-            why.
-        release: the release of the first mirror, or the first installation.
-        note: why they may fail as they are, or that the system provides the spec.
-        advice: what to do if the commands fail, because a source does not have a fact.
+        commands: lines for a shell; none if nothing can be installed.
+        release: the release of the first mirror; for installed specs, the name of the
+            first installation.
+        note: why there are no commands, what may make them fail, or that the system
+            provides the spec.
+        advice: what to do if they fail, where a mirror does not say whether it is
+            signed.
         is_known: whether the addresses of the mirrors are known; otherwise, the lines
             have `install_commands.PLACEHOLDER` in place of an address.
         builds: what Spack builds from source, such as `builds zlib-ng from source`;
@@ -72,18 +74,25 @@ class Commands:
         """The command of Spack that does the same as those of a module; None without a
         module.
         """
-        is_of_spack = self.load in self.commands
-        return None if is_of_spack else self.load
+        # Binaries of mirrors have no `load`; without a module, `commands` has it.
+        if self.load in self.commands:
+            return None
+        return self.load
 
     @property
     def is_complete(self) -> bool | None:
         """Whether nothing must be built from source; None if dependencies are not
         known.
         """
-        complete = [closure.is_complete for closure in self.closures]
-        if not self.commands or False in complete:
+        if not self.commands:
             return False
-        return None if None in complete else True
+        complete = [closure.is_complete for closure in self.closures]
+        if False in complete:
+            return False
+        if None in complete:
+            return None
+        # Installed specs have no closures, and need nothing.
+        return True
 
 
 NO_COMMANDS = Commands(())

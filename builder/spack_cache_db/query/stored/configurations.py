@@ -1,9 +1,9 @@
-"""Reads configurations and specs by their ids: words, counts, releases, stacks and
-installations.
+"""Reads configurations by their ids, or of a package: in words, with counts.
 
-Statements consist of the fixed fragments below, never of input. A spec that no release
-lists is not a binary and is not counted. A binary that the mirror has lost counts in
-the releases that list it, and not in the database or a stack as a whole.
+Tables have an id for each word. The short tables of words are cached; versions and
+variants are read when they are needed (`learn`). `spec_count` is the number of
+binaries that a release lists and that are not gone. Statements consist of fixed
+fragments, never of input.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.schema.tables import CONFIGURATION
 
 OF_IDS = "IN (SELECT value FROM json_each(:ids))"
-_COLUMNS = ", ".join(("id", *CONFIGURATION, "spec_count"))
-"""The columns of `_in_words`: id, the seven ids of words, number of specs."""
-_VERSION = 1 + list(CONFIGURATION).index("version")
-_VARIANTS = 1 + list(CONFIGURATION).index("variants")
-"""The positions of the two columns whose words are read at first use."""
+"""The condition of a statement for `select_in`, which gives it `:ids`."""
+_COLUMN_NAMES = ("id", *CONFIGURATION, "spec_count")
+_COLUMNS = ", ".join(_COLUMN_NAMES)
+# Where a row has the two ids whose words are read when they are needed (`learn`).
+_VERSION = _COLUMN_NAMES.index("version")
+_VARIANTS = _COLUMN_NAMES.index("variants")
 
 
 class Counted(NamedTuple):
@@ -36,16 +37,14 @@ class Counted(NamedTuple):
 
 
 def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
-    """Return the configurations of a package, given its id; `spec_count` counts all
-    specs.
-    """
+    """Return the configurations of a package, given its id; some have no binary."""
     sql = f"SELECT {_COLUMNS} FROM configurations WHERE package = :package"
     rows = select(lookups.conn, sql, package=package)
     return _in_words(lookups, list(rows))
 
 
 def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
-    """Return configurations in the order of `ids`; `spec_count` counts all specs."""
+    """Return configurations in the order of `ids`."""
     sql = f"SELECT {_COLUMNS} FROM configurations WHERE id {OF_IDS}"
     rows = select_in(lookups.conn, sql, ids)
     by_id = {record.id: record for record in _in_words(lookups, list(rows))}
@@ -57,15 +56,18 @@ def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
     records = []
     for row in rows:
         key, *word_ids, spec_count = row
+        version_id = row[_VERSION]
         configuration = configuration_of(lookups, word_ids)
-        position = lookups.positions[row[_VERSION]]
+        position = lookups.positions[version_id]
         records.append(Counted(key, configuration, position, spec_count))
     return records
 
 
 def learn(lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Read the versions and variants of rows that begin with an id and the columns of a
-    configuration (`Lookups.learn`).
+    """Read the words of the rows' versions and variants, before `configuration_of`
+    uses them.
+
+    A row begins with an id and the columns of a configuration.
     """
     versions = set()
     variant_sets = set()
@@ -77,19 +79,22 @@ def learn(lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
 
 def configuration_of(lookups: Lookups, word_ids: Iterable[int]) -> Configuration:
     """Return a configuration in words, which `learn` has read."""
-    words = lookups.words
-    columns = zip(CONFIGURATION, word_ids, strict=True)
-    return Configuration._make(words[column][word_id] for column, word_id in columns)
+    words = []
+    # For example ("compiler", 7): the compiler with the id 7.
+    for column, word_id in zip(CONFIGURATION, word_ids, strict=True):
+        words.append(lookups.words[column][word_id])
+    return Configuration._make(words)
 
 
-def shared_variants(configurations: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the variants that all configurations share; none for a single one.
+def shared_variants(variant_sets: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the variants that all sets share; none for a single set.
 
     >>> shared_variants([("+mpi", "~cuda"), ("+mpi", "+cuda")])
     ('+mpi',)
     """
-    if len(configurations) < 2:
+    # A single one shares all with itself, and would be shown without variants.
+    if len(variant_sets) < 2:
         return ()
-    first, *others = configurations
+    first, *others = variant_sets
     shared = set(first).intersection(*others)
     return tuple(text for text in first if text in shared)

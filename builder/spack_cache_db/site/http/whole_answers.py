@@ -33,7 +33,6 @@ _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
 """Addresses of Datasette's data; those below `/-/` are its tools."""
 _CSV_TYPES = (b"text/plain", b"text/csv")
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
-# Inside a value, the quotation marks would be escaped.
 _NOT_TRUNCATED = b'"truncated": false'
 _TRUNCATED = b'"truncated": true'
 
@@ -49,33 +48,40 @@ class _Page(NamedTuple):
 async def whole(
     datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Send all rows of a table, or mark the response as truncated."""
+    """Answer a request: complete CSV and arrays of rows, or mark JSON as truncated.
+
+    Other requests pass unchanged.
+    """
     # Which form and shape of data the address asks for, and whether for all rows.
     request = Request(scope, receive)
     form = _form_of(request.path)
     shape = request.args.get("_shape")
     wants_all = _wants_all_rows(request.args)
 
-    # Add what Datasette needs to send all rows, or as many as it can at once. It reads
-    # the first of several fields of one name.
+    # Add what Datasette needs to send all rows, or as many as it can at once. Ours
+    # come first, because Datasette reads the first of several fields of one name.
     query = scope["query_string"]
+    streams_csv = b"&_stream=" in b"&" + query
     if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
+        streams_csv = True
         query = b"_stream=on&_size=max&" + query
     elif wants_all and form == "json" and shape in SHAPES:
         query = b"_size=max&" + query
     scope = {**scope, "query_string": query}
 
-    # Tell our own `execute` how the response uses the rows.
+    # Tell our own `execute` whether this is HTML, whether its form cannot say that
+    # rows are missing, and whether rows are read part by part.
     reading = Reading(
         is_page=form is None,
         takes_all=form == "csv" or shape in SHAPES,
-        is_stream=b"&_stream=" in b"&" + query,
+        is_stream=streams_csv,
     )
     begin_reading(reading)
 
     if form == "csv":
         await app(scope, receive, CsvGuard(send).send)
         return
+    # Only JSON is changed; a HEAD request has no body to complete.
     if form != "json" or scope["method"] != "GET":
         await app(scope, receive, send)
         return
@@ -89,6 +95,7 @@ async def whole(
         return
     body = page.body
     if page.following is not None:
+        # The text cannot be inside a value, where its quotation marks are escaped.
         body = body.replace(_NOT_TRUNCATED, _TRUNCATED, 1)
     await send(page.start)
     await send({"type": "http.response.body", "body": body})
@@ -128,6 +135,8 @@ async def _send_every_page(
     headers = [header for header in page.start["headers"] if header[0] != b"link"]
     await send({**page.start, "headers": headers})
 
+    # Later pages are parts of one table, and their form cannot say that rows are
+    # missing.
     begin_reading(Reading(takes_all=True, is_stream=True))
     before = opening
     while page.following is not None:
@@ -146,6 +155,7 @@ async def _send_every_page(
 
 async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
     """Return the complete response of an application to a request."""
+    # The queue collects what the application sends.
     messages: asyncio.Queue[Message] = asyncio.Queue()
     await app(scope, receive, messages.put)
     start = messages.get_nowait()
@@ -163,11 +173,13 @@ class CsvGuard:
     """Sends CSV in pieces, and never an error as CSV with status 200, which caches
     would keep.
 
-    If a stream fails, Datasette writes the reason into it, without the CR LF at the end
-    of a row; if a query is refused, 0.65 sends an empty line. Before the first piece,
-    the response becomes an error; later, the connection is closed. Datasette sends
-    every row by itself; they are joined, because sending a message costs more than
-    making its row.
+    Datasette sends each row by itself. They are joined into pieces, because sending a
+    message costs more than making its row.
+
+    A message that is not a whole row is a failure: if a stream fails, Datasette writes
+    the reason without CR LF; if a query is refused, Datasette 0.65 writes an empty
+    line. Before the first piece, the response becomes an error; later, the connection
+    is closed.
     """
 
     def __init__(self, send: Send) -> None:
@@ -187,18 +199,26 @@ class CsvGuard:
             self._is_csv = message["status"] == 200 and is_of_csv
             self._start = message
         body = message.get("body", b"")
-        is_row = not body or body.endswith(b"\r\n")
         if not self._is_csv:
             await self._send(message)
-        elif refusal() or not is_row:
+            return
+        # The start, the last message and a whole row pass; a reason of Datasette does
+        # not.
+        is_whole = not body or body.endswith(b"\r\n")
+        if refusal() or not is_whole:
             await self._fail()
-        elif message["type"] == "http.response.body" and not self._has_failed:
+            return
+        # The start waits for the first piece; after a failure nothing more is sent.
+        if message["type"] == "http.response.body" and not self._has_failed:
             await self._add(message)
 
     async def _fail(self) -> None:
-        """Send an error instead of the rows, unless a piece of them has been sent."""
-        has_sent_rows = self._start is None
-        if not has_sent_rows and not self._has_failed:
+        """Send an error instead of the rows; if some are sent, send no last message.
+
+        Without a last message, the server closes the connection.
+        """
+        is_nothing_sent = self._start is not None
+        if is_nothing_sent and not self._has_failed:
             await refused(refusal() or NO_ROWS, "csv").asgi_send(self._send)
         self._has_failed = True
 
