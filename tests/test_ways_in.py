@@ -73,6 +73,7 @@ WAYS_IN = {
     "query.words.vocabulary": ".read_text tomllib.loads",
     "site.catalogue": ".read_bytes .read_text",
     # `Surroundings.open`, a function that is given a bounded reader.
+    "environments.reading": ".open",
     "environments.reuse": ".open",
     "environments.includes": ".open",
     "environments.manifest": ".open",

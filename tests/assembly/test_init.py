@@ -18,7 +18,7 @@ heavy = {"numpy", "msgspec", "sqlite_utils", "zstandard", "yaml", "multiprocessi
 assert not heavy & {*sys.modules}, heavy & {*sys.modules}
 assert {*spack_cache_db.__all__} <= {*dir(spack_cache_db)}
 from spack_cache_db import *
-from spack_cache_db.query.coverage import cover as inner
+from spack_cache_db.query.answers.cover import cover as inner
 assert spack_cache_db.cover is cover is inner
 assert {*spack_cache_db.__all__} <= {*globals()}
 """

@@ -88,7 +88,8 @@ def test_what_is_only_said_needs_nothing() -> None:
             {"httpx"},
             {"numpy", "datasette"},
         ),
-        ("serve OUTPUT", {"uvicorn"}, set()),
+        # uvicorn only with --proxy.
+        ("serve OUTPUT", {"datasette"}, set()),
     ],
 )
 def test_each_command_loads_what_it_needs(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import spack_cache_db.site
 from spack_cache_db.cli.serve import ListenError, address_of, listen
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site.folder import site_folder
@@ -119,9 +118,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package elsewhere, in `builder/` of what may be a checkout."""
     folder = tmp_path / "builder" / "spack_cache_db"
     (folder / "site" / "files").mkdir(parents=True)
-    monkeypatch.setattr(
-        spack_cache_db.site, "__file__", str(folder / "site" / "__init__.py")
-    )
+    file = str(folder / "site" / "folder.py")
+    monkeypatch.setattr("spack_cache_db.site.folder.__file__", file)
     return folder
 
 
