@@ -402,6 +402,10 @@ def sql(target: Target, seconds: float) -> Outcome:
             faults.append(f"was answered with {reply.status}")
         outcome.judge(statement, faults + _cost(reply))
         longest = max(longest, reply.cpu_seconds)
+        if reply.status == 503:
+            # The server may start another process: its time is not that of the next
+            # statement.
+            target.idle()
     outcome.faults += target.standing()
     outcome.note = f"at most {longest:.1f} s of CPU, {target.peak_megabytes():.0f} MB"
     return outcome
