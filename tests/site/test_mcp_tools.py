@@ -283,7 +283,9 @@ def _contains(document: Any, part: Any) -> bool:
 def test_without_the_plugin_the_option_names_it(database: Path) -> None:
     """`serve --mcp` does not start, and says what to install."""
     program = [sys.executable, "-m", "spack_cache_db", "serve", database, "--mcp"]
-    done = completed(program)
+    # Other tests of this module have a server with the plugin on this path.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "builder")}
+    done = completed(program, env=environment)
 
     assert done.returncode == 2
     assert "pip install 'spack-cache-db[mcp]'" in done.stderr
