@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ from attacks.databases import CHANGES
 from attacks.outcome import Outcome
 from attacks.requests import SECONDS
 from attacks.target import Reply, Target
-from benchmarks.server import ServerError, free_port, stop, wait_until_up
+from benchmarks.server import ServerError, free_port, start, stop, wait_until_up
 from spack_cache_db.database_file import inspect_path
 from tests.site.cache import write_pages
 
@@ -89,19 +87,9 @@ def hostile_sites(seconds: float) -> Outcome:
 def _serving(file: Path, log: Path) -> Iterator[Target]:
     """Serve a file with one process, and write its log."""
     port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "spack_cache_db",
-        "serve",
-        str(file),
-        "--port",
-        str(port),
-    ]
     with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [*command, "--workers", "1"], stdout=stream, stderr=stream
-        )
+        one_process = ("--workers", "1")
+        process = start(file, port, one_process, is_proxied=False, log=stream)
     try:
         wait_until_up(port, process)
         yield Target(file, process.pid, port)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import psutil  # type: ignore[import-untyped]
 
@@ -82,10 +82,16 @@ def serving(
 
 
 def start(
-    file: Path, port: int, options: Sequence[str] = (), *, is_proxied: bool = True
+    file: Path,
+    port: int,
+    options: Sequence[str] = (),
+    *,
+    is_proxied: bool = True,
+    log: BinaryIO | int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """Start a server without waiting for it, and discard its log; a proxy may be before
-    it.
+    """Start a server without waiting for it; a proxy may be before it.
+
+    Its log is discarded, or written into the open file `log`.
     """
     command = [
         sys.executable,
@@ -98,9 +104,7 @@ def start(
     ]
     if is_proxied:
         command += ["--proxy", "127.0.0.1"]
-    return subprocess.Popen(
-        [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    return subprocess.Popen([*command, *options], stdout=log, stderr=log)
 
 
 _ALONE = (

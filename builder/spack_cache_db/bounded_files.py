@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -160,6 +161,44 @@ def alone_in(folder: Path, command: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def unfinished_folder(part: Path) -> Iterator[None]:
+    """Make an empty folder for unfinished files, and remove it at the end.
+
+    What a killed command may have left under this name is removed first; a link is not
+    followed.
+    """
+    _remove(part)
+    part.mkdir()
+    try:
+        yield
+    finally:
+        _remove(part)
+
+
+def _remove(part: Path) -> None:
+    shutil.rmtree(part, ignore_errors=True)
+    part.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_errors(folder: Path) -> Iterator[None]:
+    """Turn errors of the system while a command writes a folder into OutputError."""
+    try:
+        yield
+    except OSError as error:
+        name = Path(error.filename2 or error.filename or folder).name
+        advice = "free space or choose another folder with -o"
+        message = f"{name} cannot be written: {reason(error)}; {advice}"
+        raise OutputError(f"{folder}: {message}") from None
+
+
+def other_files(folder: Path) -> OutputError:
+    """Return the error of a folder with files that a command has not written."""
+    message = "has other files, expected a new or an empty folder"
+    return OutputError(f"{folder}: {message}")
 
 
 def put_in_place(part: Path, path: Path) -> None:

@@ -7,22 +7,17 @@ from pathlib import Path
 import click
 
 from spack_cache_db.cli.forms import print_json, say
-from spack_cache_db.cli.options import GivenPath, file_argument, flag
+from spack_cache_db.cli.options import export_folder_option, file_argument, flag
+from spack_cache_db.exports.contents import FORMAT_NAMES
 
 
 @click.command()
 @file_argument
-@click.option(
-    "-o",
-    "--output",
-    type=GivenPath(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder to write: a new one, or that of an earlier export.",
-)
+@export_folder_option()
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["parquet", "csv"]),
+    type=click.Choice(FORMAT_NAMES),
     default="parquet",
     show_default=True,
     help="Format of the files.",

@@ -81,6 +81,17 @@ junit_option = value_option(
 )
 
 
+def export_folder_option() -> Callable[[F], F]:
+    """Return a decorator that adds `--output`, the folder that an export writes."""
+    return click.option(
+        "-o",
+        "--output",
+        type=GivenPath(file_okay=False, path_type=Path),
+        required=True,
+        help="Folder to write: a new one, or that of an earlier export.",
+    )
+
+
 def opened(file: Path) -> AbstractContextManager[Lookups]:
     """Open a database with `query.database.opened`, imported late because it is slow to
     import.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from spack_cache_db.cli.forms import say
-from spack_cache_db.cli.options import GivenPath, file_argument
+from spack_cache_db.cli.options import export_folder_option, file_argument
 from spack_cache_db.site.folder import site_folder
 
 
@@ -22,13 +22,7 @@ def site() -> None:
 
 @click.command()
 @file_argument
-@click.option(
-    "-o",
-    "--output",
-    type=GivenPath(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder to write: a new one, or that of an earlier export.",
-)
+@export_folder_option()
 def export_static(file: Path, output: Path) -> None:
     """Write a site that any web server can serve.
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
-from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.bounded_files import (
+    alone_in,
+    folder_errors,
+    other_files,
+    put_in_place,
+    sha256_of,
+    unfinished_folder,
+)
 from spack_cache_db.exports import croissant, data_package
 from spack_cache_db.exports.contents import (
     WIDE_VIEWS,
@@ -21,7 +26,11 @@ from spack_cache_db.exports.report import ExportReport
 from spack_cache_db.exports.table_files import FORMATS, FileFormat, write_table
 from spack_cache_db.query.open.lookups import descriptions
 from spack_cache_db.query.open.sql import connected, select
-from spack_cache_db.query.stored.origin import read_origin
+from spack_cache_db.query.stored.origin import (
+    PUBLIC_LICENSE,
+    PUBLIC_LICENSE_URL,
+    read_origin,
+)
 from spack_cache_db.schema.identity import AS_OF
 
 PART = ".export.tmp"
@@ -34,16 +43,10 @@ DESCRIPTIONS = (data_package.NAME, croissant.NAME)
 def write_folder(file: Path, folder: Path, format: str, license: str) -> ExportReport:
     """Write the export of a database; see `export`."""
     # A file that is not a database is refused before anything is written.
-    with connected(file) as conn, alone_in(folder, "export"):
+    with connected(file) as conn, alone_in(folder, "export"), folder_errors(folder):
         _require_own(folder)
-        try:
-            origin = _origin(conn, file, license)
-            files = _write_files(conn, folder, FORMATS[format], origin)
-        except OSError as error:
-            name = Path(error.filename2 or error.filename or folder).name
-            advice = "free space or choose another folder with -o"
-            message = f"{name} cannot be written: {reason(error)}; {advice}"
-            raise OutputError(f"{folder}: {message}") from None
+        origin = _origin(conn, file, license)
+        files = _write_files(conn, folder, FORMATS[format], origin)
     rows = {each.table.name: each.row_count for each in files}
     return ExportReport(folder, format, rows, sum(each.size for each in files))
 
@@ -52,22 +55,21 @@ def _require_own(folder: Path) -> None:
     """Raise OutputError if a folder has files, and none of an earlier export."""
     names = {path.name for path in folder.iterdir()} - {PART}
     if names and data_package.NAME not in names:
-        message = "has other files, expected a new or an empty folder"
-        raise OutputError(f"{folder}: {message}")
+        raise other_files(folder)
 
 
 def _origin(conn: sqlite3.Connection, file: Path, license: str) -> DataOrigin:
     origin = read_origin(conn)
-    days = dict(select(conn, "SELECT name, value FROM origin"))
+    facts = dict(select(conn, "SELECT name, value FROM origin"))
     is_address = license.startswith(("http://", "https://"))
     name = "" if is_address else license
     url = license if is_address else ""
     if not license and origin.is_public:
-        name = "Apache-2.0"
-        url = "https://www.apache.org/licenses/LICENSE-2.0"
+        name = PUBLIC_LICENSE
+        url = PUBLIC_LICENSE_URL
     return DataOrigin(
         title=origin.title,
-        day=days.get(AS_OF),
+        day=facts.get(AS_OF),
         checksum=sha256_of(file),
         license_name=name,
         license_url=url,
@@ -79,9 +81,7 @@ def _write_files(
     conn: sqlite3.Connection, folder: Path, file_format: FileFormat, origin: DataOrigin
 ) -> tuple[ExportedFile, ...]:
     part = folder / PART
-    _remove(part)
-    part.mkdir()
-    try:
+    with unfinished_folder(part):
         # Write everything beside the files of an earlier export.
         files = []
         for table in _tables(conn, file_format):
@@ -95,8 +95,6 @@ def _write_files(
             put_in_place(part / file.name, folder / file.name)
         for name in DESCRIPTIONS:
             put_in_place(part / name, folder / name)
-    finally:
-        _remove(part)
     _remove_other_formats(folder, {file.name for file in written})
     return written
 
@@ -137,12 +135,6 @@ def _write_file(
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     text = json.dumps(content, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-def _remove(part: Path) -> None:
-    """Remove the folder of unfinished files, or a link or file of that name."""
-    shutil.rmtree(part, ignore_errors=True)
-    part.unlink(missing_ok=True)
 
 
 def _remove_other_formats(folder: Path, written: set[str]) -> None:

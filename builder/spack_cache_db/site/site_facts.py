@@ -9,16 +9,14 @@ from typing import NamedTuple
 
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.rows import grouped
-from spack_cache_db.query.stored.origin import read_origin
+from spack_cache_db.query.stored.origin import (
+    PUBLIC_LICENSE,
+    PUBLIC_LICENSE_URL,
+    read_origin,
+)
 from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.filters import value_of
 from spack_cache_db.spack.targets import hosts_of
-
-LICENSE = {
-    "license": "Apache-2.0",
-    "license_url": "https://www.apache.org/licenses/LICENSE-2.0",
-}
-"""The license of Spack's public build cache."""
 
 
 class Noun(NamedTuple):
@@ -71,7 +69,8 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
         "source_url": origin.url or "",
     }
     if origin.is_public:
-        described |= LICENSE
+        described["license"] = PUBLIC_LICENSE
+        described["license_url"] = PUBLIC_LICENSE_URL
     filled = {key: value for key, value in described.items() if value}
     return SiteFacts(words, filled)
 

@@ -9,8 +9,14 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
-from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.bounded_files import (
+    alone_in,
+    folder_errors,
+    other_files,
+    put_in_place,
+    sha256_of,
+    unfinished_folder,
+)
 from spack_cache_db.query.commands.install import TRUST_KEYS, add_commands
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected
@@ -75,14 +81,8 @@ def export_static(file: Path, folder: Path) -> dict[str, Any]:
     """
     with connected(file):  # Checks the file before anything is written.
         pass
-    with alone_in(folder, "export"):
-        try:
-            return _export(file, folder)
-        except OSError as error:
-            name = Path(error.filename2 or error.filename or folder).name
-            advice = "free space or choose another folder with -o"
-            message = f"{name} cannot be written: {reason(error)}; {advice}"
-            raise OutputError(f"{folder}: {message}") from None
+    with alone_in(folder, "export"), folder_errors(folder):
+        return _export(file, folder)
 
 
 def _export(file: Path, folder: Path) -> dict[str, Any]:
@@ -93,15 +93,11 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
     copies = {name for name in names if _COPY.fullmatch(name)}
     others = names - copies
     if others and not (folder / CATALOGUE).is_file():
-        raise OutputError(
-            f"{folder}: has other files, expected a new or an empty folder"
-        )
+        raise other_files(folder)
 
     # Write the new files beside the old ones.
     part = folder / PART
-    _remove(part)
-    part.mkdir()
-    try:
+    with unfinished_folder(part):
         copy = part / "copy"
         shutil.copyfile(file, copy)
         with connected(copy) as conn:
@@ -120,17 +116,9 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         put_in_place(part / CATALOGUE, folder / CATALOGUE)
         for page in pages:
             put_in_place(part / page.name, folder / page.name)
-    finally:
-        _remove(part)
     for old in copies - {name}:
         (folder / old).unlink()
     return content
-
-
-def _remove(part: Path) -> None:
-    """Remove the folder of unfinished files, or a link or file of that name."""
-    shutil.rmtree(part, ignore_errors=True)
-    part.unlink(missing_ok=True)
 
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:

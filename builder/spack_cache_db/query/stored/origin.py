@@ -18,6 +18,8 @@ WHERE releases.kind <> 'installed' ORDER BY url
 """
 INSTALLATIONS = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 PUBLIC = "Spack's public build cache"
+PUBLIC_LICENSE = "Apache-2.0"
+PUBLIC_LICENSE_URL = "https://www.apache.org/licenses/LICENSE-2.0"
 MOST_NAMED = 3
 """Maximum of installations or hosts that the title and the owner name."""
 SEARCHES = {
