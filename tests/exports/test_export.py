@@ -181,6 +181,15 @@ def test_another_format_replaces_the_first(database: Path, tmp_path: Path) -> No
     assert (tmp_path / "specs.parquet").is_file()
 
 
+def test_results_beside_an_export_stay(database: Path, tmp_path: Path) -> None:
+    """An analyst's own Parquet file is not removed by the next export."""
+    spack_cache_db.export(database, tmp_path)
+    (tmp_path / "my_results.parquet").write_bytes(b"mine")
+    spack_cache_db.export(database, tmp_path, format="csv")
+    spack_cache_db.export(database, tmp_path)
+    assert (tmp_path / "my_results.parquet").read_bytes() == b"mine"
+
+
 def test_files_of_others_are_left_alone(database: Path, tmp_path: Path) -> None:
     """A folder with other files is refused, and nothing in it changes."""
     (tmp_path / "thesis.tex").write_text("x", encoding="utf-8")

@@ -32,6 +32,7 @@ from spack_cache_db.query.stored.origin import (
     read_origin,
 )
 from spack_cache_db.schema.identity import AS_OF
+from spack_cache_db.schema.tables import TABLES
 
 PART = ".export.tmp"
 """A folder for unfinished files, inside the other one: on the same file system."""
@@ -138,8 +139,13 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def _remove_other_formats(folder: Path, written: set[str]) -> None:
-    """Remove files of tables that an earlier export wrote in another format."""
-    suffixes = tuple(each.suffix for each in FORMATS.values())
-    for path in folder.iterdir():
-        if path.name.endswith(suffixes) and path.name not in written:
-            path.unlink()
+    """Remove files of our tables that an earlier export wrote in another format.
+
+    Files of others in the folder stay, whatever their format.
+    """
+    tables = (*WIDE_VIEWS, *(table.name for table in TABLES))
+    for table in tables:
+        for file_format in FORMATS.values():
+            name = f"{table}{file_format.suffix}"
+            if name not in written:
+                (folder / name).unlink(missing_ok=True)
