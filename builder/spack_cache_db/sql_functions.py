@@ -20,7 +20,7 @@ from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import ArgumentError
-from spack_cache_db.site.sql.functions import SpecFunctions
+from spack_cache_db.query.answers.spec_functions import SpecFunctions
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.version_order import version_order
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.serve.application import host_of, is_known_host, waiting
+from spack_cache_db.serve.application import waiting
+from spack_cache_db.serve.hosts import host_of, is_known_host
 from spack_cache_db.serve.process import NOTE_BYTES, read_note, write_note
 
 

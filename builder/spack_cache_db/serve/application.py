@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import socket
 import sys
 import time
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 
 from a2wsgi import ASGIMiddleware
 
+from spack_cache_db.serve.hosts import host_of, is_known_host
 from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
 from spack_cache_db.serve.process import Process
 from spack_cache_db.serve.served import Identity, Served
@@ -319,29 +319,3 @@ def waiting(listener: socket.socket) -> int:
     except OSError:
         return 0
     return int.from_bytes(status[_UNACKED], sys.byteorder)
-
-
-def host_of(header: str) -> str:
-    """Return the name or address in a header `Host`, without the port."""
-    if header.startswith("["):
-        address, _, port = header[1:].partition("]")
-        # Only a port may follow an address.
-        return address if not port or port.startswith(":") else ""
-    return header.partition(":")[0].lower().removesuffix(".")
-
-
-def is_known_host(host: str, hosts: frozenset[str] | None) -> bool:
-    """Return whether a name means this machine itself, or is one of `hosts`; None
-    allows all.
-
-    Otherwise a website could have its own name resolved to this machine, and read this
-    server in the browser of someone who may (DNS rebinding).
-    """
-    if hosts is None or host in hosts:
-        return True
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

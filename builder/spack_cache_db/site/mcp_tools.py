@@ -20,6 +20,7 @@ from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.answers.diff import Changes, compare
 from spack_cache_db.query.answers.find import found_part, found_rows
 from spack_cache_db.query.answers.install import chosen_build
+from spack_cache_db.query.answers.spec_functions import LONGEST, parse
 from spack_cache_db.query.answers.why_not import why_corrected, why_in_time, why_not
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import Question, recent_question
@@ -37,7 +38,6 @@ from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.changes import MOST_EXPLAINED
 from spack_cache_db.site.pages.pasted_environment import covered
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.sql.functions import LONGEST, parse
 
 MOST_FOUND = 50
 """Limit of configurations in one answer, which the assistant reads as a whole."""

@@ -12,10 +12,11 @@ from datasette.utils import escape_fts as datasettes_escape_fts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.query.answers.spec_functions import MOST_KEPT
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site.sql.functions import MOST_KEPT, register
+from spack_cache_db.site.sql.functions import register
 from spack_cache_db.site.sql.statements import (
     FUNCTIONS,
     PRAGMAS,

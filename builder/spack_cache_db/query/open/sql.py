@@ -12,6 +12,9 @@ from typing import Any
 
 from spack_cache_db.database_file import damage_as_error, open_database
 
+SqlValue = str | bytes | int | float | None
+"""A value that SQLite passes to a function, or reads as a parameter."""
+
 IDS_AT_ONCE = 20_000
 """Number of ids in a JSON text below 200 kB, the longest value that the site allows."""
 LAZY = ("version", "variants")

@@ -17,6 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 from spack_cache_db.errors import printable
 from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
+from spack_cache_db.query.answers.spec_functions import parse
 from spack_cache_db.query.conditions.conditions import Conditions, without
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import named_conditions
@@ -29,7 +30,6 @@ from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.sql.functions import parse
 
 MOST_SNAPSHOTS = 26
 """The number of the newest snapshots that a feed compares: half a year of weekly

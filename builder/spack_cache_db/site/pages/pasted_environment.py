@@ -21,6 +21,7 @@ from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover
 from spack_cache_db.query.answers.environment_commands import environment_commands
+from spack_cache_db.query.answers.spec_functions import LONGEST
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.filters import (
@@ -32,7 +33,6 @@ from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.sql.functions import LONGEST
 from spack_cache_db.spack.legacy import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)

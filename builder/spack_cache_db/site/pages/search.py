@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers.find import found_part, found_rows
+from spack_cache_db.query.answers.spec_functions import parse
 from spack_cache_db.query.answers.why_not import (
     WhyNot,
     why_corrected,
@@ -63,7 +64,6 @@ from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.sql.functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery

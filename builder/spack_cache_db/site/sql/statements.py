@@ -23,7 +23,8 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-SqlValue = str | bytes | int | float | None
+from spack_cache_db.query.open.sql import SqlValue
+
 Params = Mapping[str, SqlValue] | Sequence[SqlValue]
 
 STEPS = 1_000
