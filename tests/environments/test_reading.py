@@ -234,6 +234,10 @@ def test_other_lines_change_nothing(lines: list[str]) -> None:
             "spack:\n<<<<<<< HEAD\n  a: 1\n=======\n>>>>>>> x\n",
             ":2: has an unresolved merge",
         ),
+        (
+            "hdf5\n<<<<<<< HEAD\nzlib\n=======\nzlib-ng\n>>>>>>> main\n",
+            ":2: has an unresolved merge conflict (<<<<<<<): choose one side",
+        ),
         ('[{"name": "zlib", "arch": {}}]', "without their hashes"),
         ('{"database": {"version": "8"}}', "the index of a build cache"),
         ('{"version": 3, "data": []}', "a manifest of a build cache"),
