@@ -58,7 +58,8 @@ WAYS_IN = {
     # It also reads the descriptions of tables in this package.
     "assembly.file": ".read_text sqlite3.connect tomllib.loads",
     "site.http.download": ".open os.pread",
-    "site.sql.statements": "sqlite3.connect",
+    "site.sql.authorizer": "sqlite3.connect",
+    "site.sql.limits": "sqlite3.connect",
     "sources.fetch.package_site": "tarfile.open",
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.

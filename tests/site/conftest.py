@@ -22,7 +22,8 @@ from spack_cache_db.site.routes import respond, route_of
 from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.sql import functions as sql_functions
-from spack_cache_db.site.sql import statements
+from spack_cache_db.site.sql import limits
+from spack_cache_db.site.sql.authorizer import authorize
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
@@ -65,9 +66,9 @@ def open_site(file: Path) -> Site:
     """
     conn = sqlite3.connect(f"{file.as_uri()}?immutable=1", uri=True)
     conn.text_factory = lambda text: str(text, "utf-8", "replace")
-    statements.restrict(conn)
+    limits.restrict(conn)
     sql_functions.register(conn)
-    statements.authorize(conn)
+    authorize(conn)
     return Site(SiteSettings(templates=(str(ROOT / "templates"),)), conn)
 
 

@@ -19,7 +19,7 @@ from spack_cache_db.site.http import own_pages
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.site.sql import functions as sql_functions
-from spack_cache_db.site.sql import statements
+from spack_cache_db.site.sql import limits
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 
@@ -142,7 +142,7 @@ def conn(large: Path) -> Iterator[sqlite3.Connection]:
     """A connection as bounded as those of the site."""
     connection = sqlite3.connect(large)
     sql_functions.register(connection)
-    statements.restrict(connection)
+    limits.restrict(connection)
     yield connection
     connection.close()
 

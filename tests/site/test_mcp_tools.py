@@ -66,9 +66,9 @@ HOSTILE = (
 NO_TIME = """
 from spack_cache_db.site import mcp_tools
 from spack_cache_db.site.http import own_pages
-from spack_cache_db.site.sql import statements
+from spack_cache_db.site.sql import limits
 
-statements.STEPS = 1
+limits.STEPS = 1
 inside = mcp_tools.run_page
 
 async def without_time(*arguments):

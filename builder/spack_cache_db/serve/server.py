@@ -31,7 +31,7 @@ from spack_cache_db.serve.process import NOTE_BYTES, Process, read_note
 from spack_cache_db.serve.served import Identity, Served
 from spack_cache_db.serve.worker import Worker
 from spack_cache_db.site.log import log, log_error
-from spack_cache_db.site.sql.statements import bound_heap
+from spack_cache_db.site.sql.limits import bound_heap
 
 PAGE_SECONDS = 5
 """Longest time between two parts of a response; gunicorn looks once a second."""

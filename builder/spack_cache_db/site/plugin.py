@@ -35,7 +35,8 @@ from spack_cache_db.site.http.whole_answers import whole
 from spack_cache_db.site.links import link_to, links_to
 from spack_cache_db.site.sql import execution
 from spack_cache_db.site.sql import functions as sql_functions
-from spack_cache_db.site.sql.statements import authorize, restrict
+from spack_cache_db.site.sql.authorizer import authorize
+from spack_cache_db.site.sql.limits import restrict
 from spack_cache_db.site.stack_facet import StackFacet
 from spack_cache_db.site.table_actions import Action, actions_of
 from spack_cache_db.spack.lexer import is_hash

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from datasette.plugins import pm
+from spack_cache_db.site.plugin_manager import plugin_manager
 
 OWN_MODULES = ("datasette.", "spack_cache_db.")
 """Beginnings of the modules of plugins whose addresses the site itself opens or
@@ -32,7 +32,7 @@ def is_in_plugin(exception: BaseException) -> bool:
     called.
     """
     packages = set()
-    for plugin in pm.get_plugins():
+    for plugin in plugin_manager().get_plugins():
         module = _module_of(plugin)
         if not module.startswith(OWN_MODULES):
             packages.add(_package_of(module))
@@ -46,11 +46,11 @@ def _read_patterns(datasette: Any) -> list[re.Pattern[str]]:
     """Return the patterns of the addresses that plugins of the owner have."""
     own = [
         plugin
-        for plugin in pm.get_plugins()
+        for plugin in plugin_manager().get_plugins()
         if _module_of(plugin).startswith(OWN_MODULES)
     ]
     # Calls the hook of all plugins but these.
-    register_routes = pm.subset_hook_caller("register_routes", own)
+    register_routes = plugin_manager().subset_hook_caller("register_routes", own)
     patterns = []
     for routes in register_routes(datasette=datasette):
         for pattern, _ in routes:

@@ -17,7 +17,7 @@ from spack_cache_db.site.http.error_pages import (
     failure_of,
 )
 from spack_cache_db.site.refusals import NO_PAGE
-from spack_cache_db.site.sql import statements
+from spack_cache_db.site.sql import limits
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
@@ -134,7 +134,7 @@ async def test_a_page_that_takes_too_long_says_so(
     """No page of ours is a bug because its time is over: it may be asked again."""
     await datasette.invoke_startup()
     monkeypatch.setattr(own_pages, "PAGE_SECONDS", 0)
-    monkeypatch.setattr(statements, "STEPS", 1)
+    monkeypatch.setattr(limits, "STEPS", 1)
     answer = await get(datasette, f"/find{end}?q=%2Bmpi")
 
     assert answer.status_code == 503

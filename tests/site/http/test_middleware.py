@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.site.http.middleware import LONGEST_SQL, MOST_FIELDS, bounded, guard
 from spack_cache_db.site.refusals import BadAddress
-from spack_cache_db.site.sql.statements import PAGE_ROWS
+from spack_cache_db.site.sql.running import PAGE_ROWS
 from tests.site.addresses import DATASETTES, OWN, get
 from tests.site.conftest import IS_065, SQL, metadata, site
 

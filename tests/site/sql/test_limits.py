@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from spack_cache_db.site.sql.statements import LIMITS, restrict
+from spack_cache_db.site.sql.limits import LIMITS, restrict
 from tests.serving import Server, serving
 from tests.site.conftest import SQL
 

@@ -18,7 +18,7 @@ from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.plugin_routes import is_in_plugin, is_of_plugin
 from spack_cache_db.site.refusals import NO_PAGE, refused
-from spack_cache_db.site.sql.statements import TOO_MUCH
+from spack_cache_db.site.sql.running import TOO_MUCH
 
 RETRY_AFTER_SECONDS = 5
 NO_MEMORY = "the query needs more memory than this server gives to one"

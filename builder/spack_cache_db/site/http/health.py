@@ -18,7 +18,7 @@ from spack_cache_db.schema.identity import AS_OF, SCHEMA_VERSION
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogue import published
 from spack_cache_db.site.page_response import PageResponse, data
-from spack_cache_db.site.sql.statements import time_limit
+from spack_cache_db.site.sql.limits import time_limit
 
 HEALTH = r"^/-/health\.json$"
 FACTS = """

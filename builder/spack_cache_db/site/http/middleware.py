@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 
-from datasette.plugins import pm
 from datasette.utils import asgi, await_me_maybe, tilde_decode, tilde_encode
 
 from spack_cache_db.site.addresses import check_data
@@ -23,11 +22,12 @@ from spack_cache_db.site.http.error_pages import answer_error
 from spack_cache_db.site.http.own_pages import run_page
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import STRICT, PageResponse
+from spack_cache_db.site.plugin_manager import plugin_manager
 from spack_cache_db.site.plugin_routes import is_of_plugin
 from spack_cache_db.site.refusals import NO_PAGE, BadAddress, refused
 from spack_cache_db.site.routes import route_of
 from spack_cache_db.site.sql.execution import refusal
-from spack_cache_db.site.sql.statements import PAGE_ROWS
+from spack_cache_db.site.sql.running import PAGE_ROWS
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -356,7 +356,9 @@ async def _actor_of(datasette: Any, scope: Scope) -> Any:
     """Return the actor of a request, as Datasette does later."""
     request = asgi.Request(scope, None)
     actor = None
-    for result in pm.hook.actor_from_request(datasette=datasette, request=request):
+    for result in plugin_manager().hook.actor_from_request(
+        datasette=datasette, request=request
+    ):
         actor = actor or await await_me_maybe(result)
     return actor
 

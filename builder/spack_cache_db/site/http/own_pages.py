@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from datasette.plugins import pm
 from datasette.utils import await_me_maybe
 
 from spack_cache_db.site.catalogue import ensure, may_view, published, settings_of
@@ -17,10 +16,11 @@ from spack_cache_db.site.http.download import DOWNLOAD, download
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_request import Link, PageRequest
 from spack_cache_db.site.page_response import PageResponse
+from spack_cache_db.site.plugin_manager import plugin_manager
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.routes import ROUTES, respond, route_of
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.sql.statements import time_limit
+from spack_cache_db.site.sql.limits import time_limit
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 NO_FORM = f"expected a form ({FORM_TYPE}) with the field q: curl --data-urlencode q@spack.yaml"
@@ -113,7 +113,7 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> PageR
 async def _menu(datasette: Any, request: Any) -> list[Link]:
     """Return the entries that plugins add to Datasette's menu for this visitor."""
     links = []
-    plugins = pm.hook.menu_links(
+    plugins = plugin_manager().hook.menu_links(
         datasette=datasette, actor=request.actor, request=request
     )
     for entries in plugins:

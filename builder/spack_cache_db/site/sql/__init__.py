@@ -1,1 +1,7 @@
-"""The limits of visitors' SQL, and our SQL functions."""
+"""The limits of visitors' SQL, and our SQL functions.
+
+`authorizer` lists what a statement may use, and `limits` what it may take. `execution`
+runs the statements of Datasette's pages within these, `running` bounds their results,
+and `overtime` ends a process that does not notice the end of its time. `functions` has
+`spec_match` and `spec_error`.
+"""

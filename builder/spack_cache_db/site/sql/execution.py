@@ -1,4 +1,4 @@
-"""Runs the statements of Datasette's pages within the limits of `statements`.
+"""Runs the statements of Datasette's pages within the limits of `limits` and `running`.
 
 Datasette cuts a result after `max_returned_rows`. HTML and JSON objects say so. Other
 forms get all rows, or an error if there are too many.
@@ -16,7 +16,7 @@ from typing import Any
 from datasette.database import QueryInterrupted, Results
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.site.sql import statements
+from spack_cache_db.site.sql import limits, running
 from spack_cache_db.site.sql.overtime import ended_after
 
 
@@ -98,10 +98,10 @@ async def execute(
         least_rows = datasette.page_size
 
     values: Any = {} if params is None else params
-    run = statements.run_part if reading.is_stream else statements.run_statement
+    run = running.run_part if reading.is_stream else running.run_statement
 
-    def run_in_time(conn: sqlite3.Connection) -> statements.Rows:
-        with statements.time_limit(conn, seconds), ended_after(seconds):
+    def run_in_time(conn: sqlite3.Connection) -> running.Rows:
+        with limits.time_limit(conn, seconds), ended_after(seconds):
             return run(conn, sql, values, most_rows, least_rows)
 
     try:

@@ -1,6 +1,6 @@
 """Ends a process whose statement does not notice that its time is over.
 
-SQLite looks at the time between two of its instructions (`statements.time_limit`). One
+SQLite looks at the time between two of its instructions (`limits.time_limit`). One
 instruction can take seconds: `printf('%.*c', 900000000, 'x')` in SQLite 3.40, or
 `json_patch` of two objects with thousands of keys. No other thread can interrupt it.
 """
