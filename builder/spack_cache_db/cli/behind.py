@@ -1,4 +1,6 @@
-"""The command `behind`."""
+"""The command `behind`: packages whose newest binary is older than Spack's latest
+version.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import Rows
 
-_BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
-"""The columns of `behind` for people."""
+_TABLE_COLUMNS = (
+    *("name", "newest_version", "latest_version", "versions_behind", "spec_count"),
+)
+"""The columns of the table; JSON and CSV have all fields of `PackageStatus`."""
 
 
 @click.command()
@@ -37,19 +41,22 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     from spack_cache_db.query.stored.package_data import PackageStatus
 
     with opened(file) as lookups:
-        say_notes(
-            read_spellings(lookups).notes([("release", release), ("stack", stack)])
-        )
+        names = [("release", release), ("stack", stack)]
+        say_notes(read_spellings(lookups).notes(names))
         scope = Scope(release=release, stack=stack)
         statuses = compared_with_spack(lookups, scope)
+
+    # A package without a binary has no newest version.
     compared = [status for status in statuses if status.newest_version is not None]
-    count = len(compared)
-    nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
-    if not count:
+    if compared:
+        count = counted(len(compared), "package")
+        nothing = f"no package is behind: {count} compared with Spack's versions"
+    else:
         nothing = (
             "no package has both a binary and package data, so none can be compared"
         )
+
     records = [status._asdict() for status in statuses if status.versions_behind]
     rows = Rows(PackageStatus._fields, records)
-    is_any = print_rows(rows, options, nothing, columns=_BEHIND)
-    sys.exit(1 if is_any or not count else 0)
+    is_any = print_rows(rows, options, nothing, columns=_TABLE_COLUMNS)
+    sys.exit(1 if is_any or not compared else 0)

@@ -1,9 +1,9 @@
-"""The commands that read an input: `build`, `check` and `verify`."""
+"""The command `build`, and the counts of sources that it and `verify` print."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
 
 if TYPE_CHECKING:
-    from spack_cache_db.assembly.options import Snapshots
+    from spack_cache_db.assembly.report import Report
 
 
 @click.command()
@@ -87,111 +87,136 @@ def build(
     from spack_cache_db.assembly.builds import build as build_database
     from spack_cache_db.assembly.file import discard
     from spack_cache_db.assembly.output_lock import remove_lock_file
-    from spack_cache_db.database_file import inspect_path
     from spack_cache_db.site.folder import site_folder
 
-    def tidy() -> str:
+    def remove_unfinished() -> str:
         discard(output)
         remove_lock_file(output)
         return "no incomplete file is left"
 
-    folder = output.parent
-    is_new = not os.path.exists(folder)  # noqa: PTH110 - it does not raise
     if example:
         paths = (*paths, str(site_folder() / "pages"))
-    workers = dask_workers(dask, options.pop("jobs"))
-    with when_stopped(tidy), workers as reading, progress_bar() as progress:
+    folder = output.parent
+    is_new_folder = not os.path.exists(folder)  # noqa: PTH110 - it does not raise
+
+    # The remaining options have the names of the function's arguments.
+    workers = _workers(dask, options.pop("jobs"))
+    with (
+        when_stopped(remove_unfinished),
+        workers as worker_options,
+        progress_bar() as progress,
+    ):
         report = build_database(
             paths,
             output,
             recipes=dict(recipes),
             progress=progress,
-            **reading,
+            **worker_options,
             **options,
         )
+
     say_notes(report.notes)
     say_faults(report.faults)
     if as_json:
         print_json({**report.as_dict(), "output": str(output)})
     elif report.is_unchanged:
-        say(
-            f"{output}: unchanged, because its input has nothing new ({report.seconds:.1f} s)"
-        )
+        why = "its input has nothing new"
+        say(f"{output}: unchanged, because {why} ({report.seconds:.1f} s)")
     else:
-        totals = [
-            *names_of_documents(
-                report.pages, report.indexes, report.records, report.package_entries
-            ),
-            counted(report.listings, "listing"),
-            counted(report.specs, "binary", "binaries"),
-            counted(report.configurations, "configuration"),
-            counted(report.problems, "problem"),
-            f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
-        ]
-        say(f"{output}: {', '.join(totals)}")
-        if report.snapshots.day:
-            names = ", ".join(report.snapshots.added)
-            why = "no mirror has other binaries than its newest snapshot"
-            say(
-                f"{output}: {f'snapshots: {names}' if names else f'no snapshot, because {why}'}"
-            )
-        _say_removed(output, report.snapshots)
-        if (inspected := inspect_path(output)).is_file():
-            say(f"{inspected}: counts, with which `serve` starts sooner")
-        if is_new:
+        _say_written(output, report)
+        if is_new_folder:
             say_notes([f"{folder} is a new folder"])
 
 
-def _say_removed(output: Path, snapshots: Snapshots) -> None:
-    """Print the releases that options left out of a database."""
-    for option, names in (
-        ("--keep-snapshots", snapshots.removed),
-        ("--drop", snapshots.drop),
-    ):
-        if names:
-            releases = counted(len(names), "release")
-            say(f"{output}: {releases} left out by {option}: {', '.join(names)}")
-
-
-def names_of_documents(
-    pages: int, indexes: int, records: int, packages: int
-) -> list[str]:
-    """Return the counts of pages, indexes, records and package data as texts."""
-    texts = [counted(pages, "page")] if pages or not (indexes or packages) else []
-    if indexes:
-        texts += [counted(indexes, "index", "indexes"), counted(records, "record")]
-    if packages:
-        texts.append(counted(packages, "package entry", "package entries"))
-    return texts
-
-
 @contextmanager
-def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of `build` that name its processes or the workers of a Dask
-    cluster.
+def _workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of the function `build` about the processes that read.
 
-    `local` starts a cluster with `jobs` processes.
+    These are `jobs` processes of this machine, or the workers of a Dask cluster at an
+    address; the address `local` starts a cluster with `jobs` processes.
     """
     if address is None:
         yield {"jobs": jobs}
         return
+    with _dask_client(address, jobs) as client:
+        # `jobs` is how many parts of the input are read at a time.
+        threads = sum(client.nthreads().values())
+        yield {"jobs": max(jobs, threads), "executor": client}
+
+
+def _dask_client(address: str, jobs: int) -> Any:
+    """Return a client of a Dask cluster, which closes it at the end of a context."""
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        fail(
-            f"--dask needs {error.name}, which is not installed; install the extra `dask`"
-        )
+        need = f"--dask needs {error.name}, which is not installed"
+        fail(f"{need}; install the extra `dask`")
     try:
         if address == "local":
-            client = Client(
+            return Client(
                 n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
-        else:
-            client = Client(address, timeout=10)
+        return Client(address, timeout=10)
     except Exception as error:
         # Dask raises OSError, TimeoutError or ValueError.
         message = f"no Dask scheduler responds at {address}: {reason(error)}"
         fail(f"{message}; --dask takes an address such as tcp://host:8786")
-    with client:
-        threads = sum(client.nthreads().values())
-        yield {"jobs": max(jobs, threads), "executor": client}
+
+
+def _say_written(output: Path, report: Report) -> None:
+    """Print what a build has written: the database, its snapshots, its inspect file."""
+    from spack_cache_db.database_file import inspect_path
+
+    totals = [
+        *source_counts(
+            report.pages, report.indexes, report.records, report.package_entries
+        ),
+        counted(report.listings, "listing"),
+        counted(report.specs, "binary", "binaries"),
+        counted(report.configurations, "configuration"),
+        counted(report.problems, "problem"),
+        f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
+    ]
+    say(f"{output}: {', '.join(totals)}")
+
+    snapshots = report.snapshots
+    if snapshots.added:
+        say(f"{output}: snapshots: {', '.join(snapshots.added)}")
+    elif snapshots.day:
+        why = "no mirror has other binaries than its newest snapshot"
+        say(f"{output}: no snapshot, because {why}")
+    _say_left_out(output, "--keep-snapshots", snapshots.removed)
+    _say_left_out(output, "--drop", snapshots.drop)
+
+    inspected = inspect_path(output)
+    if inspected.is_file():
+        say(f"{inspected}: counts, with which `serve` starts sooner")
+
+
+def _say_left_out(output: Path, option: str, releases: Sequence[str]) -> None:
+    """Print the releases that an option left out of a database, if there are any."""
+    if releases:
+        count = counted(len(releases), "release")
+        say(f"{output}: {count} left out by {option}: {', '.join(releases)}")
+
+
+def source_counts(pages: int, indexes: int, records: int, packages: int) -> list[str]:
+    """Return texts such as `5 pages`, `1 index`, `120 records`, `80 package entries`.
+
+    Sources of which there are none are left out; without any, it is `0 pages`.
+
+    Args:
+        pages: the number of pages.
+        indexes: the number of indexes.
+        records: the number of specs in the indexes.
+        packages: the number of packages in package data.
+    """
+    texts = []
+    if pages or not (indexes or packages):
+        texts.append(counted(pages, "page"))
+    if indexes:
+        texts.append(counted(indexes, "index", "indexes"))
+        texts.append(counted(records, "record"))
+    if packages:
+        texts.append(counted(packages, "package entry", "package entries"))
+    return texts

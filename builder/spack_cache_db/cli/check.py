@@ -1,4 +1,4 @@
-"""The command `check`."""
+"""The command `check`: faults and problems of an input, without a build."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """
     from spack_cache_db.assembly.builds import check as check_input
 
+    # The other options have the names of the function's arguments.
     with progress_bar() as progress:
         faults, problems = check_input(paths, progress=progress, **options)
+
     if as_json:
-        print_json({"faults": [*map(str, faults)], "problems": [*map(str, problems)]})
+        fault_texts = [str(fault) for fault in faults]
+        problem_texts = [str(problem) for problem in problems]
+        print_json({"faults": fault_texts, "problems": problem_texts})
     else:
         for problem in problems:
             say(str(problem))

@@ -1,4 +1,7 @@
-"""The command `fetch`: the only one that uses a network."""
+"""The command `fetch`: downloads indexes and package data into a folder.
+
+No other command uses a network.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +20,51 @@ from spack_cache_db.errors import counted
 from spack_cache_db.sources.fetch.fetching import fetch as fetch_mirrors
 from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
 
+_URLS = re.compile(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)")
+"""Two URLs with = between them. The first may have any scheme, the second one that
+`fetch` can read.
+"""
+
 
 def _map(text: str) -> tuple[str, str]:
-    """Return the prefixes of URLs in a text FROM=TO."""
-    match = re.fullmatch(
-        r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text
-    )
-    if match is None:
+    """Return the two URLs of a text FROM=TO, without slashes at their ends."""
+    urls = _URLS.fullmatch(text)
+    if urls is None:
         expected = "expected s3://bucket=https://host/mirrors"
         raise click.BadParameter(f"{text!r} is not a pair of URLs, {expected}")
-    return match[1].rstrip("/"), match[2].rstrip("/")
+    return urls[1].rstrip("/"), urls[2].rstrip("/")
 
 
 _SECONDS = click.FloatRange(0, min_open=True)
+"""The type of an option with more than 0 seconds."""
 
 
 def _limit(
-    name: str, kind: click.ParamType[Any], text: str, shown_default: str | bool = True
+    option: str, kind: click.ParamType[Any], text: str, shown_default: str | bool = True
 ) -> Callable[[F], F]:
-    """Return a decorator that adds an option which is a field of `FetchLimits`."""
-    default = getattr(FetchLimits(), name.strip("-").replace("-", "_"))
-    metavar = (
-        "SECONDS"
-        if kind is _SECONDS
-        else "BYTES"
-        if isinstance(kind, ByteSize)
-        else "N"
+    """Return a decorator that adds an option which is a field of `FetchLimits`.
+
+    Args:
+        option: the option, such as `--max-size` for the field `max_size`.
+        kind: the type of its value.
+        text: its help.
+        shown_default: the text of the default in the help; True for the value itself.
+    """
+    if kind is _SECONDS:
+        metavar = "SECONDS"
+    elif isinstance(kind, ByteSize):
+        metavar = "BYTES"
+    else:
+        metavar = "N"
+    field = option.strip("-").replace("-", "_")
+    return click.option(
+        option,
+        type=kind,
+        metavar=metavar,
+        help=text,
+        default=getattr(FetchLimits(), field),
+        show_default=shown_default,
     )
-    more = {"default": default, "show_default": shown_default}
-    return click.option(name, type=kind, metavar=metavar, help=text, **more)
 
 
 @click.command()
@@ -136,26 +155,33 @@ def fetch(
         raise click.UsageError(
             "nothing to download: give a URL, --mirrors FILE or --packages URL"
         )
+
+    # Options of the command become fields of two records; those that can be repeated
+    # are called `views` and `maps` there.
+    options["views"] = options.pop("view")
+    options["maps"] = options.pop("map")
     if packages_of is not None:
         from spack_cache_db.query.stored.package_data import package_names
 
         options["package_names"] = package_names(packages_of)
-    options |= {"views": options.pop("view"), "maps": options.pop("map")}
-    limits = {
-        name: options.pop(name) for name in FetchLimits.__slots__ if name in options
-    }
-    both = FetchOptions(**options), FetchLimits(**limits)
+    limits = {}
+    for name in FetchLimits.__slots__:
+        # The pause between retries has no option.
+        if name in options:
+            limits[name] = options.pop(name)
+    fetch_options = FetchOptions(**options)
+    fetch_limits = FetchLimits(**limits)
+
     with (
         when_stopped(lambda: "run the same command again"),
         progress_bar("Fetching") as progress,
     ):
-        report = fetch_mirrors(urls, output, *both, progress)
+        report = fetch_mirrors(urls, output, fetch_options, fetch_limits, progress)
+
     say_notes(report.notes)
-    advice = "remove the folder if you do not need it"
-    say_notes(
-        f"{folder}: its manifest no longer lists it; {advice}"
-        for folder in report.vanished
-    )
+    for folder in report.vanished:
+        advice = "remove the folder if you do not need it"
+        say_notes([f"{folder}: its manifest no longer lists it; {advice}"])
     say_faults(report.faults)
     mirrors = counted(report.mirrors, "mirror")
     if report.downloaded < report.mirrors:
@@ -164,6 +190,7 @@ def fetch(
         f"{output}: {mirrors}, {report.changed:,} changed, "
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )
-    if report.faults and not (keep_going and report.downloaded):
+    is_enough = keep_going and report.downloaded > 0
+    if report.faults and not is_enough:
         failed = counted(report.mirrors - report.downloaded, "mirror")
         fail(f"{failed} failed; files of earlier runs are kept.", status=1)

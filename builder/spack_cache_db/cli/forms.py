@@ -1,18 +1,24 @@
-"""The form of an answer: people, JSON, CSV or Markdown; notes and errors."""
+r"""What commands print: lines, notes, faults, errors and JSON, and in which format.
+
+Answers go to standard output; notes, faults and errors go to standard error. Names and
+messages come from files that other people wrote, and a terminal obeys control
+characters: `printable` replaces them with escapes, such as `\x1b`.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import IO, Any, NoReturn
 
 import click
 
-from spack_cache_db.errors import printable
+from spack_cache_db.errors import printable, series
 from spack_cache_db.query.rows import json_text
 
-_FORMS = ("json", "csv", "markdown")
+_FORMATS = ("json", "csv", "markdown")
+"""The formats that several commands have; without any of them, people get a table."""
 
 
 def is_terminal() -> bool:
@@ -33,75 +39,92 @@ def say_notes(notes: Iterable[str]) -> None:
 
 
 def say_faults(faults: Iterable[object]) -> None:
-    """Print faults of the input to standard error."""
+    """Print faults of the input to standard error; the text of a fault is printable."""
     for fault in faults:
         click.echo(str(fault), err=True)
 
 
 def print_json(value: Any) -> None:
-    """Print plain values as JSON; escapes replace the control characters that JSON
-    allows.
+    """Print plain values as JSON.
+
+    JSON itself escapes characters below U+0020 only; a terminal also obeys some of the
+    others, such as U+009B.
     """
     lines = json_text(value).split("\n")
     click.echo("\n".join(_escaped(line) for line in lines))
 
 
 def _escaped(line: str) -> str:
-    r"""Return a line of JSON with its escapes, such as `\\u007f`, for control
-    characters.
-    """
+    r"""Return a line of JSON with JSON's escapes for control characters: `\\u009b`."""
+    # Imported late, because the help of commands needs no JSON.
     import json
 
     if line.isprintable():
         return line
-    characters = [
-        character if character.isprintable() else json.dumps(character)[1:-1]
-        for character in line
-    ]
-    return "".join(characters)
+    escaped = ""
+    for character in line:
+        if character.isprintable():
+            escaped += character
+        else:
+            escaped += json.dumps(character).strip('"')
+    return escaped
 
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
-    """Return text in a style of `click.style`, if the stream is a terminal without
-    `NO_COLOR`.
+    """Return text in a style of `click.style`, if the stream is a terminal.
+
+    The environment variable `NO_COLOR`, unless it is empty, forbids all styles
+    (https://no-color.org).
     """
-    # https://no-color.org: any value except the empty one.
     if os.environ.get("NO_COLOR") or not stream.isatty():
         return text
     return click.style(text, **style)
 
 
 class CommandError(click.ClickException):
-    """An error that ends the command; status 1 means an answer, faults or a bug."""
+    """An error that ends the command, which Click prints by `show`.
+
+    Args:
+        message: what is printed after `Error: `; its control characters are printed as
+            they are.
+        status: the exit status: 2 for most errors. Commands use 1 for an answer such as
+            "nothing found", for faults of the input, and for a bug.
+    """
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
         self.exit_code = status  # type: ignore[misc]
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message to standard error."""
+        """Print the message to standard error, whatever `file` Click passes."""
         label = styled("Error:", sys.stderr, fg="red")
         click.echo(f"{label} {self.message}", err=True)
 
 
 def fail(message: str, status: int = 2) -> NoReturn:
-    """End the command with an error in one line."""
+    """End the command with an error on one line; see `CommandError` for the status."""
     raise CommandError(printable(message), status)
 
 
-def form_of(options: Any, *more: str) -> str | None:
-    """Return the selected output format, None for a table; two formats are an error.
+def form_of(options: Mapping[str, Any], *more: str) -> str | None:
+    """Return the output format that the options select, such as `json`.
 
-    `more` are the options of a command that are formats too, such as `keeplist`.
+    None means a table for people. Two formats end the command with an error.
+
+    Args:
+        options: the options of a command by name, of which `as_json`, `as_csv` and
+            `as_markdown` are flags; a command may lack some of them.
+        more: other options of the command that are formats too, such as `keeplist`.
     """
-    offered = {}
-    for name in _FORMS:
+    is_given: dict[str, bool] = {}
+    for name in _FORMATS:
         if f"as_{name}" in options:
-            offered[name] = options[f"as_{name}"]
+            is_given[name] = options[f"as_{name}"]
     for name in more:
-        offered[name] = options[name]
-    chosen = [name for name, is_given in offered.items() if is_given]
-    if len(chosen) > 1:
-        *others, last = [f"--{name}" for name in offered]
-        fail(f"{', '.join(others)} and {last} exclude each other: give one of them")
-    return chosen[0] if chosen else None
+        is_given[name] = options[name]
+    given = [name for name in is_given if is_given[name]]
+    if len(given) > 1:
+        flags = [f"--{name}" for name in is_given]
+        all_flags = series(flags, most=len(flags))
+        fail(f"{all_flags} exclude each other: give one of them")
+    return given[0] if given else None

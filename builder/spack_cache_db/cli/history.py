@@ -1,4 +1,4 @@
-"""The command `history`."""
+"""The command `history`: a spec in each release of a database."""
 
 from __future__ import annotations
 
@@ -43,25 +43,34 @@ def history(
         answer = history_of(search.question, spec)
         is_found = bool(answer.present)
         search.say_notes(is_found=is_found)
-    if form or is_found:
+
+    # If nothing was found, people have read why, and programs get rows of zeros.
+    if is_found or form is not None:
         print_answer(options, lambda: answer.rows, _lines(answer))
     sys.exit(0 if is_found else 1)
 
 
 def _lines(answer: History) -> Iterator[str]:
-    """Yield a summary line, and a table with right-aligned numbers."""
-    summary = (
-        f"In {len(answer.present):,} of {counted(len(answer.releases), 'release')}"
-    )
+    """Yield the lines for people: a summary, and a table with a row for each release.
+
+    The summary is `In 3 of 4 releases, in snapshots from 2026-11-01 to 2026-11-25.`
+    """
+    releases = counted(len(answer.releases), "release")
+    summary = f"In {len(answer.present):,} of {releases}"
     if answer.first_seen:
         summary += f", in snapshots from {answer.first_seen} to {answer.last_seen}"
     yield f"{summary}."
     yield ""
+
     headings = ["release", "binaries", "configurations", "added", "removed", "replaced"]
     rows = []
     for row in answer.releases:
         counts = (row.specs, row.configurations, row.added, row.removed)
-        texts = [f"{count:,}" for count in counts]
-        churn = NOTHING if row.churn is None else f"{row.churn:.0%}"
-        rows.append([row.release, *texts, churn])
-    yield from Table(headings, rows, right=headings[1:]).lines()
+        cells = [row.release]
+        for count in counts:
+            cells.append(f"{count:,}")
+        # The removed binaries as a share of the previous release, such as 5%.
+        cells.append(NOTHING if row.churn is None else f"{row.churn:.0%}")
+        rows.append(cells)
+    numbers = headings[1:]
+    yield from Table(headings, rows, right=numbers).lines()

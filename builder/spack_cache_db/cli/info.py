@@ -1,4 +1,4 @@
-"""The command `info`."""
+"""The command `info`: what a database contains, and what it was built from."""
 
 from __future__ import annotations
 
@@ -27,38 +27,54 @@ def info(file: Path, as_json: bool) -> None:
     if as_json:
         print_json(values)
         return
-    facts = dict(_facts(values))
-    width = max(map(len, facts))
-    say(f"{file}: {values['size'] / 1e6:,.1f} MB")
-    for name, text in facts.items():
-        say(f"{name:<{width}}  {text}")
+
+    # The names of the facts are a column of their own.
+    facts = [
+        *_content(values),
+        *_days(values),
+        ("stacks", f"{values['stacks']:,}"),
+        *_sources(values),
+    ]
+    longest_name = max(len(name) for name, _ in facts)
+    megabytes = values["size"] / 1e6
+    say(f"{file}: {megabytes:,.1f} MB")
+    for name, text in facts:
+        say(f"{name.ljust(longest_name)}  {text}")
 
 
-def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the lines of `info` for people: a name and a text."""
+def _content(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield how many binaries and releases there are, each with its name."""
     packages = counted(values["packages"], "package")
     configurations = counted(values["configurations"], "configuration")
     yield "binaries", f"{values['specs']:,} in {configurations} of {packages}"
+
+    # 5 (branch 1, snapshot 4)
     releases = f"{values['releases']:,}"
-    kinds = [f"{kind} {count:,}" for kind, count in values["releases_by_kind"].items()]
+    kinds = []
+    for kind, count in values["releases_by_kind"].items():
+        kinds.append(f"{kind} {count:,}")
     if kinds:
         releases += f" ({', '.join(kinds)})"
     yield "releases", releases
 
-    # Days.
+
+def _days(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the days of snapshots, of the newest source, and of the last build."""
     first = values["first_snapshot"]
     last = values["last_snapshot"]
     if first:
         yield "snapshots", f"from {first} to {last}"
+    # An installation may have newer binaries than all snapshots.
     if values["as_of"] != last:
         yield "as of", values["as_of"]
+    # A build of today may find nothing new in sources of last month.
     if values["looked_at"]:
-        # A build of today may find nothing new in sources of last month.
-        day = values["looked_at"][:10]
+        day = values["looked_at"][: len("2026-11-25")]
         yield "last checked", f"{day}, when a build read the sources"
-    yield "stacks", f"{values['stacks']:,}"
 
-    # Sources, and what they have.
+
+def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what the database was built from, and what these sources contain."""
     sources = []
     if values["pages"]:
         sources.append(counted(values["pages"], "page"))
@@ -67,13 +83,22 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if values["known_packages"]:
         sources.append("package data")
     yield "built from", " and ".join(sources)
-    dependencies = "none: pages do not list them"
+
+    # Only the records of indexes have dependencies.
     if values["records"]:
-        dependencies = counted(values["dependencies"], "dependency", "dependencies")
-    yield "dependencies", dependencies
+        count = counted(values["dependencies"], "dependency", "dependencies")
+        yield "dependencies", count
+    else:
+        yield "dependencies", "none: pages do not list them"
+
+    # Such as `packages behind  12`; empty without package data.
     for name, count in values["compared_with_spack"].items():
         yield name.replace("_", " "), f"{count:,}"
     yield "problems", f"{values['problems']:,}"
-    origin = values["origin"].items()
-    programs = [f"{name} {version}" for name, version in origin]
-    yield "built with", ", ".join((*programs, f"schema {values['schema_version']}"))
+
+    # The program and the libraries that made the database, each with its version.
+    programs = []
+    for name, version in values["origin"].items():
+        programs.append(f"{name} {version}")
+    programs.append(f"schema {values['schema_version']}")
+    yield "built with", ", ".join(programs)

@@ -1,7 +1,8 @@
 """The command `spack-cache-db`: the list of its commands, and messages for errors.
 
 The module of a command is imported when the command is called, so that `--help` is
-quick.
+quick. For the same reason, `COMMANDS` repeats the first sentence of each command's
+help; a test compares them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from spack_cache_db.errors import (
 
 
 class Command(NamedTuple):
-    """The module of a command, and its line in the list of commands.
+    """A command before it is imported.
 
     Attributes:
-        module: the module of this package that has the function of the command's name.
-        help: the first sentence of the function's docstring.
-        extra: the extra of `pyproject.toml` that it needs.
+        module: the module of this package with the command, a function of its name:
+            `export_static` for `export-static`.
+        help: the line in the list of commands, which is the first sentence of the
+            function's docstring.
+        extra: the extra of `pyproject.toml` that it needs; None if it needs none.
     """
 
     module: str
@@ -93,7 +96,7 @@ OPTIONAL_PACKAGES = frozenset(
         "zstandard",
     }
 )
-"""The packages of the extras, by the names of their modules."""
+"""The packages that extras install, by the names of their modules."""
 
 
 class _Commands(click.Group):
@@ -112,7 +115,8 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"spack_cache_db.cli.{COMMANDS[cmd_name].module}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        function_name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, function_name)
         return command
 
     def format_commands(
@@ -140,11 +144,15 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and turn its errors into messages."""
+        """Run the command, and turn its errors into messages.
+
+        `ctx.invoked_subcommand` is the name of the command, such as `build`.
+        """
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            # Click repeats words of the command line as they are.
+            # Click's messages contain words of the command line, which may have control
+            # characters.
             message = printable(error.format_message())
             raise click.UsageError(message, error.ctx) from None
         except InputError as error:
@@ -180,24 +188,24 @@ def _fault_count(command: str | None, error: InputError) -> str:
 
 
 def _missing_extra(name: str | None, error: ModuleNotFoundError) -> str | None:
-    """Return a message if a command needs an extra that is not installed.
+    """Return a message about a module that a command needs and that is not installed.
 
-    None for a command without an extra.
+    None for a command without an extra: a missing module is a bug there.
     """
     command = COMMANDS.get(name or "")
     if command is None or command.extra is None:
         return None
-    # A plugin of the site's owner may need a module that no extra has.
     package = (error.name or "").partition(".")[0]
-    if package not in OPTIONAL_PACKAGES:
-        return f"{name} loads a plugin that needs {error.name}, which is not installed"
-    advice = f"install the extra `{command.extra}`"
-    return f"{name} needs {error.name}, which is not installed; {advice}"
+    if package in OPTIONAL_PACKAGES:
+        advice = f"install the extra `{command.extra}`"
+        return f"{name} needs {error.name}, which is not installed; {advice}"
+    # A plugin of the site's owner needs it.
+    return f"{name} loads a plugin that needs {error.name}, which is not installed"
 
 
 def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        # Worker processes inherit the variable.
+        # A variable, because worker processes inherit it.
         os.environ[TRACEBACK] = "1"
 
 
@@ -215,11 +223,13 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command."""
+    """Run the command, and end the process with its exit status."""
     heed_signals()
     try:
+        # Click raises SystemExit at the end of a command.
         cli(prog_name="spack-cache-db")
     except OSError as error:
+        # It ends the process if standard output is full; any other error is a bug.
         end_full(error)
         if TRACEBACK in os.environ:
             raise

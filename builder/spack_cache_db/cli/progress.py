@@ -10,19 +10,28 @@ import click
 
 from spack_cache_db.cli.signals import when_stopped, write_error
 
+_STEPS = 1000
+"""Steps of the bar for one unit of work, because Click counts whole steps."""
+
+_SHOW_CURSOR = "\x1b[?25h"
+"""The control sequence by which a terminal shows its cursor again."""
+
 
 @contextmanager
 def progress_bar(
     label: str = "Reading",
 ) -> Iterator[Callable[[float, int], None] | None]:
-    """Yield a function that moves a progress bar on a terminal; None elsewhere."""
+    """Yield a function that moves a progress bar on a terminal; None elsewhere.
+
+    The function takes how much is done and how much there is: `move(1.5, 12)`.
+    """
     if not sys.stderr.isatty():
         yield None
         return
 
     def show_cursor() -> str:
         # Click hides the cursor while a bar moves.
-        write_error("\x1b[?25h\n")
+        write_error(f"{_SHOW_CURSOR}\n")
         return ""
 
     with (
@@ -31,8 +40,10 @@ def progress_bar(
     ):
 
         def move(done: float, total: int) -> None:
-            # Click counts whole steps. The total may grow after the bar was full.
-            bar.length, bar.finished = 1000 * total, False
-            bar.update(int(1000 * done) - bar.pos)
+            bar.length = _STEPS * total
+            # The total may grow after the bar was full.
+            bar.finished = False
+            # Click wants the steps since the last call.
+            bar.update(int(_STEPS * done) - bar.pos)
 
         yield move

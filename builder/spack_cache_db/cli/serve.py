@@ -1,6 +1,4 @@
-"""The commands that publish a database: `serve` with its socket, `site` and
-`export-static`.
-"""
+"""The command `serve`: checks its options, opens the socket, and starts the server."""
 
 from __future__ import annotations
 
@@ -23,12 +21,13 @@ from spack_cache_db.site.folder import site_folder
 from spack_cache_db.site.origins import is_origin
 
 _BACKLOG = 256
-"""Connections that the system keeps for the processes."""
+"""Connections that the system queues until a process of the server accepts them."""
+
 _UNUSED_SECONDS = 30
-"""Time for which the system keeps a connection without a request."""
+"""How long the system keeps a connection on which no request arrives."""
 
 _MCP_PLUGIN = "datasette_mcp"
-"""The module of the plugin that answers assistants."""
+"""The module of the plugin by which assistants (MCP) read the site."""
 
 
 @click.command()
@@ -120,35 +119,33 @@ def serve(
     from spack_cache_db.serve.server import Server, ServerOptions, default_workers
 
     click.echo(printable(f"Loading {file} ..."), err=True)
-    for origin in options["allow_embedding"]:
-        if not is_origin(origin):
-            fail(
-                f"--allow-embedding {origin}: expected an origin such as https://example.org"
-            )
-    if proxy is not None and not _are_addresses(proxy):
-        fail(
-            f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them"
-        )
-    if options["mcp"] and importlib.util.find_spec(_MCP_PLUGIN) is None:
-        fail("--mcp needs datasette-mcp: pip install 'spack-cache-db[mcp]'")
+    _check_options(options["allow_embedding"], proxy, needs_mcp=options["mcp"])
+    # An installation without the site's files is an error now, not at the first page.
     site_folder()
-    base_url, metadata = options["base_url"], options["metadata"]
+
+    # The options of the site. --base-url is short for a setting.
+    metadata = {}
+    if options["metadata"]:
+        metadata = read_metadata(options["metadata"])
+    settings = list(options["setting"])
+    if options["base_url"] is not None:
+        settings.append(("base_url", options["base_url"]))
     site_options = SiteOptions(
         sql=not options["no_sql"],
         cors=options["cors"],
-        metadata=read_metadata(metadata) if metadata else {},
-        settings=[
-            *options["setting"],
-            *([("base_url", base_url)] if base_url is not None else []),
-        ],
+        metadata=metadata,
+        settings=settings,
         plugins_dir=options["plugins_dir"],
         embedding=options["allow_embedding"],
         stale_days=options["stale"],
     )
+
+    # Ctrl-C while the server starts is no error. Its processes handle signals
+    # themselves.
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Until the server processes run: they handle signals themselves.
         signal.signal(number, lambda *_: sys.exit(0))
-    # What is wrong with the database helps more than a port that is in use.
+
+    # A fault of the database helps more than a port that is in use, so it comes first.
     open_database(file).close()
     listener = listen(host, port)
     server_options = ServerOptions(
@@ -158,34 +155,60 @@ def serve(
         access_log=options["access_log"],
     )
     server = Server(file, site_options, server_options, listener)
-    say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+
+    address = address_of(listener)
+    say(f"Serving {file} on {address} until interrupted (Ctrl-C).")
     if options["mcp"]:
-        say(f"Assistants connect to {address_of(listener)}-/mcp (Streamable HTTP).")
+        say(f"Assistants connect to {address}-/mcp (Streamable HTTP).")
+    # Python would keep these lines for a pipe until the end of the process.
     sys.stdout.flush()
     server.run()
+
+
+def _check_options(
+    embedding: Sequence[str], proxy: str | None, *, needs_mcp: bool
+) -> None:
+    """End the command if an option has a wrong value, or a plugin is missing."""
+    for origin in embedding:
+        if not is_origin(origin):
+            expected = "expected an origin such as https://example.org"
+            fail(f"--allow-embedding {origin}: {expected}")
+    if proxy is not None and not _are_addresses(proxy):
+        expected = "expected an IP address such as 127.0.0.1, or a network of them"
+        fail(f"--proxy {proxy}: {expected}")
+    if needs_mcp and importlib.util.find_spec(_MCP_PLUGIN) is None:
+        fail("--mcp needs datasette-mcp: pip install 'spack-cache-db[mcp]'")
+
+
+def _are_addresses(text: str) -> bool:
+    """Return whether text is a list of addresses and networks, or `*` for all of them.
+
+    Such as `127.0.0.1` or `127.0.0.1, 10.0.0.0/8`.
+    """
+    if text == "*":
+        return True
+    for part in text.split(","):
+        try:
+            ip_network(part.strip(), strict=False)
+        except ValueError:
+            return False
+    return True
 
 
 def _allowed_hosts(
     listener: socket.socket, names: Sequence[str], proxy: str | None
 ) -> frozenset[str] | None:
-    """Return the names that the header `Host` may have; None for any.
+    """Return the names that the header `Host` of a request may have; None for any.
 
     A server for other machines has a name that only its owner knows, and a proxy sends
-    its own.
+    its own name. So names are checked if the owner lists them (`--allow-host`), or if
+    only this machine reaches the server.
     """
-    is_local = ip_address(listener.getsockname()[0]).is_loopback
-    if not names and (not is_local or proxy is not None):
+    address = listener.getsockname()[0]
+    is_for_others = proxy is not None or not ip_address(address).is_loopback
+    if is_for_others and not names:
         return None
     return frozenset(name.lower() for name in names)
-
-
-def _are_addresses(text: str) -> bool:
-    try:
-        return text == "*" or all(
-            ip_network(part.strip(), strict=False) for part in text.split(",")
-        )
-    except ValueError:
-        return False
 
 
 class ListenError(BuilderError):
@@ -200,30 +223,36 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        # Prefer IPv4 if a name has both kinds of address.
+        # A name such as localhost may have addresses of both kinds: prefer IPv4.
         family, *_, address = min(addresses, key=lambda info: info[0] != socket.AF_INET)
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
+        # Browsers open connections before they need them. On Linux, a process gets a
+        # connection only when it has a request, so that it never waits for one.
         if hasattr(socket, "TCP_DEFER_ACCEPT"):
-            # Browsers open connections before they need them. A process should not wait
-            # for those.
             listener.setsockopt(
                 socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _UNUSED_SECONDS
             )
-        return listener
     except (OSError, ValueError) as error:
-        advice = "use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
-        messages = {
-            errno.EADDRINUSE: f"port {port} is in use; choose another with --port, or a free one"
-            " with --port 0",
-            errno.EACCES: f"no permission for port {port}; choose one above 1023 with --port",
-        }
-        other = f"--host {host}: {reason(error)}; {advice}"
-        raise ListenError(
-            messages.get(getattr(error, "errno", 0) or 0, other)
-        ) from None
+        raise ListenError(_why_not_listening(host, port, error)) from None
+    return listener
+
+
+def _why_not_listening(host: str, port: int, error: OSError | ValueError) -> str:
+    code = getattr(error, "errno", None)
+    if code == errno.EADDRINUSE:
+        advice = "choose another with --port, or a free one with --port 0"
+        return f"port {port} is in use; {advice}"
+    if code == errno.EACCES:
+        advice = "choose one above 1023 with --port"
+        return f"no permission for port {port}; {advice}"
+    advice = "use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
+    return f"--host {host}: {reason(error)}; {advice}"
 
 
 def address_of(listener: socket.socket) -> str:
-    """Return the URL of a listening socket."""
+    """Return the URL of a listening socket, such as `http://127.0.0.1:8001/`."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    is_ipv6 = ":" in host
+    if is_ipv6:
+        host = f"[{host}]"
+    return f"http://{host}:{port}/"
