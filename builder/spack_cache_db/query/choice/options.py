@@ -1,8 +1,14 @@
-"""The binaries that may be proposed, in order, and the one that is chosen of them.
+"""Chooses one spec among the matches of a question: the first that can be installed.
 
-Whether a binary can be installed takes time to read. The matches are in the order of
-the other steps already, so binaries are looked at one after the other: first one, then
-more and more together.
+A question such as `hdf5 +mpi` is matched by configurations, called rows here. A row has
+one or more specs, which differ in their hashes. The rule puts the rows in order, the
+best first (`rule.in_order`), but it does not see whether a spec can be installed: that
+depends on all that the spec needs, which takes time to read. So `options_in_order`
+yields the specs of the rows in that order, and `best_option` looks at one after the
+other until it finds one that can be installed.
+
+The first spec is usually the answer, and reading many specs in one statement is quicker
+than reading each alone. So 1 item is read first, and then 8, 64 and so on together.
 """
 
 from __future__ import annotations
@@ -15,22 +21,26 @@ from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.stored.binary import Spec
 
 MOST_CHECKED = 500
-"""Maximum of binaries whose dependencies are read; the best of them is chosen."""
+"""Maximum of specs that are looked at; the best of them is chosen."""
 _GROWTH = 8
-"""Factor by which the number of matches that are read together grows each time."""
+"""How many times more items are read together than the time before."""
 
 Item = TypeVar("Item")
 
 
 class Standing(NamedTuple):
-    """Whether a binary can be installed; the largest is best.
+    """Whether a spec can be installed.
+
+    Standings are compared as tuples: the larger one is better, and an earlier field
+    counts more than all later ones.
 
     Attributes:
-        is_current: whether a branch or a release lists it, or the release of the
-            question.
-        is_complete: whether mirrors have what it needs, as far as the database knows.
+        is_current: whether a branch or a release lists the spec, not only an old
+            snapshot; for a question about one release, whether that lists it.
+        is_complete: whether mirrors have all that it needs, as far as the database
+            knows.
         is_portable: whether it needs nothing that the system must provide.
-        has_address: whether the addresses of these mirrors are known.
+        has_address: whether the URLs of these mirrors are known.
     """
 
     is_current: bool
@@ -43,8 +53,11 @@ BEST = Standing(is_current=True, is_complete=True, is_portable=True, has_address
 
 
 class Option(NamedTuple):
-    """A spec that may be chosen; `is_alone` if no other spec is equal to it in all
-    criteria.
+    """A spec that may be chosen.
+
+    Attributes:
+        row: the configuration of the spec.
+        is_alone: whether the rule ranks no other spec as equal to it.
     """
 
     row: Candidate
@@ -53,7 +66,13 @@ class Option(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The option that was chosen, and the best standing of each row before it."""
+    """The option that was chosen.
+
+    Attributes:
+        standing: the standing of its spec.
+        passed_over: the rows of the options before it. They stand worse; of several
+            specs of a row, the best standing is given.
+    """
 
     option: Option
     standing: Standing
@@ -64,14 +83,15 @@ def options_in_order(
     groups: Iterator[Sequence[Candidate]],
     specs_of: Callable[[Sequence[Candidate]], Mapping[int, Sequence[Spec]]],
 ) -> Iterator[Option]:
-    """Yield the specs of groups of rows, those of a group by release and then by hash.
+    """Yield the specs of rows, the best first.
 
     Args:
-        groups: rows in order (`in_order`).
-        specs_of: returns the specs of rows, by the ids of their configurations.
+        groups: groups of rows that the rule ranks as equal, the best group first. The
+            specs of a group are yielded by their first release and then by hash.
+        specs_of: returns the specs of rows, by the ids of the rows; a row without specs
+            may have no key.
     """
     for batch in _growing(groups):
-        # The specs of several groups are read together.
         rows = list(chain.from_iterable(batch))
         specs_of_row = specs_of(rows)
         for group in batch:
@@ -79,7 +99,7 @@ def options_in_order(
             for row in group:
                 for spec in specs_of_row.get(row.id, ()):
                     options.append(Option(row, spec))
-            # The ids of specs are in the order of their first release and hash.
+            # A build numbers specs by their first release, and then by hash.
             options.sort(key=lambda option: option.spec.id)
             if len(options) == 1:
                 options = [options[0]._replace(is_alone=True)]
@@ -93,8 +113,8 @@ def best_option(
     """Return the first option of the best standing; None if there is no option.
 
     Args:
-        options: the options in order; at most `MOST_CHECKED` are looked at.
-        standings_of: returns the standing of specs, by their ids.
+        options: the options, the best first.
+        standings_of: returns the standings of specs, by the ids of the specs.
     """
     best: Choice | None = None
     passed_over: dict[Candidate, Standing] = {}
@@ -103,22 +123,21 @@ def best_option(
         for option in batch:
             standing = standings[option.spec.id]
             if best is None or standing > best.standing:
-                # Options before it come first in the order, but stand worse.
+                # A copy, because later options are no part of this choice.
                 best = Choice(option, standing, dict(passed_over))
             if standing == BEST:
                 return best
-            # Of several specs of a row, the best standing counts.
-            earlier = passed_over.get(option.row, standing)
-            passed_over[option.row] = max(standing, earlier)
+            row_standing = passed_over.get(option.row, standing)
+            passed_over[option.row] = max(row_standing, standing)
     return best
 
 
 def _growing(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Yield the first item, then 8 items, then 64, and so on."""
-    count = 1
+    """Yield lists of items: the first item, then the next 8, then 64, and so on."""
+    size = 1
     while True:
-        batch = list(islice(items, count))
+        batch = list(islice(items, size))
         if not batch:
             return
         yield batch
-        count *= _GROWTH
+        size *= _GROWTH

@@ -1,10 +1,14 @@
-"""Reads from a database the sets of specs that decide what Spack's solver takes
-(`reuse`).
+"""Reads from a database what the rules of `reuse` compare specs with.
+
+The settings of an environment name specs, such as `exclude: [gcc@:12]`. They become
+sets of ids of the specs of the database that satisfy them: a `Pool`. Some rules need
+more about the specs that binaries need, which are read for each group of binaries:
+`MemberFacts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 
 from spack_cache_db.environments.reuse_rules import (
     DeclaredExternal,
@@ -71,14 +75,15 @@ def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
     environment.
     """
     lookups = records.lookups
+    # What no setting changes.
     before_1_0 = _cached(lookups, BEFORE_1_0)
-    is_old = bool(before_1_0) and not lookups.once(NEWER, lambda: _has_newer(lookups))
+    has_newer = lookups.once(NEWER, lambda: _has_newer(lookups))
+    # What the settings of the environment select.
+    sources = [_source(records, source) for source in rules.sources]
     externals: dict[str, tuple[KnownExternal, ...]] = {}
     for package, declared in rules.externals.items():
-        externals[package] = tuple(
-            _external(records, external) for external in declared
-        )
-    sources = [_source(records, source) for source in rules.sources]
+        known = [_known_external(records, external) for external in declared]
+        externals[package] = tuple(known)
     mirrors = []
     for mirror in rules.mirrors:
         applied_filter = _applied(records, mirror.filter)
@@ -87,7 +92,7 @@ def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
         before_1_0=before_1_0,
         developed=_cached(lookups, DEVELOPED),
         wrappers=_cached(lookups, WRAPPERS),
-        is_old=is_old,
+        is_old=bool(before_1_0) and not has_newer,
         sources=tuple(sources),
         reuses_roots=rules.reuses_roots,
         setting=rules.setting,
@@ -105,13 +110,16 @@ def _cached(lookups: Lookups, sql: str) -> frozenset[int]:
 
 
 def _has_newer(lookups: Lookups) -> bool:
+    """Return whether a spec of Spack 1.0 or newer has a record."""
     ((has_newer,),) = select(lookups.conn, NEWER)
     return bool(has_newer)
 
 
 def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
-    """Return a source with the specs of the database that are in it; see
-    `PoolSource.specs`.
+    """Return a source with the specs of the database that are in it.
+
+    Their ids stay None for a build cache in a database without installations, which has
+    all of them, for externals, and for a lockfile that cannot be read.
     """
     lookups = records.lookups
     specs: Set[int] | None = None
@@ -120,33 +128,39 @@ def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
     elif source.kind == "buildcache" and lookups.trees():
         specs = _cached(lookups, SPECS_OF_MIRRORS)
     elif source.kind == "environment" and source.hashes is not None:
-        ids = ids_of_hashes(lookups.conn, sorted(source.hashes))
-        specs = frozenset(ids.values())
+        # Hashes that the database does not have are left out.
+        id_of_hash = ids_of_hashes(lookups.conn, sorted(source.hashes))
+        specs = frozenset(id_of_hash.values())
     return PoolSource(source.kind, _applied(records, source.filter), specs)
 
 
-def _applied(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
-    """Return a filter with the specs of the database that its specs describe."""
-    include = [_satisfying(records, query) for query in spec_filter.include]
-    exclude = [_satisfying(records, query) for query in spec_filter.exclude]
-    return AppliedFilter(tuple(include), tuple(exclude))
-
-
-def _external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal:
-    named = _satisfying(records, external.written)
+def _known_external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal:
+    """Return an external of `packages:` with the specs that satisfy its spec."""
+    named = _named_verdict(records, external.written)
     return KnownExternal(
         named.text, external.prefix, external.modules, named.verdict.matching
     )
 
 
-def _satisfying(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
+def _applied(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
+    """Return a filter with the specs of the database that satisfy its specs."""
+    include = [_named_verdict(records, query) for query in spec_filter.include]
+    exclude = [_named_verdict(records, query) for query in spec_filter.exclude]
+    return AppliedFilter(tuple(include), tuple(exclude))
+
+
+def _named_verdict(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
+    """Return the specs of the database that satisfy a query, and the query as text."""
     return NamedVerdict(spec_text(query), verdict_on(records, query))
 
 
 def member_facts(
     lookups: Lookups, pool: Pool, closures: Iterable[Closure]
 ) -> MemberFacts:
-    """Return what the rules of a pool need beside closures."""
+    """Return what the rules of a pool need to know about the members of closures.
+
+    Mirrors and compilers take time to read, and only some settings need them.
+    """
     members = {member.spec for closure in closures for member in closure.binaries}
     listed = listing_mirrors(lookups, members) if pool.mirrors else {}
     compilers = _compilers(lookups, members) if pool.allowed_to_mix is not None else {}
@@ -156,32 +170,39 @@ def member_facts(
 def _compilers(
     lookups: Lookups, specs: Iterable[int]
 ) -> Mapping[int, Mapping[str, Compiler]]:
-    """Return the compilers of specs by language: the dependencies that provide a
-    language.
+    """Return the compilers of specs by language, such as `{"c": gcc, "cxx": gcc}`.
+
+    A compiler is a dependency that provides a language, which is a virtual package.
     """
     edges_of_spec = graph.Dependencies(lookups.conn).edges(specs)
-    # The ids of compilers, by spec and language.
-    ids_by_language: dict[int, dict[str, int]] = {}
+    # Find the ids of the compilers in the dependencies of each spec.
+    id_of_language: dict[int, dict[str, int]] = {}
     all_ids: set[int] = set()
     for spec, edges in edges_of_spec.items():
-        ids_by_language[spec] = dict(_languages(edges))
-        all_ids.update(ids_by_language[spec].values())
+        id_of_language[spec] = _compiler_ids(edges)
+        all_ids.update(id_of_language[spec].values())
 
-    # Their names, which are read together.
-    compilers = {}
-    for compiler, node in graph.read_nodes(lookups.conn, all_ids).items():
-        compilers[compiler] = Compiler(compiler, f"{node.package}@{node.version}")
-    compilers_by_language: dict[int, Mapping[str, Compiler]] = {}
-    for spec, ids in ids_by_language.items():
-        compilers_by_language[spec] = {
-            language: compilers[key] for language, key in ids.items()
+    # Read the names of all compilers together.
+    compiler_of_id = {}
+    for compiler_id, node in graph.read_nodes(lookups.conn, all_ids).items():
+        text = f"{node.package}@{node.version}"
+        compiler_of_id[compiler_id] = Compiler(compiler_id, text)
+
+    # Put the compilers in place of their ids.
+    compilers: dict[int, Mapping[str, Compiler]] = {}
+    for spec, ids in id_of_language.items():
+        compilers[spec] = {
+            language: compiler_of_id[compiler_id]
+            for language, compiler_id in ids.items()
         }
-    return compilers_by_language
+    return compilers
 
 
-def _languages(edges: Iterable[graph.Edge]) -> Iterator[tuple[str, int]]:
-    """Yield the languages that edges provide, with the id of the compiler."""
+def _compiler_ids(edges: Iterable[graph.Edge]) -> dict[str, int]:
+    """Return the ids of the dependencies that provide languages, by language."""
+    ids = {}
     for edge in edges:
         for virtual in edge.virtuals:
             if virtual in LANGUAGES:
-                yield virtual, edge.dependency
+                ids[virtual] = edge.dependency
+    return ids

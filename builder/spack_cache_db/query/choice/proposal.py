@@ -1,4 +1,10 @@
-"""Chooses the build to propose among the matches of a question, by `rule`."""
+"""Chooses the build to propose among the matches of a question.
+
+For `hdf5 +mpi target=:zen3` that may be `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04,
+x86_64_v3`, chosen for zen3 as the newest version with default options. The matches are
+configurations, called rows; `rule` puts them in order, and `options` chooses one of
+their specs. This module reads from the database what both need to know.
+"""
 
 from __future__ import annotations
 
@@ -74,52 +80,42 @@ def propose(
     """Return the build to propose among matches; None if no release of the question
     lists one.
 
-    For `hdf5 +mpi target=:zen3` that may be `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04,
-    x86_64_v3`, chosen for zen3 as the newest version with default options.
-
     Args:
         lookups: the database.
         rows: the configurations that match, in any order, of one or several packages.
         conditions: those of the question; conditions on specs decide which binaries
             count.
     """
-    # What the rule needs.
-    release = condition_value(conditions, "release")
-    installed = _installed(lookups, release)
     facts = read_facts(lookups, rows, conditions)
     criteria = criteria_of(facts)
-
-    def specs_of(group: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
-        specs = specs_in_scope(lookups.conn, [row.id for row in group], conditions)
-        present = _without_gone(lookups, specs)
-        return {key: installed.best_of(specs) for key, specs in present.items()}
+    specs = _Specs(lookups, conditions)
 
     # Look at the first match, which is usually the answer, and put it back.
-    options = options_in_order(in_order(rows, criteria), specs_of)
+    options = options_in_order(in_order(rows, criteria), specs.of_rows)
     first = next(options, None)
     if first is None:
         return None
     options = chain((first,), options)
 
-    # If only snapshots list it, matches that a branch or a release lists come first.
-    # In one release, no match is more current than another.
+    # If only snapshots list it, matches that a branch or a release lists come first, if
+    # there are any. In one release, no match is more current than another.
+    prefers_current = specs.release is None
     steps_before: tuple[Reason, ...] = ()
     has_only_snapshots = False
-    if release is None and not _current(lookups, [first.spec.id], installed):
-        has_only_snapshots = True
-        current_rows = _current_rows(lookups, rows)
+    if prefers_current and not specs.current([first.spec.id]):
+        current_rows = specs.current_rows(rows)
         if current_rows:
-            has_only_snapshots = False
+            options = options_in_order(in_order(current_rows, criteria), specs.of_rows)
             steps_before = (Reason.CURRENT,)
-            options = options_in_order(in_order(current_rows, criteria), specs_of)
+        else:
+            prefers_current = False
+            has_only_snapshots = True
 
-    def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
-        ids = [spec.id for spec in specs]
-        # Without a difference, all are current.
-        current: Set[int] = frozenset(ids)
-        if release is None and not has_only_snapshots:
-            current = _current(lookups, ids, installed)
-        return _standings(lookups, ids, installed, current, release)
+    def standings_of(batch: Sequence[Spec]) -> Mapping[int, Standing]:
+        ids = [spec.id for spec in batch]
+        # If none is preferred, all count as current.
+        current = specs.current(ids) if prefers_current else frozenset(ids)
+        return specs.standings(ids, current)
 
     # The first that can be installed is the answer.
     choice = best_option(options, standings_of)
@@ -131,202 +127,82 @@ def propose(
     return proposal
 
 
-def _current(
-    lookups: Lookups, specs: Sequence[int], installed: _InstalledSpecs
-) -> Set[int]:
-    """Return the specs that a branch, a release or an installation lists."""
-    installed_specs = {spec for spec in specs if spec in installed.specs}
-    return installed_specs | select_ids(lookups.conn, _CURRENT, specs)
+class _Specs:
+    """Reads the specs of matches, and whether they can be installed.
 
-
-def _current_rows(lookups: Lookups, rows: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Return the rows with a spec that a branch or a release lists."""
-    ids = [row.id for row in rows]
-    current = select_ids(lookups.conn, _CURRENT_CONFIGURATIONS, ids)
-    return [row for row in rows if row.id in current]
-
-
-def _without_gone(
-    lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
-) -> Mapping[int, Sequence[Spec]]:
-    """Return the specs that a mirror or an installation still has, by configuration."""
-    ids = [spec.id for spec in chain.from_iterable(specs.values())]
-    gone = select_ids(lookups.conn, _GONE, ids)
-    if not gone:
-        return specs
-    present = {}
-    for configuration, specs_of_configuration in specs.items():
-        remaining = [spec for spec in specs_of_configuration if spec.id not in gone]
-        if remaining:
-            present[configuration] = remaining
-    return present
-
-
-def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
-    """Return the build to propose among the configurations of an answer; see
-    `propose`.
+    Args:
+        lookups: the database.
+        conditions: those of the question.
     """
-    # Without a package in the question, the rule first chooses one.
-    narrowed = _Narrowed(results.ids)
-    if not isinstance(condition_value(results.conditions, "package"), Word):
-        narrowed = _of_one_package(lookups, results)
-    rows = candidates_by_id(lookups, narrowed.ids)
-    proposal = propose(lookups, rows, results.conditions)
-    if proposal is None:
-        return None
-    decided = dict.fromkeys((*narrowed.reasons, *proposal.decided))
-    return replace(proposal, decided=tuple(decided))
+
+    def __init__(self, lookups: Lookups, conditions: Conditions) -> None:
+        self.release = condition_value(conditions, "release")
+        """The id of the release of the question; None for all releases."""
+        self._lookups = lookups
+        self._conditions = conditions
+        self._installed = _installed(lookups, self.release)
+
+    def of_rows(self, rows: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
+        """Return the specs of rows that may be proposed, by the ids of the rows.
+
+        Of several specs of a row, only those that are installed count, if there are
+        any. Specs that a mirror has lost are left out, and rows without other specs.
+        """
+        ids = [row.id for row in rows]
+        specs_of_row = specs_in_scope(self._lookups.conn, ids, self._conditions)
+        all_specs = chain.from_iterable(specs_of_row.values())
+        gone = select_ids(self._lookups.conn, _GONE, [spec.id for spec in all_specs])
+        present = {}
+        for row_id, specs in specs_of_row.items():
+            remaining = [spec for spec in specs if spec.id not in gone]
+            if remaining:
+                present[row_id] = self._installed.best_of(remaining)
+        return present
+
+    def current(self, specs: Sequence[int]) -> Set[int]:
+        """Return the specs that a branch, a release or an installation lists."""
+        installed_specs = {spec for spec in specs if spec in self._installed.specs}
+        return installed_specs | select_ids(self._lookups.conn, _CURRENT, specs)
+
+    def current_rows(self, rows: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Return the rows with a spec that a branch or a release lists."""
+        ids = [row.id for row in rows]
+        current = select_ids(self._lookups.conn, _CURRENT_CONFIGURATIONS, ids)
+        return [row for row in rows if row.id in current]
+
+    def standings(
+        self, specs: Sequence[int], current: Set[int]
+    ) -> Mapping[int, Standing]:
+        """Return whether each spec can be installed, given which are `current`."""
+        # An installed spec needs nothing more.
+        standings = {spec: BEST._replace(is_current=spec in current) for spec in specs}
+        # Pages do not have dependencies, and their mirrors are complete.
+        if not has_records(self._lookups.conn):
+            return standings
+        of_mirrors = [spec for spec in specs if spec not in self._installed.specs]
+        closure_of = closures(self._lookups, of_mirrors, self.release)
+        for spec, closure in closure_of.items():
+            standings[spec] = _standing_of(closure, is_current=spec in current)
+        return standings
 
 
-class _Narrowed(NamedTuple):
-    """Configurations that are left after steps of the rule that excluded others."""
-
-    ids: Sequence[int]
-    reasons: tuple[Reason, ...] = ()
-
-
-def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
-    """Return the configurations of an answer that the steps on packages leave.
-
-    An answer may have all configurations of a database, too many to be compared one by
-    one.
-    """
-    ids: Sequence[int] = results.ids
-    reasons = []
-
-    # Installed specs come first.
-    installed = _installed(lookups, condition_value(results.conditions, "release"))
-    with_installed = [key for key in ids if key in installed.configurations]
-    if with_installed and len(with_installed) < len(ids):
-        ids = with_installed
-        reasons.append(Reason.INSTALLED)
-
-    # Installed specs of several packages stay together: `propose` compares them.
-    package_of = lookups.column("configurations", "package")
-    packages = {package_of[key] for key in ids}
-    if with_installed or len(packages) < 2:
-        return _Narrowed(ids, tuple(reasons))
-
-    # The package with most binaries is left.
-    counts = package_counts(lookups)
-    names = lookups.words["package"]
-    largest = max(
-        packages, key=lambda package: (counts.get(names[package], 0), names[package])
+def _standing_of(closure: Closure, *, is_current: bool) -> Standing:
+    """Return whether a binary can be installed, given all that this takes."""
+    return Standing(
+        is_current=is_current and closure.is_listed,
+        # None, which counts as complete: the dependencies are not known.
+        is_complete=closure.is_complete is not False,
+        is_portable=not closure.externals,
+        has_address=all(mirror.url is not None for mirror in closure.mirrors),
     )
-    ids = [key for key in ids if package_of[key] == largest]
-    return _Narrowed(ids, (*reasons, Reason.PACKAGE))
-
-
-def read_facts(
-    lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions
-) -> Facts:
-    """Return what the rule knows about matches, most of it cached with the database."""
-    conn = lookups.conn
-    packages = {row.key("package") for row in rows}
-
-    # What the recipe of the package prefers.
-    recipe = _Recipe()
-    if len(packages) == 1:
-        (package,) = packages
-        name = lookups.words["package"][package]
-        recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
-
-    # What is common in the release, or else in the newest branch.
-    release = condition_value(conditions, "release")
-    usual_release = _first_release(lookups) if release is None else release
-    uses = lookups.once(
-        ("uses", usual_release), lambda: _read_uses(lookups, usual_release)
-    )
-
-    def option_uses(version: int) -> Mapping[int, int]:
-        key = ("option uses", version)
-        return lookups.once(
-            key, lambda: dict(select(conn, _OPTION_USES, version=version))
-        )
-
-    return Facts(
-        words=lookups.words,
-        families=lookups.families,
-        uses=uses,
-        option_uses=option_uses,
-        package_counts=package_counts(lookups) if len(packages) > 1 else {},
-        host=chosen_machine(conditions),
-        latest=recipe.latest,
-        deprecated=recipe.deprecated,
-        defaults=recipe.defaults,
-        named_variants=_named_variants(conditions),
-        installed=_installed(lookups, release).configurations,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Recipe:
-    """The facts of package data about a package; see `Facts`."""
-
-    latest: str | None = None
-    deprecated: frozenset[str] = frozenset()
-    defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def _read_recipe(conn: sqlite3.Connection, name: str) -> _Recipe:
-    latest = [version for (version,) in select(conn, _LATEST, name=name)]
-    deprecated = [version for (version,) in select(conn, _DEPRECATED, name=name)]
-    defaults = {}
-    for variant, value in select(conn, _DEFAULTS, name=name):
-        defaults[variant] = tuple(sorted(value.split(",")))
-    return _Recipe(latest[0] if latest else None, frozenset(deprecated), defaults)
-
-
-def _first_release(lookups: Lookups) -> int | None:
-    """Return the first release that is not an installation; None if there is none."""
-    for release in lookups.releases.values():
-        if release.kind != INSTALLED:
-            return release.id
-    return None
-
-
-def _read_uses(
-    lookups: Lookups, release: int | None
-) -> Mapping[str, Mapping[str, Uses]]:
-    """Return how many packages use the words of each facet; see `Facts`."""
-    uses: dict[str, dict[str, Uses]] = defaultdict(dict)
-    rows = select(lookups.conn, _USES, release=release)
-    for facet, value, is_in_release, count in rows:
-        # A compiler counts by its commonest version, and a family by its commonest
-        # target: most packages have several, so sums would count packages twice.
-        name = value
-        if facet == "compiler":
-            name = value.partition("@")[0]
-        elif facet == "target":
-            facet = "family"
-            name = lookups.families.get(value, value)
-        before = uses[facet].get(name, Uses())
-        if is_in_release:
-            after = before._replace(in_release=max(before.in_release, count))
-        else:
-            after = before._replace(anywhere=max(before.anywhere, count))
-        uses[facet][name] = after
-    return uses
-
-
-def _named_variants(conditions: Conditions) -> frozenset[str]:
-    """Return the names of the variants that conditions are on."""
-    names = set()
-    for condition in only(conditions, "variant"):
-        # A filter of the site has the text of a variant, which is not parsed.
-        if isinstance(condition.value, VariantConstraint):
-            names.add(condition.value.name)
-            continue
-        variant = readable_variant(condition.text)
-        if variant is not None:
-            names.add(variant.name)
-    return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
 class _InstalledSpecs:
-    """Installed specs and their configurations, by id: 2 for an explicit one, otherwise
-    1.
+    """Installed specs and their configurations, by id.
+
+    The value of an id is 2 if a user asked for the spec by name, or for one of the
+    configuration; it is 1 if they are installed as dependencies only.
     """
 
     specs: Mapping[int, int]
@@ -366,29 +242,179 @@ def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
     return _InstalledSpecs(specs, configurations)
 
 
-def _standings(
-    lookups: Lookups,
-    specs: Sequence[int],
-    installed: _InstalledSpecs,
-    current: Set[int],
-    release: int | None,
-) -> Mapping[int, Standing]:
-    """Return whether each spec can be installed; an installed one needs nothing
-    more.
+def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
+    """Return the build to propose among the configurations of an answer; see
+    `propose`.
     """
-    standings = {spec: BEST._replace(is_current=spec in current) for spec in specs}
-    # Pages do not have dependencies, and their mirrors are complete.
-    if has_records(lookups.conn):
-        of_mirrors = [spec for spec in specs if spec not in installed.specs]
-        for spec, closure in closures(lookups, of_mirrors, release).items():
-            standings[spec] = _standing_of(closure, is_current=spec in current)
-    return standings
+    # An answer without a package in the question may have all configurations of a
+    # database, too many to be compared one by one. So a package is chosen first.
+    narrowed = _Narrowed(results.ids)
+    package = condition_value(results.conditions, "package")
+    has_one_package = isinstance(package, Word)
+    if not has_one_package:
+        narrowed = _of_one_package(lookups, results)
+
+    rows = candidates_by_id(lookups, narrowed.ids)
+    proposal = propose(lookups, rows, results.conditions)
+    if proposal is None:
+        return None
+    # Each step once: `propose` also compares what is installed.
+    decided = dict.fromkeys((*narrowed.reasons, *proposal.decided))
+    return replace(proposal, decided=tuple(decided))
 
 
-def _standing_of(closure: Closure, *, is_current: bool) -> Standing:
-    return Standing(
-        is_current=is_current and closure.is_listed,
-        is_complete=closure.is_complete is not False,
-        is_portable=not closure.externals,
-        has_address=all(mirror.url is not None for mirror in closure.mirrors),
+class _Narrowed(NamedTuple):
+    """The configurations that are left after the first steps of the rule.
+
+    Attributes:
+        ids: the ids of these configurations.
+        reasons: the steps that excluded others.
+    """
+
+    ids: Sequence[int]
+    reasons: tuple[Reason, ...] = ()
+
+
+def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
+    """Return the configurations of an answer that the steps on installed specs and on
+    packages leave.
+    """
+    ids: Sequence[int] = results.ids
+    reasons = []
+
+    # Installed specs come first. A step that excludes nothing is not a reason.
+    installed = _installed(lookups, condition_value(results.conditions, "release"))
+    with_installed = [key for key in ids if key in installed.configurations]
+    if with_installed and len(with_installed) < len(ids):
+        ids = with_installed
+        reasons.append(Reason.INSTALLED)
+
+    # Installed specs of several packages stay together: `propose` compares them.
+    package_of = lookups.column("configurations", "package")
+    packages = {package_of[key] for key in ids}
+    if with_installed or len(packages) < 2:
+        return _Narrowed(ids, tuple(reasons))
+
+    # The package with most binaries is left; of equal ones, the last by name.
+    counts = package_counts(lookups)
+
+    def rank_of(package: int) -> tuple[int, str]:
+        name = lookups.words["package"][package]
+        return counts.get(name, 0), name
+
+    largest = max(packages, key=rank_of)
+    ids = [key for key in ids if package_of[key] == largest]
+    return _Narrowed(ids, (*reasons, Reason.PACKAGE))
+
+
+def read_facts(
+    lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions
+) -> Facts:
+    """Return what the rule knows about matches, most of it cached with the database."""
+    conn = lookups.conn
+    packages = {row.key("package") for row in rows}
+
+    # Read what the recipe of the package prefers.
+    recipe = _Recipe()
+    if len(packages) == 1:
+        (package,) = packages
+        name = lookups.words["package"][package]
+        recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
+
+    # Read what is common in the release of the question, or else in the first one.
+    release = condition_value(conditions, "release")
+    usual_release = _first_release(lookups) if release is None else release
+    uses = lookups.once(
+        ("uses", usual_release), lambda: _read_uses(lookups, usual_release)
     )
+
+    def option_uses(version: int) -> Mapping[int, int]:
+        key = ("option uses", version)
+        return lookups.once(
+            key, lambda: dict(select(conn, _OPTION_USES, version=version))
+        )
+
+    return Facts(
+        words=lookups.words,
+        families=lookups.families,
+        uses=uses,
+        option_uses=option_uses,
+        package_counts=package_counts(lookups) if len(packages) > 1 else {},
+        host=chosen_machine(conditions),
+        latest=recipe.latest,
+        deprecated=recipe.deprecated,
+        defaults=recipe.defaults,
+        named_variants=_named_variants(conditions),
+        installed=_installed(lookups, release).configurations,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """What package data has about a package; `Facts` describes the fields."""
+
+    latest: str | None = None
+    deprecated: frozenset[str] = frozenset()
+    defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _read_recipe(conn: sqlite3.Connection, name: str) -> _Recipe:
+    # One row, or none for a package that package data does not have.
+    latest = None
+    for (version,) in select(conn, _LATEST, name=name):
+        latest = version
+    deprecated = [version for (version,) in select(conn, _DEPRECATED, name=name)]
+    defaults = {}
+    for variant, value in select(conn, _DEFAULTS, name=name):
+        # The values in the order in which `readable_variant` returns them.
+        defaults[variant] = tuple(sorted(value.split(",")))
+    return _Recipe(latest, frozenset(deprecated), defaults)
+
+
+def _first_release(lookups: Lookups) -> int | None:
+    """Return the id of the first release that is not an installation; None if there is
+    none.
+    """
+    for release in lookups.releases.values():
+        if release.kind != INSTALLED:
+            return release.id
+    return None
+
+
+def _read_uses(
+    lookups: Lookups, release: int | None
+) -> Mapping[str, Mapping[str, Uses]]:
+    """Return how many packages use words, by kinds of words; see `Facts.uses`."""
+    uses: dict[str, dict[str, Uses]] = defaultdict(dict)
+    rows = select(lookups.conn, _USES, release=release)
+    for facet, value, is_in_release, count in rows:
+        # A compiler counts by its commonest version, and a family by its commonest
+        # target: most packages have several, so sums would count packages twice.
+        kind = facet
+        word = value
+        if facet == "compiler":
+            word = value.partition("@")[0]
+        elif facet == "target":
+            kind = "family"
+            word = lookups.families.get(value, value)
+        before = uses[kind].get(word, Uses())
+        if is_in_release:
+            after = before._replace(in_release=max(before.in_release, count))
+        else:
+            after = before._replace(anywhere=max(before.anywhere, count))
+        uses[kind][word] = after
+    return uses
+
+
+def _named_variants(conditions: Conditions) -> frozenset[str]:
+    """Return the names of the variants that conditions are on."""
+    names = set()
+    for condition in only(conditions, "variant"):
+        # A filter of the site has the text of a variant, which is not parsed.
+        if isinstance(condition.value, VariantConstraint):
+            names.add(condition.value.name)
+            continue
+        variant = readable_variant(condition.text)
+        if variant is not None:
+            names.add(variant.name)
+    return frozenset(names)

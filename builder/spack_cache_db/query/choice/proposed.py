@@ -1,4 +1,9 @@
-"""The build that is proposed, and the words for it and for the reasons."""
+"""The build that is proposed for a question, and why, as a record and in words.
+
+For `hdf5 +mpi target=:zen3`, the words may be `hdf5@1.14.6 +mpi, gcc 13.2.0,
+ubuntu22.04, x86_64_v3` and `chosen for zen3: newest version, default options`.
+`options` makes the choice, and the steps that decided it are those of `rule`.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +28,36 @@ from spack_cache_db.spack.versions import is_git_version, newest_version
 
 MOST_OPTIONS = 6
 """Maximum of options that the words of a build name."""
-_STANDING_REASONS = {
+_REASON_OF_FIELD = {
     "is_current": Reason.CURRENT,
     "is_complete": Reason.COMPLETE,
     "is_portable": Reason.PORTABLE,
     "has_address": Reason.ADDRESS,
 }
-"""The step for each field of a `Standing`."""
+"""The part of step 2 that reads each field of a `Standing`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """The build that is proposed, and why.
 
+    Options are variants such as `+mpi`.
+
     Attributes:
+        configuration: its configuration, in words.
         configuration_id: the id of its configuration.
         spec: the id of its spec.
         hash: the hash of its spec.
         decided: the steps that excluded another match; empty if there is no other.
         host: the CPU target of the machine that the question chooses; None if it
             chooses none.
-        is_newest: whether no match that its version excluded has a newer numbered
-            version.
+        is_newest: whether no match that the step on versions excluded has a newer
+            version; versions of git do not count.
         has_defaults: whether it has the default options of the package. Options that
             the question names, and options without a known default, do not count.
-        options: the options that differ from the package's defaults; without package
-            data those that other matches of this version do not share.
+        options: the options by which the words describe it: those that differ from the
+            package's defaults, or without package data those that other matches of this
+            version do not share; and those that the question names.
         is_current: whether a branch, a release or an installation lists it.
         is_complete: whether its dependencies are in mirrors too, as far as the database
             knows.
@@ -78,11 +87,14 @@ class Proposal:
         """Why it was chosen:
         `chosen for zen3: newest version, default options, gcc 13.2.0`.
         """
-        # The order of equal builds does not interest users.
+        if not self.decided:
+            return "the only build"
+        # The order of equal builds is of no interest beside other steps.
         steps = [step for step in self.decided if step != Reason.ORDER]
         if not steps:
-            return "the first of equal builds" if self.decided else "the only build"
-        # The machine comes first: the chosen one, or all of a family.
+            return "the first of equal builds"
+
+        # The machine is named before the colon: the chosen one, or those of a family.
         target = self.configuration.target
         machine = self.host
         if machine is None and Reason.MACHINE in steps and is_generic(target):
@@ -93,7 +105,7 @@ class Proposal:
         return f"{chosen}: {phrases}" if phrases else chosen
 
     def _phrase_of(self, step: Reason) -> str:
-        """Return why a step preferred this build."""
+        """Return why a step preferred this build, such as `gcc 13.2.0`."""
         build = self.configuration
         match step:
             case Reason.INSTALLED:
@@ -131,20 +143,21 @@ class Proposal:
 
 
 def build_words(configuration: Configuration, options: Sequence[str] = ()) -> str:
-    """Return a configuration in a few words, with some of its variants; see
-    `Proposal.build`.
+    """Return a configuration in a few words, such as `hdf5@1.14.6 +mpi, gcc 13.2.0,
+    ubuntu22.04, x86_64_v3`, with these options.
     """
-    shown = [
-        f"{configuration.package}@{configuration.version}",
-        *options[:MOST_OPTIONS],
-    ]
+    # The package with its options has no commas.
+    name_and_version = f"{configuration.package}@{configuration.version}"
+    package = " ".join((name_and_version, *options[:MOST_OPTIONS]))
     hidden_count = len(options) - MOST_OPTIONS
     if hidden_count > 0:
-        shown.append(f"and {hidden_count} more options")
-    parts = [" ".join(shown)]
+        package += f" and {hidden_count} more options"
+
+    parts = [package]
     if configuration.compiler != NO_COMPILER:
         parts.append(_spoken(configuration.compiler))
-    return ", ".join((*parts, configuration.os, configuration.target))
+    parts += [configuration.os, configuration.target]
+    return ", ".join(parts)
 
 
 def _spoken(compiler: str) -> str:
@@ -163,32 +176,27 @@ def proposal_of(
 
     Args:
         choice: the chosen spec.
-        rows: the matches.
+        rows: the matches: configurations with ids in place of words.
         facts: what the rule knows about them.
-        criteria: the steps that compared the matches.
-        before: steps that excluded matches before these were compared.
+        criteria: the steps that compared them.
+        before: steps that excluded other matches before these were compared.
     """
-    # A step on the standing decided if a row that comes before the choice fails it.
-    decided = list(before)
-    for name, reason in _STANDING_REASONS.items():
-        is_passed = getattr(choice.standing, name)
-        others = [getattr(standing, name) for standing in choice.passed_over.values()]
-        if is_passed and not all(others):
-            decided.append(reason)
-
-    # The other steps compared rows.
+    # Collect the steps that decided, and bring them into the order of the rule.
     chosen = choice.option.row
     steps = decisive_steps(rows, criteria, chosen)
+    decided = [*before, *_reasons_of_standing(choice)]
     decided += [step.reason for step in steps]
     if not choice.option.is_alone:
         decided.append(Reason.ORDER)
     order = list(Reason)
     decided.sort(key=order.index)
 
-    # What the words of the proposal need.
-    configuration = Configuration._make(
-        facts.words[column][chosen.key(column)] for column in CONFIGURATION
-    )
+    # Look up the words of the configuration.
+    words = []
+    for column in CONFIGURATION:
+        words.append(facts.words[column][chosen.key(column)])
+    configuration = Configuration._make(words)
+
     excluded_versions = _excluded_numbers(steps, facts)
     newest = newest_version([*excluded_versions, configuration.version])
     return Proposal(
@@ -200,16 +208,27 @@ def proposal_of(
         host=facts.host,
         is_newest=newest == configuration.version,
         has_defaults=facts.has_defaults(configuration.variants),
-        options=_options(chosen, rows, facts),
+        options=_described_options(chosen, rows, facts),
         is_current=choice.standing.is_current,
         is_complete=choice.standing.is_complete,
     )
 
 
-def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
-    """Return the versions that the step on versions excluded, without branches and
-    commits.
+def _reasons_of_standing(choice: Choice) -> list[Reason]:
+    """Return the parts of step 2 that decided: the choice passes them, but a row that
+    comes before it in the other steps does not.
     """
+    reasons = []
+    for field, reason in _REASON_OF_FIELD.items():
+        is_passed = getattr(choice.standing, field)
+        others = [getattr(standing, field) for standing in choice.passed_over.values()]
+        if is_passed and not all(others):
+            reasons.append(reason)
+    return reasons
+
+
+def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
+    """Return the versions that the step on versions excluded, without those of git."""
     ids: set[int] = set()
     for step in steps:
         if step.reason == Reason.VERSION:
@@ -218,29 +237,32 @@ def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
     return [version for version in versions if not is_git_version(version)]
 
 
-def _options(
+def _described_options(
     chosen: Candidate, rows: Sequence[Candidate], facts: Facts
 ) -> tuple[str, ...]:
     """Return the variants that describe a build; see `Proposal.options`."""
-    # The variants that all matches of this version have.
-    texts_of = facts.words["variants"]
+    # Find the variants that all matches of this version have.
+    texts_of_set = facts.words["variants"]
+    own_texts = texts_of_set[chosen.key("variants")]
     version = chosen.key("version")
-    variant_sets = {
+    sets_of_version = {
         row.key("variants") for row in rows if row.key("version") == version
     }
-    shared = set(texts_of[chosen.key("variants")])
-    for variant_set in variant_sets:
-        shared.intersection_update(texts_of[variant_set])
+    shared = set(own_texts)
+    for variant_set in sets_of_version:
+        shared.intersection_update(texts_of_set[variant_set])
 
+    # Keep those that differ from the defaults or, without any, from other matches.
     options = []
-    for text in texts_of[chosen.key("variants")]:
+    for text in own_texts:
         parsed = readable_variant(text)
         if parsed is None or parsed.name in UNNAMED:
             continue
-        if parsed.name in facts.defaults:
-            differs = parsed.values != facts.defaults[parsed.name]
+        default = facts.defaults.get(parsed.name)
+        if default is not None:
+            differs = parsed.values != default
         else:
-            # Without package data, what other matches do not share is told.
+            # Whether it differs is not known if package data lists others only.
             differs = not facts.defaults and text not in shared
         if differs or parsed.name in facts.named_variants:
             options.append(text)

@@ -1,9 +1,9 @@
-"""The rules by which Spack's solver reuses binaries and installed specs, given sets of
-specs.
+"""The rules by which Spack's solver reuses binaries and installed specs.
 
 The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`,
 `mirrors/mirror.py`, `concretize.lp`). Installing a binary by its hash is not restricted
-by them. For the solver, a binary and everything that it links or runs must be
+by them. For the solver, a binary and everything that it links or runs (its closure)
+must be
 
 1. of Spack 1.0 or newer, not built from a folder of sources (`dev_path`), and not a
    `compiler-wrapper` (`_is_reusable`);
@@ -15,10 +15,13 @@ by them. For the solver, a binary and everything that it links or runs must be
 5. in a source of `concretizer: reuse:`, and not left out by its filters (`SpecFilter`);
 6. given out by the mirrors that list it (`_spec_matches_filters`).
 
-The first rule that fails decides the status of an answer: `near` for 1 to 3,
-`incomplete` for 4, and `unknown` for 5 and 6, because the solver's own solution may
-have the same hash. An external of which `packages:` has no entry is `unknown` too: a
-machine's own configuration may declare it.
+The first rule that fails is the obstacle, and decides the status of an answer: `near`
+for 1 to 3, `incomplete` for 4, and `unknown` for 5 and 6, because the solver's own
+solution may have the same hash. Rule 2 has two parts: an external of which `packages:`
+has no entry is `unknown` too, because a machine's own configuration may declare it.
+
+`obstacle_of_spec` checks what a spec is itself, and `obstacle_of_closure` what it
+needs. Both only compare ids of specs with sets of ids, which `pool` reads.
 """
 
 from __future__ import annotations
@@ -35,8 +38,9 @@ from spack_cache_db.spack.facts import COMPILER_WRAPPER, DEV_PATH, LIBC
 
 ObstacleStatus = Literal["near", "incomplete", "unknown"]
 RANKS: Mapping[ObstacleStatus, int] = {"near": 0, "incomplete": 1, "unknown": 2}
-"""The statuses from bad to good: of two obstacles, the one with the higher rank is
-shown.
+"""The ranks of the statuses, from bad to good.
+
+If each of several binaries has an obstacle, the one with the highest rank is shown.
 """
 
 NOT_BEFORE_1_0 = "Spack 1.2 does not reuse binaries from before 1.0; install it by hash"
@@ -46,22 +50,33 @@ NOT_FROM_SOURCES = (
 NOT_A_WRAPPER = f"Spack makes {COMPILER_WRAPPER} anew and reuses no binary of it"
 OWN_SOLUTION = "Spack uses it only if its own solution has this hash"
 MOST_NAMED = 3
+"""Names in a series that is cut; see `short_series`."""
 
 
 class Obstacle(NamedTuple):
-    """Why the solver does not take a binary, or may not take it."""
+    """Why the solver does not take a binary, or may not take it.
+
+    Attributes:
+        reason: a sentence, such as `no binary of zlib-ng@2.2.4, so Spack would build
+            it`.
+    """
 
     status: ObstacleStatus
     reason: str
 
     @property
     def rank(self) -> int:
-        """The place of the status from bad to good."""
+        """The rank of the status; see `RANKS`."""
         return RANKS[self.status]
 
 
 class NamedVerdict(NamedTuple):
-    """A spec of a filter as text, and the specs that satisfy it."""
+    """A spec of a filter as text, and the specs of the database that satisfy it.
+
+    Attributes:
+        verdict: the ids of the specs that satisfy it (`matching`), and of those that
+            may, because the database lacks the data (`unknown`).
+    """
 
     text: str
     verdict: Verdict
@@ -69,35 +84,45 @@ class NamedVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AppliedFilter:
-    """A filter, applied to a database: see `SpecFilter`."""
+    """A filter, applied to the specs of a database.
+
+    It lets pass what satisfies one of `include`, if there are any, and none of
+    `exclude`.
+    """
 
     include: tuple[NamedVerdict, ...] = ()
     exclude: tuple[NamedVerdict, ...] = ()
 
     def why_not(self, spec: int) -> str:
-        """Return the key that leaves a spec out, or may leave it out; "" for none."""
-        if self.include:
-            is_included = any(spec in named.verdict.matching for named in self.include)
-            if not is_included:
-                return f"include: {', '.join(named.text for named in self.include)}"
+        """Return the setting that leaves a spec out, or may leave it out, such as
+        `exclude: gcc`; an empty text if it passes.
+        """
+        is_included = any(spec in named.verdict.matching for named in self.include)
+        if self.include and not is_included:
+            texts = [named.text for named in self.include]
+            return f"include: {', '.join(texts)}"
         for named in self.exclude:
-            # What may satisfy it may be left out.
+            # A spec that may satisfy it may be left out.
             if spec in named.verdict.matching or spec in named.verdict.unknown:
                 return f"exclude: {named.text}"
         return ""
 
 
 EVERYTHING = AppliedFilter()
+"""The filter that lets every spec pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolSource:
-    """A source of the solver.
+    """A source from which the solver takes specs: an entry of `concretizer: reuse:`.
 
     Attributes:
-        kind: see `ReuseSource`.
-        specs: the specs that it has; None for all specs of a database without
-            installations, or for an environment whose lockfile cannot be read.
+        kind: `local` for installed specs, `buildcache`, `environment` for the lockfile
+            of another environment, or `external`.
+        selection: its filter.
+        specs: the ids of the specs that it has. None for a `buildcache` that has all
+            specs of the database, for an `external`, and for an `environment` whose
+            lockfile cannot be read.
     """
 
     kind: str
@@ -105,9 +130,7 @@ class PoolSource:
     specs: Set[int] | None = None
 
     def has(self, spec: int) -> bool:
-        """Return whether the source has a spec; nobody knows what an unread lockfile
-        has.
-        """
+        """Return whether the source has a spec; False if that is not known."""
         if self.specs is None:
             return self.kind == "buildcache"
         return spec in self.specs
@@ -115,7 +138,14 @@ class PoolSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownExternal:
-    """An external of `packages:`, and the specs that satisfy its spec."""
+    """An external of `packages:`.
+
+    Attributes:
+        text: its spec, such as `openmpi@5.0.10`.
+        prefix: the folder in which it is installed; None if it is not given.
+        modules: the modules that load it.
+        specs: the ids of the specs of the database that satisfy its spec.
+    """
 
     text: str
     prefix: str | None
@@ -135,19 +165,21 @@ class FilteredMirror:
         """Return whether it is, or may be, a mirror of the database.
 
         Args:
-            mirror: the mirror; if its URL is not known, its release decides by its
-                name.
-            named: the names of all mirrors with a filter.
+            mirror: the mirror of the database.
+            named: the names of all mirrors of `mirrors:` that have a filter.
         """
         if mirror.url is not None:
-            return _same_url(self.url, mirror.url)
-        # A mirror of another name may be any of them.
+            return _without_ends(self.url) == _without_ends(mirror.url)
+        # Without a URL, the name of its release may be that of a mirror. If it is not,
+        # it may be any of them.
         return mirror.release == self.name or mirror.release not in named
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """The sets of specs that decide what the solver takes from a database.
+
+    Specs are given by their ids.
 
     Attributes:
         before_1_0: specs that Spack before 1.0 concretized.
@@ -156,9 +188,11 @@ class Pool:
         is_old: whether all recorded specs are from before Spack 1.0.
         sources: the sources of `concretizer: reuse:`.
         reuses_roots: whether the specs that a user asks for are reused.
-        setting: the setting that limits reuse, as text.
+        setting: the setting that limits reuse, such as `reuse: dependencies`; empty if
+            none does.
         externals: the externals of `packages:`, by the package that declares them.
-        allowed_to_mix: packages that may have another compiler; None for all.
+        allowed_to_mix: packages that may have another compiler than the rest of a
+            closure; None if all may (`compiler_mixing: true`).
         mirrors: the mirrors with a filter.
     """
 
@@ -175,14 +209,14 @@ class Pool:
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether no binary is taken, whichever it is."""
+        """Whether the solver takes no binary of the database at all."""
         if self.is_old or not self.reuses_roots:
             return True
         return all(source.kind == "external" for source in self.sources)
 
 
 class Compiler(NamedTuple):
-    """A compiler: the id of its spec, and its name with the version."""
+    """A compiler: the id of its spec, and a text such as `gcc@13.2.0`."""
 
     spec: int
     text: str
@@ -193,9 +227,9 @@ class MemberFacts:
     """Facts about the members of closures that some rules need, by the ids of members.
 
     Attributes:
-        listed: the mirrors that list each; read if mirrors have filters.
-        compilers: the specs that compile each, by language, with their names; read if
-            compilers must not be mixed.
+        listed: the mirrors that list each member; empty if no mirror has a filter.
+        compilers: the compiler of each member for each language, such as `cxx`; empty
+            if compilers may be mixed.
     """
 
     listed: Mapping[int, Sequence[Mirror]] = field(default_factory=dict)
@@ -213,17 +247,19 @@ def obstacle_of_spec(
 
     An installed spec may be from before Spack 1.0: it can be loaded as it is.
     """
+    # Rule 1.
     if spec in pool.before_1_0 and not is_installed:
         return Obstacle("near", NOT_BEFORE_1_0)
     if spec in pool.developed:
         return Obstacle("near", NOT_FROM_SOURCES)
     if spec in pool.wrappers:
         return Obstacle("near", NOT_A_WRAPPER)
+    # Rule 5.
     if not pool.reuses_roots:
         return Obstacle("unknown", f"with {pool.setting}, {OWN_SOLUTION}")
-    reason = _left_out(pool, spec)
-    if reason:
-        return Obstacle("unknown", f"with {reason}, {OWN_SOLUTION}")
+    setting = _setting_against(pool, spec)
+    if setting:
+        return Obstacle("unknown", f"with {setting}, {OWN_SOLUTION}")
     return None
 
 
@@ -239,42 +275,22 @@ def obstacle_of_closure(
             needs.
         facts: more about the members, as far as the pool needs it.
     """
-    # The rules in the order of the statuses, from bad to good: the first obstacle is
-    # the answer.
+    # The first obstacle is the answer. The rules are in the order of their statuses,
+    # from bad to good, so rule 2 is in two places.
     dependencies = closure.members[1:]
     return (
-        _never_taken(pool, dependencies)
+        _old_or_developed(pool, dependencies)
         or _declared_otherwise(pool, closure.externals)
-        or _mixed(pool, closure, facts.compilers)
+        or _several_compilers(pool, closure, facts.compilers)
         or missing_obstacle(closure)
         or _not_declared(pool, closure.externals)
-        or _not_in_pool(pool, dependencies)
-        or _not_given_out(pool, closure.binaries, facts.listed)
+        or _in_no_source(pool, dependencies)
+        or _given_out_by_none(pool, closure.binaries, facts.listed)
     )
 
 
-def missing_obstacle(closure: Closure) -> Obstacle | None:
-    """Return that mirrors lack a part of a closure; None if they list all of it."""
-    missing = [member.name_and_version for member in closure.missing]
-    if not missing:
-        return None
-    reason = f"no binary of {short_series(missing)}, so Spack would build it"
-    return Obstacle("incomplete", reason)
-
-
-def short_series(texts: Sequence[str]) -> str:
-    """Return texts as a part of a sentence: up to four, or three and the number of the
-    others.
-    """
-    # A fourth text is not longer than `1 more`.
-    most = MOST_NAMED
-    if len(texts) == MOST_NAMED + 1:
-        most = len(texts)
-    return series(texts, most)
-
-
-def _never_taken(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
-    """Return rule 1 for what a binary needs."""
+def _old_or_developed(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
+    """Check rule 1 for dependencies; a `compiler-wrapper` is needed by builds only."""
     for member in dependencies:
         # The C library and other externals have rules of their own.
         if member.external is not None:
@@ -290,7 +306,7 @@ def _never_taken(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
 
 
 def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Obstacle | None:
-    """Return rule 2 for packages of which `packages:` declares other externals."""
+    """Check rule 2 for packages of which `packages:` declares externals."""
     for member in externals:
         declared = pool.externals.get(member.package, ())
         if not declared or _is_declared(pool, member):
@@ -304,10 +320,43 @@ def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Obstacle | N
     return None
 
 
-def _not_declared(pool: Pool, externals: Sequence[Member]) -> Obstacle | None:
-    """Return rule 2 for packages without externals in `packages:`, which a machine's
-    configuration may declare.
+def _several_compilers(
+    pool: Pool, closure: Closure, compilers: Mapping[int, Mapping[str, Compiler]]
+) -> Obstacle | None:
+    """Check rule 3, given the compilers of members by their language."""
+    if pool.allowed_to_mix is None:
+        return None
+    # Collect the compilers of each language by their ids, because two builds of one
+    # version are two compilers.
+    names_by_language: dict[str, dict[int, str]] = {}
+    for member in closure.binaries:
+        if member.package in pool.allowed_to_mix:
+            continue
+        for language, compiler in compilers.get(member.spec, {}).items():
+            names = names_by_language.setdefault(language, {})
+            names[compiler.spec] = compiler.text
+    # The first language with several is named.
+    for language, names in sorted(names_by_language.items()):
+        if len(names) > 1:
+            used = short_series(sorted(names.values()))
+            reason = f"compiler_mixing: false: {used} compile its {language}"
+            return Obstacle("near", reason)
+    return None
+
+
+def missing_obstacle(closure: Closure) -> Obstacle | None:
+    """Return that mirrors lack a part of a closure (rule 4); None if they list all of
+    it.
     """
+    missing = [member.name_and_version for member in closure.missing]
+    if not missing:
+        return None
+    reason = f"no binary of {short_series(missing)}, so Spack would build it"
+    return Obstacle("incomplete", reason)
+
+
+def _not_declared(pool: Pool, externals: Sequence[Member]) -> Obstacle | None:
+    """Check rule 2 for packages of which `packages:` declares no external."""
     missing = [
         _external_text(member) for member in externals if not _is_declared(pool, member)
     ]
@@ -317,13 +366,80 @@ def _not_declared(pool: Pool, externals: Sequence[Member]) -> Obstacle | None:
     return Obstacle("unknown", reason)
 
 
+def _in_no_source(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
+    """Check rule 5 for dependencies."""
+    for member in dependencies:
+        if member.external is None:
+            setting = _setting_against(pool, member.spec)
+        elif member.package in LIBC:
+            # The C library needs no declaration.
+            continue
+        else:
+            setting = _setting_against_external(pool, member.spec)
+        if setting:
+            reason = (
+                f"it needs {member.name_and_version}: with {setting}, {OWN_SOLUTION}"
+            )
+            return Obstacle("unknown", reason)
+    return None
+
+
+def _given_out_by_none(
+    pool: Pool, members: Sequence[Member], listed: Mapping[int, Sequence[Mirror]]
+) -> Obstacle | None:
+    """Check rule 6 for a binary and what it needs, given the mirrors that list each."""
+    if not pool.mirrors:
+        return None
+    named = {mirror.name for mirror in pool.mirrors}
+    for member in members:
+        mirrors = listed.get(member.spec, ())
+        reasons = [_why_withheld(pool, member, mirror, named) for mirror in mirrors]
+        # An empty reason is a mirror that gives it out; one such mirror is enough.
+        if reasons and all(reasons):
+            reason = f"{reasons[0]}, so Spack uses it only from another mirror"
+            return Obstacle("unknown", reason)
+    return None
+
+
+def _setting_against(pool: Pool, spec: int) -> str:
+    """Return the setting that keeps a spec out of all sources, such as
+    `reuse: exclude: gcc`; an empty text if one source has it.
+    """
+    left_out_by = []
+    for source in pool.sources:
+        if source.kind == "external" or not source.has(spec):
+            continue
+        filter_text = source.selection.why_not(spec)
+        if not filter_text:
+            return ""
+        left_out_by.append(filter_text)
+    if left_out_by:
+        return f"reuse: {left_out_by[0]}"
+    # No source has it at all.
+    return pool.setting or "reuse: from:"
+
+
+def _setting_against_external(pool: Pool, spec: int) -> str:
+    """Return the filter that keeps an external out of all sources; an empty text if one
+    source has it.
+    """
+    # Build caches have the externals of their binaries as well.
+    filter_texts = [
+        source.selection.why_not(spec)
+        for source in pool.sources
+        if source.kind in ("external", "buildcache")
+    ]
+    is_left_out = bool(filter_texts) and all(filter_texts)
+    return f"reuse: {filter_texts[0]}" if is_left_out else ""
+
+
 def _is_declared(pool: Pool, member: Member) -> bool:
-    """Return whether `packages:` declares an external with its spec, prefix and
-    modules.
+    """Return whether `packages:` declares the external of a member, with its spec,
+    prefix and modules.
     """
     used = member.external
     assert used is not None
-    # A provider of `mpi` may be declared below `mpi`.
+    # All packages are searched: a provider of `mpi` may be declared below `mpi`.
     for declared in pool.externals.values():
         for external in declared:
             is_same_place = (
@@ -335,6 +451,7 @@ def _is_declared(pool: Pool, member: Member) -> bool:
 
 
 def _external_text(member: Member) -> str:
+    """Return an external and where it is, such as `zlib@1.3 at /opt/zlib`."""
     location = "" if member.external is None else _location(member.external)
     return f"{member.name_and_version}{location}"
 
@@ -349,101 +466,10 @@ def _location(external: External | KnownExternal) -> str:
     return text
 
 
-def _mixed(
-    pool: Pool, closure: Closure, compilers: Mapping[int, Mapping[str, Compiler]]
-) -> Obstacle | None:
-    """Return rule 3: a closure has several compilers of one language, and they must not
-    be mixed.
+def _why_withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> str:
+    """Return why a mirror of the database does not give out a binary; an empty text if
+    it does.
     """
-    if pool.allowed_to_mix is None:
-        return None
-    # The names of compilers by language and id: two builds of one version are two
-    # compilers.
-    names_by_language: dict[str, dict[int, str]] = {}
-    for member in closure.binaries:
-        if member.package in pool.allowed_to_mix:
-            continue
-        for language, compiler in compilers.get(member.spec, {}).items():
-            names = names_by_language.setdefault(language, {})
-            names[compiler.spec] = compiler.text
-    for language, names in sorted(names_by_language.items()):
-        if len(names) > 1:
-            used = short_series(sorted(names.values()))
-            reason = f"compiler_mixing: false: {used} compile its {language}"
-            return Obstacle("near", reason)
-    return None
-
-
-def _not_in_pool(pool: Pool, dependencies: Sequence[Member]) -> Obstacle | None:
-    """Return rule 5 for what a binary needs."""
-    for member in dependencies:
-        if member.external is None:
-            setting = _left_out(pool, member.spec)
-        elif member.package in LIBC:
-            continue
-        else:
-            # Externals are a source of their own; their filters may leave one out.
-            setting = _external_left_out(pool, member.spec)
-        if setting:
-            reason = (
-                f"it needs {member.name_and_version}: with {setting}, {OWN_SOLUTION}"
-            )
-            return Obstacle("unknown", reason)
-    return None
-
-
-def _left_out(pool: Pool, spec: int) -> str:
-    """Return the setting that keeps a spec out of all sources; "" if one source has
-    it.
-    """
-    keys = []
-    for source in pool.sources:
-        if source.kind == "external" or not source.has(spec):
-            continue
-        key = source.selection.why_not(spec)
-        if not key:
-            return ""
-        keys.append(key)
-    if keys:
-        return f"reuse: {keys[0]}"
-    # No source has it at all.
-    return pool.setting or "reuse: from:"
-
-
-def _external_left_out(pool: Pool, spec: int) -> str:
-    """Return the filter that keeps an external out of all sources; "" if one source has
-    it.
-    """
-    keys = [
-        source.selection.why_not(spec)
-        for source in pool.sources
-        if source.kind in ("external", "buildcache")
-    ]
-    is_left_out = bool(keys) and all(keys)
-    return f"reuse: {keys[0]}" if is_left_out else ""
-
-
-def _not_given_out(
-    pool: Pool, members: Sequence[Member], listed: Mapping[int, Sequence[Mirror]]
-) -> Obstacle | None:
-    """Return rule 6 for a binary and what it needs, given the mirrors that list
-    each.
-    """
-    if not pool.mirrors:
-        return None
-    named = {mirror.name for mirror in pool.mirrors}
-    for member in members:
-        mirrors = listed.get(member.spec, ())
-        reasons = [_withheld(pool, member, mirror, named) for mirror in mirrors]
-        # One mirror that gives it out is enough.
-        if reasons and all(reasons):
-            reason = f"{reasons[0]}, so Spack uses it only from another mirror"
-            return Obstacle("unknown", reason)
-    return None
-
-
-def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> str:
-    """Return why a mirror does not give out a binary; "" if it does."""
     for filtered in pool.mirrors:
         if not filtered.may_be(mirror, named):
             continue
@@ -457,10 +483,17 @@ def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> st
     return ""
 
 
-def _same_url(first: str, second: str) -> bool:
-    return _without_ends(first) == _without_ends(second)
-
-
 def _without_ends(url: str) -> str:
     """Return a URL without parts that Spack adds or does not need."""
     return url.removeprefix("file://").rstrip("/").removesuffix("/build_cache")
+
+
+def short_series(texts: Sequence[str]) -> str:
+    """Return texts as a part of a sentence, such as `a, b and c`: up to four, or the
+    first three and the number of the others.
+    """
+    # A fourth text is not longer than `1 more`.
+    most = MOST_NAMED
+    if len(texts) == MOST_NAMED + 1:
+        most = len(texts)
+    return series(texts, most)

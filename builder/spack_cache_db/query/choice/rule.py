@@ -1,4 +1,4 @@
-"""The one rule that chooses the build to propose among the matches of a question.
+"""The rule that chooses the build to propose among the matches of a question.
 
 A question such as `hdf5` or `hdf5 +mpi target=:zen3` often has many matches. These are
 compared step by step, and the first step in which they differ decides:
@@ -9,7 +9,7 @@ compared step by step, and the first step in which they differ decides:
    mirrors have known addresses;
 3. of several packages, the one with most binaries;
 4. a build for a usual machine: not for a Cray, of the commonest platform and, if no
-   machine is chosen, for any processor of a family, the commonest family first;
+   machine is chosen, for a generic target such as `x86_64_v3` of the commonest family;
 5. the version that Spack prefers: not deprecated, a number before a branch or a commit;
 6. the default options of the package, or else the commonest options of that version;
 7. the newest version of the compiler that most packages of the release use;
@@ -18,9 +18,13 @@ compared step by step, and the first step in which they differ decides:
    machines;
 10. the first release that lists it, and the hash.
 
-Step 2 needs the dependencies of a binary, which take time to read. So it is applied
-last: the matches are put into the order of the other steps, and the first that passes
-is chosen.
+The matches are configurations (`Candidate`), called rows here. A row has an id in place
+of each of its words, such as its version or its compiler. The steps that compare words
+are criteria here (`criteria_of`), and `in_order` sorts rows by them.
+
+The other two steps compare single specs, and `options` applies them. Step 2 needs the
+dependencies of a spec, which take time to read, so it is applied last: of the rows in
+order, the first that passes is chosen. Step 10 is the order of the specs of equal rows.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ from spack_cache_db.spack.targets import ancestors, is_generic
 from spack_cache_db.spack.versions import is_git_version, preference
 
 USUAL = {"platform": "linux", "family": "x86_64"}
-"""The words that come first among words that equally many packages use, by facet."""
+"""The platform and the family of CPUs that come first where others are as common."""
 UNNAMED = frozenset({"build_system", "patches"})
 """Variants that no user chooses."""
 
@@ -49,6 +53,8 @@ class Reason(StrEnum):
     """A step of the rule, in the order of the steps."""
 
     INSTALLED = "installed"
+    # The four parts of step 2: a branch or a release lists the binary, mirrors have all
+    # that it needs, the system need not provide anything, the mirrors have URLs.
     CURRENT = "current"
     COMPLETE = "complete"
     PORTABLE = "portable"
@@ -64,41 +70,42 @@ class Reason(StrEnum):
 
 
 class Uses(NamedTuple):
-    """How many packages use a word: in the release of the question, and in all
-    releases.
+    """How many packages use a word, such as the compiler `gcc`.
+
+    Compared as tuples: the numbers of all releases count only if those of the release
+    are equal.
+
+    Attributes:
+        in_release: the number of packages in the release of the question, or else in
+            the first release of the database.
+        anywhere: the number of packages in all releases.
     """
 
     in_release: int = 0
     anywhere: int = 0
 
 
-class Usage(NamedTuple):
-    """A rank: how many packages use a word, and whether it is one of `USUAL`."""
-
-    uses: Uses
-    is_usual: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts that the rule uses beside the matches.
+    """What the rule knows beside the rows.
 
     Attributes:
-        words: the words of each column of a configuration, by id (`Lookups.words`).
-        families: the family of each target.
-        uses: how many packages use a word, by facet (`compiler` names, `os`,
-            `platform`, `family`).
-        option_uses: returns for the id of a version how many binaries it has with each
-            set of variants, by the ids of sets.
-        package_counts: the number of binaries of each package; empty if there is one
-            package.
+        words: for each column of a configuration, such as `version`, its words by their
+            ids; a word of `variants` is a tuple of variants.
+        families: the family of each target, such as `x86_64` of `zen3`.
+        uses: how many packages use a word, for each kind of word: the name of a
+            `compiler`, an `os`, a `platform` or a `family` of targets.
+        option_uses: returns for a version, given by id, how many of its binaries have
+            each set of variants, by the ids of the sets.
+        package_counts: the number of binaries of each package; empty if all rows are of
+            one package.
         host: the CPU target of the chosen machine; None if none is chosen.
         latest: the version that the package's recipe prefers; None if unknown.
-        deprecated: versions that the recipe calls deprecated.
+        deprecated: the versions that the recipe calls deprecated.
         defaults: the values of each variant by default; empty without package data.
-        named_variants: names of the variants that the question names.
-        installed: configurations with an installed spec; 2 for an explicit one,
-            otherwise 1.
+        named_variants: the names of the variants that the question names.
+        installed: the configurations with an installed spec, by id: 2 if one was
+            installed explicitly, otherwise 1.
     """
 
     words: Mapping[str, Mapping[int, Any]]
@@ -113,26 +120,6 @@ class Facts:
     named_variants: frozenset[str] = frozenset()
     installed: Mapping[int, int] = field(default_factory=dict)
 
-    def usage(self, facet: str, word: str) -> Usage:
-        """Return a rank that is largest for the word that most packages use."""
-        uses = self.uses.get(facet, {}).get(word, Uses())
-        return Usage(uses, is_usual=word == USUAL.get(facet))
-
-    def is_default(self, variant: str) -> bool:
-        """Return whether a variant has its default value, or has none that counts.
-
-        Variants that the question names do not count, and neither do those without a
-        known default.
-        """
-        parsed = readable_variant(variant)
-        if (
-            parsed is None
-            or parsed.name in UNNAMED
-            or parsed.name in self.named_variants
-        ):
-            return True
-        return parsed.values == self.defaults.get(parsed.name, parsed.values)
-
     def has_defaults(self, variants: Iterable[str]) -> bool:
         """Return whether all variants have their defaults; False without package
         data.
@@ -141,42 +128,43 @@ class Facts:
             return False
         return all(self.is_default(variant) for variant in variants)
 
+    def is_default(self, variant: str) -> bool:
+        """Return whether a variant such as `+mpi` has its default value.
 
-class Criterion(NamedTuple):
-    """A step of the rule: the match with the largest rank is best.
+        True for variants that do not count: those that the question or nobody chooses,
+        and those without a known default.
+        """
+        parsed = readable_variant(variant)
+        if parsed is None or parsed.name in UNNAMED:
+            return True
+        if parsed.name in self.named_variants:
+            return True
+        default = self.defaults.get(parsed.name)
+        return default is None or parsed.values == default
+
+
+# The ranks of words. Records are compared as tuples: an earlier field counts more than
+# all later ones, and the largest rank is best.
+
+
+class Usage(NamedTuple):
+    """The rank of a word by how many packages use it.
 
     Attributes:
-        keys_of: returns the ids in a row that the step reads.
-        rank_of: returns the rank of a row with these ids.
+        is_usual: whether it is one of `USUAL`.
     """
 
-    reason: Reason
-    keys_of: Callable[[Candidate], Hashable]
-    rank_of: Callable[[Any], Any]
-
-    def rank(self, row: Candidate) -> Any:
-        """Return the rank of a row."""
-        return self.rank_of(self.keys_of(row))
-
-    def by_rank(self, rows: Iterable[Candidate]) -> Mapping[Any, Sequence[Candidate]]:
-        """Return rows by their ranks."""
-        # Many rows have the same ids, so the rank of each group of ids is computed
-        # once.
-        rows_of_keys = defaultdict(list)
-        for row in rows:
-            rows_of_keys[self.keys_of(row)].append(row)
-        rows_of_rank: dict[Any, list[Candidate]] = defaultdict(list)
-        for keys, group in rows_of_keys.items():
-            rows_of_rank[self.rank_of(keys)] += group
-        return rows_of_rank
+    uses: Uses
+    is_usual: bool
 
 
 class MachineRank(NamedTuple):
-    """The rank of a machine: the fields are compared in their order.
+    """The rank of a kind of machine.
 
     Attributes:
         is_usual: whether it is not a Cray.
-        is_generic: whether the target is a family, such as `x86_64`.
+        is_generic: whether the target is a family or a level of it, such as
+            `x86_64_v3`, not a processor, such as `zen3`.
     """
 
     is_usual: bool
@@ -191,8 +179,9 @@ class VersionRank(NamedTuple):
     Attributes:
         is_latest: whether it is the one that the recipe prefers.
         is_supported: whether it is not deprecated.
-        is_numbered: whether it is not a branch or a commit.
-        preference: Spack's order of versions (`versions.preference`).
+        is_numbered: whether it is not a version of git, such as a commit.
+        preference: Spack's order, in which branches come behind numbers
+            (`versions.preference`).
     """
 
     is_latest: bool
@@ -201,88 +190,152 @@ class VersionRank(NamedTuple):
     preference: Any
 
 
+class OptionRank(NamedTuple):
+    """The rank of a set of variants.
+
+    Attributes:
+        has_defaults: whether all variants have their defaults.
+        spec_count: how many binaries of the version have this set.
+    """
+
+    has_defaults: bool
+    spec_count: int
+
+
 class CompilerRank(NamedTuple):
-    """The rank of a compiler; `version` is in Spack's order of versions."""
+    """The rank of a compiler; `version` is a key in Spack's order of versions."""
 
     usage: Usage
     name: str
     version: Any
 
 
-class OptionRank(NamedTuple):
-    """The rank of a set of variants, and how many binaries of the version have it."""
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """The ranks of words: each method ranks the words that one step compares."""
 
-    has_defaults: bool
-    spec_count: int
+    facts: Facts
 
+    def of_installed(self, configuration: int) -> int:
+        """Explicitly installed configurations first, then other installed ones."""
+        return self.facts.installed.get(configuration, 0)
 
-def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
-    """Return the steps of the rule that compare configurations, in order.
+    def of_package(self, package: str) -> tuple[int, str]:
+        """The package with most binaries first; of equal ones, the last by name."""
+        return self.facts.package_counts.get(package, 0), package
 
-    Each function below returns the rank of the words that a step compares; the largest
-    is best.
-    """
-
-    def rank_of_package(package: str) -> tuple[int, str]:
-        return facts.package_counts.get(package, 0), package
-
-    def rank_of_machine(compiler: str, platform: str, target: str) -> MachineRank:
+    def of_machine(self, compiler: str, platform: str, target: str) -> MachineRank:
+        """Usual machines first; without a chosen machine, then generic targets and the
+        commonest family.
+        """
         compiler_name, _, _ = compiler.partition("@")
         is_usual = compiler_name not in CRAY_COMPILERS
-        platform_usage = facts.usage("platform", platform)
-        if facts.host is not None:
-            # The chosen machine has one family; the step on targets compares the rest.
-            return MachineRank(is_usual, True, platform_usage, Usage(Uses(), False))
-        family = facts.families.get(target, target)
-        family_usage = facts.usage("family", family)
-        return MachineRank(is_usual, is_generic(target), platform_usage, family_usage)
+        platform_usage = self._usage("platform", platform)
+        if self.facts.host is not None:
+            # All rows are equal in the other fields: the machine has one family, and
+            # `of_target` compares the targets in it.
+            return MachineRank(
+                is_usual,
+                is_generic=True,
+                platform=platform_usage,
+                family=Usage(Uses(), is_usual=False),
+            )
+        family = self.facts.families.get(target, target)
+        return MachineRank(
+            is_usual,
+            is_generic=is_generic(target),
+            platform=platform_usage,
+            family=self._usage("family", family),
+        )
 
-    def rank_of_version(version: str) -> VersionRank:
+    def of_version(self, version: str) -> VersionRank:
+        """The version that Spack prefers first."""
         return VersionRank(
-            is_latest=version == facts.latest,
-            is_supported=version not in facts.deprecated,
+            is_latest=version == self.facts.latest,
+            is_supported=version not in self.facts.deprecated,
             is_numbered=not is_git_version(version),
             preference=preference(version),
         )
 
-    def rank_of_compiler(compiler: str) -> CompilerRank:
+    def of_compiler(self, compiler: str) -> CompilerRank:
+        """The commonest compiler first, in any version; then its newest version."""
         name, _, version = compiler.partition("@")
-        return CompilerRank(facts.usage("compiler", name), name, preference(version))
+        usage = self._usage("compiler", name)
+        return CompilerRank(usage, name, preference(version))
 
-    def rank_of_os(name: str) -> Usage:
-        return facts.usage("os", name)
+    def of_os(self, name: str) -> Usage:
+        """The commonest operating system first."""
+        return self._usage("os", name)
 
-    def rank_of_target(target: str) -> int:
-        if facts.host is None:
-            # A target with few ancestors runs on most machines.
+    def of_target(self, target: str) -> int:
+        """The nearest target for the chosen machine first, or else the target that runs
+        on most machines.
+        """
+        host = self.facts.host
+        if host is None:
+            # A target runs on few machines if it extends many other targets.
             return -len(ancestors(target))
-        nearest_first = (facts.host, *ancestors(facts.host))
-        distance = len(nearest_first)
-        if target in nearest_first:
-            distance = nearest_first.index(target)
-        return -distance
+        nearest_first = (host, *ancestors(host))
+        if target not in nearest_first:
+            # It does not run on the machine, and comes last.
+            return -len(nearest_first)
+        return -nearest_first.index(target)
 
-    def rank_of_installed(configuration: int) -> int:
-        return facts.installed.get(configuration, 0)
+    def _usage(self, kind: str, word: str) -> Usage:
+        uses_of_kind = self.facts.uses.get(kind, {})
+        uses = uses_of_kind.get(word, Uses())
+        return Usage(uses, is_usual=word == USUAL.get(kind))
 
+
+class Criterion(NamedTuple):
+    """A step of the rule: the row with the largest rank is best.
+
+    Attributes:
+        keys_of: returns the ids in a row that the step compares.
+        rank_of: returns the rank of these ids.
+    """
+
+    reason: Reason
+    keys_of: Callable[[Candidate], Hashable]
+    rank_of: Callable[[Any], Any]
+
+    def rank(self, row: Candidate) -> Any:
+        """Return the rank of a row."""
+        return self.rank_of(self.keys_of(row))
+
+    def by_rank(self, rows: Iterable[Candidate]) -> Mapping[Any, Sequence[Candidate]]:
+        """Return rows by their ranks."""
+        # Many rows have the same ids, whose rank is computed once.
+        rows_of_keys = defaultdict(list)
+        for row in rows:
+            rows_of_keys[self.keys_of(row)].append(row)
+        # Different ids may have the same rank.
+        rows_of_rank: dict[Any, list[Candidate]] = defaultdict(list)
+        for keys, group in rows_of_keys.items():
+            rows_of_rank[self.rank_of(keys)] += group
+        return rows_of_rank
+
+
+def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
+    """Return the steps of the rule that compare configurations, in order."""
     words = facts.words
+    ranks = _Ranks(facts)
     criteria = []
     # Most questions need neither of these two steps.
     if facts.installed:
         criteria.append(
-            Criterion(Reason.INSTALLED, attrgetter("id"), rank_of_installed)
+            Criterion(Reason.INSTALLED, attrgetter("id"), ranks.of_installed)
         )
     if facts.package_counts:
-        criteria.append(_on_word(Reason.PACKAGE, rank_of_package, words, "package"))
+        criteria.append(_on_word(Reason.PACKAGE, ranks.of_package, words, "package"))
+    machine = ("compiler", "platform", "target")
     criteria += [
-        _on_words(
-            Reason.MACHINE, rank_of_machine, words, ("compiler", "platform", "target")
-        ),
-        _on_word(Reason.VERSION, rank_of_version, words, "version"),
+        _on_words(Reason.MACHINE, ranks.of_machine, words, machine),
+        _on_word(Reason.VERSION, ranks.of_version, words, "version"),
         _on_options(facts),
-        _on_word(Reason.COMPILER, rank_of_compiler, words, "compiler"),
-        _on_word(Reason.OS, rank_of_os, words, "os"),
-        _on_word(Reason.TARGET, rank_of_target, words, "target"),
+        _on_word(Reason.COMPILER, ranks.of_compiler, words, "compiler"),
+        _on_word(Reason.OS, ranks.of_os, words, "os"),
+        _on_word(Reason.TARGET, ranks.of_target, words, "target"),
     ]
     return tuple(criteria)
 
@@ -293,7 +346,7 @@ def _on_word(
     words: Mapping[str, Mapping[int, Any]],
     column: str,
 ) -> Criterion:
-    """Return a step that ranks the words of a column; each word is ranked once."""
+    """Return a step that compares the words of a column; each word is ranked once."""
     words_of_column = words[column]
 
     @cache
@@ -309,25 +362,28 @@ def _on_words(
     words: Mapping[str, Mapping[int, Any]],
     columns: Sequence[str],
 ) -> Criterion:
-    """Return a step that ranks the words of several columns together."""
+    """Return a step that compares the words of several columns together."""
 
     @cache
     def rank_of(word_ids: tuple[int, ...]) -> Any:
-        pairs = zip(columns, word_ids, strict=True)
-        return rank_of_words(*(words[column][word_id] for column, word_id in pairs))
+        words_of_row = []
+        for column, word_id in zip(columns, word_ids, strict=True):
+            words_of_row.append(words[column][word_id])
+        return rank_of_words(*words_of_row)
 
     return Criterion(reason, _ids_in(columns), rank_of)
 
 
 def _on_options(facts: Facts) -> Criterion:
-    """Return the step that ranks a version's variants: defaults first, then the
-    commonest.
+    """Return the step that compares variants: defaults first, then the commonest of a
+    version.
     """
+    # Versions share sets of variants, and sets share variants: each is read once.
     is_default = cache(facts.is_default)
     uses_of = cache(facts.option_uses)
 
     @cache
-    def are_defaults(variant_set: int) -> bool:
+    def has_defaults(variant_set: int) -> bool:
         if not facts.defaults:
             return False
         return all(is_default(text) for text in facts.words["variants"][variant_set])
@@ -336,18 +392,19 @@ def _on_options(facts: Facts) -> Criterion:
     def rank_of(keys: tuple[int, int]) -> OptionRank:
         version, variant_set = keys
         spec_count = uses_of(version).get(variant_set, 0)
-        return OptionRank(are_defaults(variant_set), spec_count)
+        return OptionRank(has_defaults(variant_set), spec_count)
 
     return Criterion(Reason.OPTIONS, _ids_in(("version", "variants")), rank_of)
 
 
 def _ids_in(columns: Sequence[str]) -> Callable[[Candidate], Any]:
-    """Return a function that returns the id of a row in one column, or the ids in
-    several as a tuple.
+    """Return a function that returns the id of a row in one column, or a tuple of its
+    ids in several.
     """
     # `itemgetter` is quicker than a loop, and there are many rows.
-    ids_in_columns = itemgetter(*(KEY_POSITIONS[column] for column in columns))
-    return lambda row: ids_in_columns(row.keys)
+    positions = [KEY_POSITIONS[column] for column in columns]
+    ids_at_positions = itemgetter(*positions)
+    return lambda row: ids_at_positions(row.keys)
 
 
 def in_order(
@@ -360,6 +417,7 @@ def in_order(
     if not criteria or len(rows) == 1:
         yield rows
         return
+    # Rows that are equal in the first criterion are compared by the others.
     first, *others = criteria
     groups = first.by_rank(rows)
     for rank in sorted(groups, reverse=True):
@@ -379,11 +437,13 @@ def decisive_steps(
     """Return the steps in which `chosen` was better than a row that was equal until
     then.
 
-    Rows that are better than `chosen` have no usable binary, and are left out.
+    Rows that are better than `chosen` are in no step: they have no spec, or their specs
+    were passed over in step 2.
     """
     steps = []
+    equal_rows = rows
     for criterion in criteria:
-        groups = criterion.by_rank(rows)
+        groups = criterion.by_rank(equal_rows)
         chosen_rank = criterion.rank(chosen)
         excluded: list[Candidate] = []
         for rank, group in groups.items():
@@ -391,5 +451,5 @@ def decisive_steps(
                 excluded += group
         if excluded:
             steps.append(Step(criterion.reason, excluded))
-        rows = groups[chosen_rank]
+        equal_rows = groups[chosen_rank]
     return steps

@@ -1,10 +1,14 @@
 """Finds for each spec of an environment the binary that Spack takes, or the best of the
 others.
 
-The candidates of a spec are tried in the order of `rule`, installed specs
-first, until one is found that nothing keeps from being used. What a binary needs takes
-time to read, so the candidates of all specs are read together: first one of each, then
-more and more of those that still have none.
+For `hdf5 +mpi`, the database may have many binaries that satisfy the spec. These are
+its candidates: installed specs first, then binaries in the order of the rule (`rule`),
+then externals. They are tried until one is found that nothing keeps from being used
+(`reuse`). If none is, the answer is the candidate with the least obstacle.
+
+All that a binary needs (its closure) takes time to read, so the candidates of all
+searches are read together: first one of each, then more and more of the searches that
+are not over.
 """
 
 from __future__ import annotations
@@ -31,17 +35,17 @@ from spack_cache_db.query.stored.closure import Closure, closures
 from spack_cache_db.query.stored.mirrors import Mirror
 
 MOST_TRIED = 500
-"""Candidates of one spec that are tried; the best of them is the answer."""
+"""Maximum of candidates of one spec that are tried."""
 GROWTH = 8
-"""Factor by which the number of candidates that are read together grows each time."""
+"""How many times more candidates are read together than the time before."""
 
 
 class SatisfyingSpec(NamedTuple):
-    """A spec of the database that satisfies a spec of an environment.
+    """A candidate: a spec of the database that satisfies a spec of an environment.
 
     Attributes:
         status: `installed`, `binary` or `external`.
-        row: its configuration.
+        row: the configuration of the spec.
     """
 
     status: str
@@ -50,8 +54,13 @@ class SatisfyingSpec(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A candidate, why Spack may not take it, and what it needs, as far as it was
-    looked at.
+    """A candidate that was looked at.
+
+    Attributes:
+        found: the candidate.
+        obstacle: why Spack may not take it; None if it does.
+        closure: what it needs; None if that was not read, because it does not decide
+            (`_is_decided_by_closure`).
     """
 
     found: SatisfyingSpec
@@ -60,7 +69,7 @@ class Finding(NamedTuple):
 
     @property
     def status(self) -> str:
-        """The status of the answer."""
+        """The status of the answer, if this finding is the best one."""
         return self.found.status if self.obstacle is None else self.obstacle.status
 
 
@@ -70,7 +79,7 @@ class Search:
 
     Attributes:
         pool: what the solver takes under the rules of the spec.
-        candidates: the candidates in order.
+        candidates: the candidates that were not tried yet, in order.
         best: the best finding so far.
         is_over: whether the best finding is the answer.
         tried: the number of candidates that were tried.
@@ -83,15 +92,17 @@ class Search:
     tried: int = 0
 
     def next_candidates(self, count: int) -> list[SatisfyingSpec]:
-        """Return the next candidates; none if all were tried."""
+        """Return up to `count` candidates; none if all or `MOST_TRIED` were tried."""
         left = MOST_TRIED - self.tried
         batch = list(islice(self.candidates, min(count, left)))
         self.tried += len(batch)
         return batch
 
     def consider(self, finding: Finding) -> None:
-        """Keep a finding if it is better than the best so far; the first usable one is
-        best.
+        """Keep a finding if it is better than the best so far.
+
+        The first finding without an obstacle is the answer. Without one, the answer is
+        the first of those whose obstacle has the highest rank.
         """
         if self.is_over:
             return
@@ -99,7 +110,6 @@ class Search:
             self.best = finding
             self.is_over = True
             return
-        # Without a usable one, the first of those with the best status is the answer.
         best_obstacle = None if self.best is None else self.best.obstacle
         if best_obstacle is None or finding.obstacle.rank > best_obstacle.rank:
             self.best = finding
@@ -110,11 +120,11 @@ class Places:
     """Where binaries must be.
 
     Attributes:
-        release: the release whose mirror must list all that a binary needs; None for
-            any.
-        with_records: whether the database has dependencies. Pages have none, and their
-            mirrors are complete.
-        gone: the specs that a mirror has lost.
+        release: the id of the release whose mirror must list all that a binary needs;
+            None for any mirror.
+        with_records: whether the database has dependencies. A database of pages has
+            none, and the mirrors of pages are complete.
+        gone: the ids of the specs that a mirror has lost.
     """
 
     release: int | None
@@ -123,11 +133,14 @@ class Places:
 
 
 def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> None:
-    """Continue searches until each is over or has tried all its candidates."""
+    """Try candidates until each search is over or has no more of them.
+
+    The results are in the searches themselves (`best`).
+    """
     unfinished = list(searches)
     count = 1
     while unfinished:
-        # What the next candidates of each search are themselves.
+        # Take the next candidates of each search, and check what they are themselves.
         findings: list[_SearchFinding] = []
         continued = []
         for search in unfinished:
@@ -137,43 +150,19 @@ def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> 
                 findings.append(_SearchFinding(search, Finding(found, obstacle)))
             if batch:
                 continued.append(search)
-        # What they need.
+        # Check what they need, for all searches together.
         _consider(lookups, findings, places)
         unfinished = [search for search in continued if not search.is_over]
         count *= GROWTH
+        # A time limit ends the search here, even if all was read from memory.
         check_time(lookups.conn)
 
 
 class _SearchFinding(NamedTuple):
-    """A finding, and the search that it is for."""
+    """A finding, and the search that it belongs to."""
 
     search: Search
     finding: Finding
-
-
-def _consider(
-    lookups: Lookups, findings: Sequence[_SearchFinding], places: Places
-) -> None:
-    """Complete findings by what candidates without an obstacle need, and consider
-    them.
-    """
-    # The closures of all searches are read together.
-    specs = [
-        finding.found.spec.id
-        for _, finding in findings
-        if _needs_closure(finding, places)
-    ]
-    closure_of = closures(lookups, specs, places.release) if specs else {}
-    facts = _facts(lookups, findings, closure_of.values())
-    for search, finding in findings:
-        # Another search may need the closure of the same spec.
-        closure = None
-        if _needs_closure(finding, places):
-            closure = closure_of.get(finding.found.spec.id)
-        if closure is not None:
-            obstacle = obstacle_of_closure(search.pool, closure, facts)
-            finding = finding._replace(obstacle=obstacle, closure=closure)
-        search.consider(finding)
 
 
 def _own_obstacle(pool: Pool, found: SatisfyingSpec, places: Places) -> Obstacle | None:
@@ -187,17 +176,47 @@ def _own_obstacle(pool: Pool, found: SatisfyingSpec, places: Places) -> Obstacle
 
 
 def lost_sentence(last_seen: str | None) -> str:
-    """Return that no mirror has a binary any more, and when it was last seen."""
+    """Return that no mirror has a binary any more, and the day that last listed it.
+
+    For example `the mirror has lost it, last listed 2026-01-31`.
+    """
     sentence = "the mirror has lost it"
     return f"{sentence}, last listed {last_seen}" if last_seen else sentence
 
 
-def _needs_closure(finding: Finding, places: Places) -> bool:
-    """Return whether what a candidate needs decides: an installed spec has all of
-    it.
+def _consider(
+    lookups: Lookups, findings: Sequence[_SearchFinding], places: Places
+) -> None:
+    """Add to findings what the candidates need, and let the searches consider them."""
+    # Read the closures of all candidates that may still be taken.
+    roots = [
+        finding.found.spec.id
+        for _, finding in findings
+        if _is_decided_by_closure(finding, places)
+    ]
+    closure_of = closures(lookups, roots, places.release) if roots else {}
+    facts = _facts(lookups, findings, closure_of.values())
+
+    # Complete the findings in the order of the candidates.
+    for search, finding in findings:
+        # Not only by its key: another search may need the closure of the same spec.
+        closure = None
+        if _is_decided_by_closure(finding, places):
+            closure = closure_of.get(finding.found.spec.id)
+        if closure is not None:
+            obstacle = obstacle_of_closure(search.pool, closure, facts)
+            finding = finding._replace(obstacle=obstacle, closure=closure)
+        search.consider(finding)
+
+
+def _is_decided_by_closure(finding: Finding, places: Places) -> bool:
+    """Return whether a candidate may be taken, if all that it needs may be.
+
+    An installed spec and an external need nothing more.
     """
-    is_open = finding.obstacle is None and finding.found.status == "binary"
-    return is_open and places.with_records
+    if finding.obstacle is not None or finding.found.status != "binary":
+        return False
+    return places.with_records
 
 
 def _facts(
@@ -205,8 +224,8 @@ def _facts(
     findings: Sequence[_SearchFinding],
     needs: Iterable[Closure],
 ) -> MemberFacts:
-    """Return what the pools of searches need beside closures."""
-    # Most specs share one pool; a pool is compared by identity.
+    """Return what the pools of all searches need to know about members of closures."""
+    # Most searches share one pool, and pools are compared by identity.
     pools = dict.fromkeys(search.pool for search, _ in findings)
     all_closures = list(needs)
     listed: dict[int, Sequence[Mirror]] = {}
