@@ -14,11 +14,12 @@ def site_folder() -> Path:
     A wheel has them inside the package, a checkout at its root.
 
     Raises:
-        DatabaseError: neither has them.
+        DatabaseError: neither folder has a metadata.yml.
     """
-    package = Path(__file__).resolve().parent
-    in_wheel = package / "files"
-    in_checkout = package.parents[2]
+    # In a checkout, this module is in builder/spack_cache_db/site.
+    site_package = Path(__file__).resolve().parent
+    in_wheel = site_package / "files"
+    in_checkout = site_package.parent.parent.parent
     for folder in (in_wheel, in_checkout):
         if (folder / "metadata.yml").is_file():
             return folder

@@ -1,4 +1,7 @@
-"""Links from names to our pages, for templates and for cells of Datasette's tables."""
+"""Links from names to our pages, for templates and for cells of Datasette's tables.
+
+For example, the name `hdf5` of a package becomes `<a href="/package/hdf5">hdf5</a>`.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,23 @@ LINKED_KINDS = ("package", "release", "stack")
 
 
 def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
-    """Return functions that link a name, by the kind of the page.
+    """Return a function for each of `LINKED_KINDS`, which links a name of that kind.
 
-    `urls` has the method `path`: it is Datasette's, or `SiteSettings`.
+    `urls` has the method `path`, which adds the site's base to a path: it is
+    Datasette's, or `SiteSettings`.
     """
     return {kind: partial(link_to, urls, kind) for kind in LINKED_KINDS}
 
 
 def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
-    """Return a link to the page of a package, a release, a stack or a spec."""
+    """Return a link to the page of a package, a release, a stack or a spec.
+
+    Args:
+        urls: as for `links_to`.
+        kind: the first part of the page's path, such as `package` or `spec`.
+        name: the name, or the hash of a spec, which is also the text of the link.
+        query: the query string of the page, with its `?`.
+    """
     path = urls.path(f"/{kind}/{quote(name)}")
     address = escape(f"{path}{query}")
     return Markup(f'<a href="{address}">{escape(name)}</a>')

@@ -1,4 +1,4 @@
-"""One line of log for each thing that an operator should know."""
+"""The site's log: one line on standard error for each event."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 from spack_cache_db.errors import TRACEBACK, printable
 
 LONGEST = 500
-"""Characters of a text that a visitor may have chosen."""
+"""Limit of characters of a text that a visitor may have chosen."""
 
 _STANDARD_ERROR = 2
+"""The file descriptor. One call of `os.write` keeps the lines of processes apart."""
 
 
 def log(text: str) -> None:
@@ -32,16 +33,24 @@ def log_error(address: str, error: BaseException) -> None:
     For example `error: '/package/zlib': KeyError('x') in pages/package.py:99`. With the
     option `--traceback` of the command, the traceback follows.
     """
-    log(f"error: {address[:LONGEST]!r}: {error!r:.500}{_where_raised(error)}")
+    shown_address = repr(address[:LONGEST])
+    shown_error = repr(error)[:LONGEST]
+    place = _place_of(error)
+    log(f"error: {shown_address}: {shown_error}{place}")
+    # The environment variable that the option sets.
     if TRACEBACK in os.environ:
         traceback.print_exception(error, file=sys.stderr)
 
 
-def _where_raised(error: BaseException) -> str:
-    """Return ` in <folder>/<file>:<line>`; empty for an exception without traceback."""
+def _place_of(error: BaseException) -> str:
+    """Return where an exception was raised, such as ` in pages/package.py:99`.
+
+    Empty for an exception without a traceback.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return ""
     innermost = frames[-1]
-    file = "/".join(Path(innermost.filename).parts[-2:])
+    folder_and_name = Path(innermost.filename).parts[-2:]
+    file = "/".join(folder_and_name)
     return f" in {file}:{innermost.lineno}"

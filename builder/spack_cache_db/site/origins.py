@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+# The host is a name, an IPv4 address, or an IPv6 address in brackets; the port may be
+# left out.
 _ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
 
 

@@ -1,4 +1,7 @@
-"""The request for one of our own pages; Datasette's own class is called `Request`."""
+"""The request for one of our own pages, as a record without Datasette.
+
+`http.own_pages` makes it from Datasette's `Request`.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ class PageRequest:
     """A request for a page.
 
     Attributes:
-        path: the path below the base of the site, as it was sent.
-        query: the query string, without the `?`.
+        path: the path below the base of the site, as it was sent: `/package/hdf5.json`.
+        query: the query string, without the `?`, such as `release=develop`.
         origin: scheme and host of the site, as the visitor sees them.
         form: the body of a form, as a query string; None without a form.
         menu: entries that plugins add to Datasette's menu for this visitor.
-        databases: other databases that this visitor may see.
-        first: the number of the first row to return, when a response is sent in parts.
+        databases: other databases that this visitor may see; only for `/about`.
+        first: the number of the first row to return, if a response is sent in parts.
     """
 
     path: str
@@ -44,15 +47,16 @@ class PageRequest:
     @property
     def extension(self) -> str:
         """The text after the last dot of the path; the whole path without a dot."""
-        return self.path.rpartition(".")[2]
+        _, _, extension = self.path.rpartition(".")
+        return extension
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The pairs of the query string, in order."""
+        """The fields of the query string as pairs of name and value, in order."""
         return parse_qsl(self.query, keep_blank_values=True)
 
     @property
     def args(self) -> dict[str, str]:
         """The first value of each field."""
-        # The last pair of a name stays in a dictionary, so the first has to come last.
+        # A dictionary keeps the last pair of each name, so the first has to come last.
         return dict(reversed(self.pairs))

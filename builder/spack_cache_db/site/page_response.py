@@ -1,6 +1,6 @@
 """The response to a request for one of our own pages.
 
-Datasette only passes it on; Datasette's own class is called `Response`.
+It sends itself to the server as ASGI messages, as Datasette's own `Response` does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ CONTENT_TYPES = {
     "text": "text/plain; charset=utf-8",
     "xml": "application/xml; charset=utf-8",
 }
+"""The header `Content-Type` of each kind of response."""
 STRICT = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
@@ -30,8 +31,12 @@ inside.
 class PageResponse(NamedTuple):
     """The bytes to send, with their status and headers.
 
-    `following` is the number of the first row of the next part, if the response is sent
-    in parts and this is not the last one.
+    Attributes:
+        body: the bytes.
+        status: the HTTP status.
+        headers: names, in lower case, and values.
+        following: the number of the first row of the next part, if the response is sent
+            in parts and this is not the last one; None for the last or only part.
     """
 
     body: bytes
@@ -41,7 +46,7 @@ class PageResponse(NamedTuple):
 
     @property
     def start(self) -> dict[str, Any]:
-        """The first message of the answer to an ASGI server."""
+        """The first ASGI message of the response: its status and headers."""
         headers = [
             (name.encode("latin-1"), text.encode("latin-1"))
             for name, text in self.headers
@@ -55,16 +60,25 @@ class PageResponse(NamedTuple):
     async def asgi_send(
         self, send: Callable[[dict[str, Any]], Awaitable[None]]
     ) -> None:
-        """Send the answer, as a response of Datasette does."""
+        """Send the response; if another part follows, more messages are expected."""
         await send(self.start)
-        more = self.following is not None
-        await send({"type": "http.response.body", "body": self.body, "more_body": more})
+        has_more = self.following is not None
+        await send(
+            {"type": "http.response.body", "body": self.body, "more_body": has_more}
+        )
 
 
 def data(
     body: str | bytes, kind: str, following: int | None = None, status: int = 200
 ) -> PageResponse:
-    """Return a response; `kind` is a key of `CONTENT_TYPES`."""
+    """Return a response with our content security policy.
+
+    Args:
+        body: the content; a text is sent as UTF-8.
+        kind: a key of `CONTENT_TYPES`.
+        following: as in `PageResponse`.
+        status: the HTTP status.
+    """
     encoded = body.encode() if isinstance(body, str) else body
     headers = (
         ("content-type", CONTENT_TYPES[kind]),

@@ -9,10 +9,14 @@ import json
 from spack_cache_db.site.page_response import PageResponse, data
 
 NO_PAGE = "There is no such page here."
+"""The sentence of status 404."""
 
 
 class BadAddress(Exception):
-    """The site does not answer an address: it has an unknown field, column or name."""
+    """The site does not answer an address: it has an unknown field, column or name.
+
+    The message is a sentence for the visitor, and `status` the HTTP status.
+    """
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -22,7 +26,15 @@ class BadAddress(Exception):
 def refused(
     sentence: str, form: str | None, status: int = 400, title: str | None = None
 ) -> PageResponse:
-    """Return an error as JSON if `form` is `json`, else as plain text."""
+    """Return an error as JSON or as plain text.
+
+    Args:
+        sentence: the reason, for the visitor.
+        form: `json` for JSON, with the keys that errors of Datasette have; any other
+            form, such as `csv`, or None gets plain text.
+        status: the HTTP status.
+        title: a heading, which only JSON has; None for the status.
+    """
     if form != "json":
         return data(f"Error: {sentence}\n", "text", status=status)
     document = {

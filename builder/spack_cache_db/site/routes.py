@@ -32,10 +32,13 @@ from spack_cache_db.site.site import Site
 
 
 class Route(NamedTuple):
-    """A page: the pattern of its path, its function, and the fields that its address
-    may have.
+    """The addresses of one kind of page.
 
-    Groups of the pattern are arguments of the function.
+    Attributes:
+        pattern: the pattern of their paths. Its groups are arguments of the function:
+            `package` is `hdf5` for `/package/hdf5`.
+        handler: the function that makes the page.
+        fields: the names of the fields that their query strings may have.
     """
 
     pattern: str
@@ -43,13 +46,17 @@ class Route(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-# A name may contain `/`, written as it is or as `%2F`.
+# A name may contain `/`, written as it is or as `%2F`; it does not end with one.
 _PACKAGE = "(?P<package>.*[^/])"
 _RELEASE = "(?P<release>.*[^/])"
 _STACK = "(?P<stack>.*[^/])"
+# The page, and the same as JSON and CSV.
 _FORMS = r"(?:\.(?P<form>json|csv))?$"
+# Files with fixed names, such as robots.txt.
 _FILES = "|".join(re.escape(name) for name in FILES)
 
+# Fields that several pages have: names that narrow an answer, such as `release`; the
+# two sides of a comparison; and those of a list.
 _NARROWING = Narrowing.names()
 _SIDES = Sides.names()
 _LIST = ("q", "sort", "order", "page")
@@ -91,19 +98,26 @@ def route_of(path: str) -> int | None:
 
 
 def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
-    """Return the answer of a route, given by its index in `ROUTES`.
+    """Return the answer of a route.
 
     Routes of JSON report errors as JSON, routes of CSV and feeds as text.
 
+    Args:
+        site: the site, over a connection.
+        number: the index of the route in `ROUTES`.
+        request: a request whose path the route matches.
+
     Raises:
         BadAddress: the route does not have a field of the address.
+        BuilderError: the page has no answer; Datasette shows the error as a page.
     """
     route = ROUTES[number]
     match = re.match(route.pattern, request.path)
     assert match is not None
     check_fields(request, route.fields)
 
-    # A form sends all of its fields: the address of its page has only the filled ones.
+    # A browser sends all fields of a form, also the empty ones: lead it to an address
+    # without these. A form that was sent with POST is not in the address.
     filled = [(name, value) for name, value in request.pairs if value]
     has_empty_fields = len(filled) < len(request.pairs)
     if has_empty_fields and request.form is None and not request.is_data:
@@ -114,15 +128,13 @@ def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
     if redirect is not None:
         return redirect
 
-    # A group that matches nothing, such as the form, is None.
-    names = {
-        name: None if text is None else unquote(text)
-        for name, text in match.groupdict().items()
-    }
+    # A group that matches nothing, such as the form of a page, is None.
+    arguments: dict[str, str | None] = {}
+    for name, text in match.groupdict().items():
+        arguments[name] = None if text is None else unquote(text)
     try:
-        return route.handler(site, request, **names)
+        return route.handler(site, request, **arguments)
     except BuilderError as error:
-        # Datasette shows the error of a page as a page.
         if not request.is_data:
             raise
         return refused(str(error), request.extension)

@@ -8,19 +8,24 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """What pages need besides the database; templates call it `urls` for its methods.
+    """What pages need besides the database.
+
+    Templates get it as `urls`, because its methods `path` and `database` are those of
+    Datasette's object of this name.
 
     Attributes:
         name: the name of the database.
         route: the name of the database, encoded for addresses.
-        templates: folders of templates, those of the owner first.
+        base_url: the path of the site on its server, with a slash at both ends.
+        templates: folders of templates; a file in an earlier folder takes precedence.
         metadata: the texts of the whole site's metadata, such as title, license and
             source.
         size: the size of the database in bytes.
-        sha256: the checksum of the database, if Datasette knows it.
+        sha256: the checksum of the database; None if Datasette does not know it.
         version: the version of Datasette.
-        styles: a text that changes with our style sheets and scripts.
-        file: the path of the database, beside which its inspect file lies.
+        styles: a text that changes with our style sheets and scripts, so that browsers
+            read new ones.
+        file: the path of the database; its inspect file is in the same folder.
     """
 
     name: str = "spack-cache"
@@ -35,9 +40,9 @@ class SiteSettings:
     file: str = ""
 
     def path(self, path: str) -> str:
-        """Return the address of a path, with the site's base."""
+        """Return the address of a path: `/cache/about` for `/about` below `/cache/`."""
         return self.base_url + path.removeprefix("/")
 
     def database(self, _: str) -> str:
-        """Return the address of the database that our pages read."""
+        """Return the address of the database that our pages read, whatever the name."""
         return self.path(self.route)

@@ -1,4 +1,7 @@
-"""The site over one connection: what it has read, its templates, and its pages."""
+"""The site over one connection to its database: what the functions of pages are given.
+
+It renders templates and makes redirects, and keeps the small tables of the database.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class Site:
 
         Args:
             request: the request, for the template.
-            template: the name of a file in the folders of templates.
+            template: the name of a file in the folders of templates: `package.html`.
             status: the HTTP status.
             kind: a key of `CONTENT_TYPES`.
             context: the variables of the template.
@@ -56,7 +59,7 @@ class Site:
     def redirect(
         self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302
     ) -> PageResponse:
-        """Return a redirect to another of our pages."""
+        """Return a redirect to another of our pages, given by its path and fields."""
         address = self.settings.path(path)
         if query:
             address += f"?{urlencode(query)}"
@@ -67,8 +70,10 @@ class Site:
     def look_day(self) -> str:
         """The day on which a build last looked at the sources; empty if it is unknown.
 
-        Read for each page, because a build that finds nothing new leaves the database.
+        Read for each page: a build that finds nothing new leaves the database as it is,
+        and writes the time into its inspect file.
         """
+        # A time such as 2026-01-31T03:00:00Z.
         time = looked_at(Path(self.settings.file)) or ""
         return time[: len("2026-01-31")]
 

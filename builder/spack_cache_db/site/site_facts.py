@@ -20,7 +20,13 @@ from spack_cache_db.spack.targets import hosts_of
 
 
 class Noun(NamedTuple):
-    """The word for a listed spec, and whether all specs are installed."""
+    """The word for a listed spec, in texts such as "3 binaries".
+
+    Attributes:
+        one: the singular.
+        many: the plural.
+        is_installed: whether all releases are installations, not build caches.
+    """
 
     one: str
     many: str
@@ -31,8 +37,11 @@ BINARY = Noun("binary", "binaries", is_installed=False)
 
 
 class SiteFacts(NamedTuple):
-    """The facts by their names in templates, and the site's metadata by Datasette's
-    keys.
+    """The facts that every page shows.
+
+    Attributes:
+        words: values by their names in templates, such as `site_title`.
+        described: the site's metadata by Datasette's keys, such as `license_url`.
     """
 
     words: Mapping[str, object]
@@ -40,19 +49,24 @@ class SiteFacts(NamedTuple):
 
 
 NO_FACTS = SiteFacts({"noun": BINARY, "site_title": "Spack build cache"}, {})
-"""The facts of a site without a catalogue."""
+"""The facts of a site without a database that can be read."""
 
 
 def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFacts:
-    """Return the facts that every page shows; a title in the metadata takes
-    precedence.
+    """Return the facts that every page shows.
+
+    Args:
+        lookups: the small tables of the database.
+        metadata: the owner's metadata of the whole site, whose title takes precedence.
     """
     origin = read_origin(lookups.conn)
+    title = str(metadata.get("title") or origin.title)
+
+    # Specs of an installation (`trees`) need not have a binary.
     is_installed = lookups.is_installed
-    # Specs of an installation need not have a binary.
     noun = Noun("spec", "specs", is_installed) if lookups.trees() else BINARY
     verb = "has" if is_installed else "lists"
-    title = str(metadata.get("title") or origin.title)
+
     words = {
         "choices": read_choices(lookups),
         "newest_snapshot": newest_snapshot(lookups),
@@ -71,23 +85,27 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     if origin.is_public:
         described["license"] = PUBLIC_LICENSE
         described["license_url"] = PUBLIC_LICENSE_URL
+    # Datasette shows a link for an empty address.
     filled = {key: value for key, value in described.items() if value}
     return SiteFacts(words, filled)
 
 
 def read_choices(lookups: Lookups) -> dict[str, object]:
-    """Return the options of the forms on all pages.
+    """Return the options of the forms on all pages, by their names in templates.
 
-    Targets of binaries are grouped by family, and machines that can run a binary by
-    maker.
+    Targets of binaries are grouped by family, such as `{"x86_64": ["zen2", "zen3"]}`,
+    and machines that can run a binary (`hosts`) by maker.
     """
     compiler_words = lookups.words["compiler"].values()
+    # `gcc@` for the word `gcc`, because the filter `gcc` means all of its versions.
     compilers = {value_of("compiler", word) for word in compiler_words}
-    families = sorted((family, target) for target, family in lookups.families.items())
+    family_and_target = [
+        (family, target) for target, family in lookups.families.items()
+    ]
     return {
         "releases": [release.name for release in lookups.releases.values()],
         "stacks": [stack.name for stack in lookups.stacks.values()],
-        "targets": grouped(families),
+        "targets": grouped(sorted(family_and_target)),
         "compilers": sorted(compilers),
         "systems": sorted(lookups.words["os"].values()),
         "hosts": hosts_of(lookups.families),

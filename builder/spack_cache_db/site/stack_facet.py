@@ -1,8 +1,9 @@
 """`_facet_stack=stacks`: how many rows of a view each stack has.
 
-Datasette's `_facet_array` reads the list of each row, which takes longer than a facet
-may with the whole cache. There are few different lists: this facet counts the rows of
-each list first.
+A row has its stacks as a JSON list, such as `["e4s","radiuss"]`. Datasette's
+`_facet_array` reads the list of each row, which takes longer than a facet may with the
+whole cache. There are few different lists: this facet counts the rows of each list
+first.
 """
 
 from __future__ import annotations
@@ -28,13 +29,21 @@ GROUP BY stacks.value
 ORDER BY count DESC, stack
 LIMIT {limit}
 """
+"""The number of rows of each stack, most rows first.
+
+`rows` is Datasette's statement for the rows of the page, with all filters.
+"""
 
 
 class StackFacet(Facet):  # type: ignore[misc]
     """Counts the stacks in a column of lists; `root`, which is not a stack, is left
     out.
+
+    Datasette makes an object of this class for each page of a table or view, with the
+    page's request, its SQL and the parameters of the SQL.
     """
 
+    # Datasette reads the fields of the address that begin with `_facet_` and this.
     type = STACK_FACET.removeprefix("_facet_")
 
     async def facet_results(self) -> tuple[list[dict[str, Any]], list[str]]:
@@ -45,8 +54,10 @@ class StackFacet(Facet):  # type: ignore[misc]
         """
         results = []
         without_answer = []
+        # The facets of this class, from the address and from the owner's metadata.
         for entry in self.get_configs():
             config = entry["config"]
+            # `{"simple": "stacks"}` for `_facet_stack=stacks`, or the owner's mapping.
             column = config.get("column") or config["simple"]
             try:
                 counts = await self._counts(column)
@@ -61,20 +72,25 @@ class StackFacet(Facet):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Return the counts of a column as Datasette's facets do.
 
-        A facet of the owner's metadata cannot be hidden.
+        Args:
+            column: the name of the column.
+            counts: stacks with their rows, from `_counts`.
+            source: `request` for a facet of the address, or `metadata` for one of the
+                owner's, which visitors cannot hide.
         """
-        most = self.get_facet_size()
-        without_facet = path_with_removed_args(self.request, {STACK_FACET: column})
+        shown_count = self.get_facet_size()
+        values = [
+            self._value(column, stack, count) for stack, count in counts[:shown_count]
+        ]
+        path_without_facet = path_with_removed_args(self.request, {STACK_FACET: column})
         return {
             "name": column,
             "type": self.type,
-            "results": [
-                self._value(column, stack, count) for stack, count in counts[:most]
-            ],
+            "results": values,
             "hideable": source != "metadata",
-            "toggle_url": self.ds.urls.path(without_facet),
+            "toggle_url": self.ds.urls.path(path_without_facet),
             # `_counts` returns one stack more, if there are more.
-            "truncated": len(counts) > most,
+            "truncated": len(counts) > shown_count,
         }
 
     async def _counts(self, column: str) -> list[tuple[str, int]]:
@@ -98,10 +114,13 @@ class StackFacet(Facet):  # type: ignore[misc]
 
     def _value(self, column: str, stack: str, count: int) -> dict[str, Any]:
         """Return a stack with the link that adds or removes it as a filter."""
+        # Datasette's filter of a column of lists.
         field = f"{column}__arraycontains"
         is_selected = (field, stack) in self.get_querystring_pairs()
-        change = path_with_removed_args if is_selected else path_with_added_args
-        path = change(self.request, {field: stack})
+        if is_selected:
+            path = path_with_removed_args(self.request, {field: stack})
+        else:
+            path = path_with_added_args(self.request, {field: stack})
         return {
             "value": stack,
             "label": stack,

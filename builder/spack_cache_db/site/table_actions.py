@@ -1,4 +1,7 @@
-"""Links of the menu that Datasette shows beside the name of a table or view."""
+"""Links of the menu that Datasette shows beside the name of a table or view.
+
+For example, the menu of `builds` has "Count by stack" and "Feed of the changes".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ STACK_LISTS: Mapping[str, str] = {
     for view, statement in VIEWS.items()
     if f" AS {_LIST_COLUMN}" in statement
 }
-"""The views that select a list of stacks, and the name of that column."""
+"""The views with a list of stacks in each row, and the name of that column."""
 PAGES: Mapping[str, str] = {
     "packages": "/packages",
     "package_status": "/packages",
@@ -26,18 +29,25 @@ PAGES: Mapping[str, str] = {
 CHANGES = frozenset(
     ("builds", "build_listings", "listings", "releases", "release_changes")
 )
-"""Tables and views to which new releases add rows."""
+"""Tables and views to which new releases add rows; their menus link the feed."""
 
 Action = dict[str, str]
+"""A link as Datasette's hooks return it, with the keys `href` and `label`."""
 
 
 def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[Action]:
-    """Return the links for a table or view of the published database, as Datasette
-    takes them.
+    """Return the links for a table or view of the published database.
+
+    Args:
+        datasette: the Datasette, which knows the addresses of tables.
+        database: the name of the database.
+        name: the name of the table or view.
+        request: Datasette's request for the page of the table; None if a plugin asks
+            without one.
     """
     urls = datasette.urls
-    # Datasette's own plugins may ask without a request.
-    query = request.query_string if request is not None else ""
+    query = "" if request is None else request.query_string
+    # Pairs of name and value: filters, and Datasette's own fields such as `_facet`.
     fields = parse_qsl(query, keep_blank_values=True)
     actions = []
 
@@ -47,12 +57,17 @@ def actions_of(datasette: Any, database: str, name: str, request: Any) -> list[A
         label = f"The page of {path.removeprefix('/')}"
         actions.append(_action(urls.path(path), label))
 
-    # Keep the filters; leave out the page (`_next`), and the facet if it is there.
+    # The same rows with their counts by stack. They begin on the first page (without
+    # `_next`), and the facet is added once, whether or not it is there already.
     if name in STACK_LISTS:
         facet = (STACK_FACET, STACK_LISTS[name])
-        filters = [field for field in fields if field[0] != "_next" and field != facet]
-        query = urlencode([*filters, facet])
-        address = f"{urls.table(database, name)}?{query}"
+        kept = [
+            (field, value)
+            for field, value in fields
+            if field != "_next" and (field, value) != facet
+        ]
+        query_with_facet = urlencode([*kept, facet])
+        address = f"{urls.table(database, name)}?{query_with_facet}"
         actions.append(_action(address, "Count by stack"))
 
     # The feed of everything, or of the package to which the rows are filtered.

@@ -1,4 +1,4 @@
-"""What differs between Datasette 0.65 and 1.0."""
+"""What differs between Datasette 0.65 and 1.0; the site runs on both."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ def options_of(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def metadata_targets(datasette: Any) -> list[dict[str, Any]]:
-    """Return the mappings of a Datasette that descriptions are added to."""
+    """Return the mappings of a Datasette that descriptions are added to.
+
+    Both have the keys of a metadata file, such as `databases`.
+    """
     if IS_065:
         return [datasette._metadata_local]
+    # It is None without a configuration file.
     datasette.config = datasette.config or {}
     return [datasette._metadata_local, datasette.config]
 
@@ -35,15 +39,24 @@ def metadata_targets(datasette: Any) -> list[dict[str, Any]]:
 async def ensure_permission(
     datasette: Any, actor: Any, action: str, database: str
 ) -> None:
-    """Raise `Forbidden` if a visitor may not do something with a database."""
+    """Raise `Forbidden` if a visitor may not do something with a database.
+
+    Args:
+        datasette: the Datasette.
+        actor: the visitor, as a plugin for logins describes them; None if unknown.
+        action: Datasette's name of the permission, such as `view-database`.
+        database: the name of the database.
+    """
     if IS_065:
-        # The first rule that decides wins, as on Datasette's own pages.
+        # The first permission that has a rule decides, as on Datasette's own pages.
         checks = [(action, database), ("view-database", database), "view-instance"]
         # The action may be "view-database" itself.
         without_duplicates = list(dict.fromkeys(checks))
         await datasette.ensure_permissions(actor, without_duplicates)
         return
-    resource = import_module("datasette.resources").DatabaseResource(database=database)
+    # mypy reads Datasette 0.65, which has no such module.
+    resources = import_module("datasette.resources")
+    resource = resources.DatabaseResource(database=database)
     await datasette.ensure_permission(action=action, resource=resource, actor=actor)
 
 
@@ -56,10 +69,12 @@ def keep_internal_in_memory(datasette: Any) -> None:
     """
     if IS_065:
         return
-    internal = datasette.get_internal_database()
+    # Delete the temporary file that this Datasette has made.
+    in_file = datasette.get_internal_database()
     with suppress(OSError):
-        Path(internal.path).unlink()
-    datasette._internal_database = Database(
-        datasette, memory_name="_internal_of_the_site"
-    )
-    datasette._internal_database.name = internal.name
+        Path(in_file.path).unlink()
+
+    # Put a database in memory in its place, under its name.
+    in_memory = Database(datasette, memory_name="_internal_of_the_site")
+    in_memory.name = in_file.name
+    datasette._internal_database = in_memory
