@@ -11,6 +11,7 @@ from spack_cache_db.spack.machine import os_of_release, this_machine
 from spack_cache_db.spack.targets import (
     family,
     is_known,
+    machine_of,
     runs_on,
     target_matches,
     unknown_bounds,
@@ -49,6 +50,27 @@ def test_unknown_bounds_are_named() -> None:
     """Only names that bound a range must be known to archspec."""
     assert unknown_bounds("toaster,zen2:zen3") == ()
     assert unknown_bounds("zen2:toaster,:") == ("toaster",)
+    # A range has two bounds: the second one is all that comes after the first colon.
+    assert unknown_bounds(":zen3:") == ("zen3:",)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "machine"),
+    [
+        (":zen4", "zen4"),
+        (":", None),
+        (":,zen", None),
+        (":zen3,:zen4", None),
+        ("zen4", None),
+        ("zen2:zen4", None),
+        (":zen3:", None),
+    ],
+)
+def test_only_all_below_one_target_is_a_machine(
+    constraint: str, machine: str | None
+) -> None:
+    """`:zen4` is all that runs on zen4; other constraints are about no one machine."""
+    assert machine_of(constraint) == machine
 
 
 @given(NAMES, NAMES, NAMES)

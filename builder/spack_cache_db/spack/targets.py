@@ -1,29 +1,37 @@
-"""CPU targets of the archspec package, and the target and operating system of this
-machine.
+"""CPU targets: which of them run on which, and which satisfy a `target=`.
 
-A target that archspec does not know is its own family and is compatible with itself
-only, as in Spack. The names of systems are those of Spack 1.1's `operating_systems/`
-and `platforms/`.
+A target is a processor (`zen3`), a family (`x86_64`) or a level of a family
+(`x86_64_v3`). The package archspec knows them and their order: each target has
+ancestors, whose binaries also run on it. A target that archspec does not know is its
+own family and runs nothing but itself, as in Spack.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 
 import archspec.cpu
 
-_MAKERS = {
+_COMMON_MAKERS = {
     "AuthenticAMD": "AMD",
     "GenuineIntel": "Intel",
     "ARM": "Arm",
-    "Nvidia": "NVIDIA",
+    "Apple": "Apple",
 }
-"""Common names of makers, by archspec's names."""
+"""The makers that come first in lists, by archspec's names for them."""
 
-_COMMON_MAKERS = ("AMD", "Intel", "Arm", "Apple")
+_OTHER_MAKERS = {"Nvidia": "NVIDIA"}
+"""The names of other makers that archspec writes differently."""
+
+_MAKERS = _COMMON_MAKERS | _OTHER_MAKERS
+
 _ANY = "Any "
-"""Start of the name of a family in place of a maker."""
+"""Start of the text that stands for a maker where a target has none: `Any x86_64`."""
+
+_ALL_BELOW = re.compile(r":([^:,]+)")
+"""A `target=` with everything that runs on one target: `:zen4`."""
 
 
 def known_targets() -> tuple[str, ...]:
@@ -33,8 +41,9 @@ def known_targets() -> tuple[str, ...]:
 
 @cache
 def ancestors(name: str) -> tuple[str, ...]:
-    """Return the targets whose binaries also run on `name`, nearest first, without
-    itself.
+    """Return the other targets whose binaries run on a target, the nearest first.
+
+    Those of zen3 are zen2, zen, x86_64_v3, x86_64_v2 and x86_64.
     """
     target = archspec.cpu.TARGETS.get(name)
     if target is None:
@@ -43,19 +52,20 @@ def ancestors(name: str) -> tuple[str, ...]:
 
 
 def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the CPU targets that can run binaries for at least one of `targets`, by
-    maker.
+    """Return the targets that can run binaries for at least one of `targets`, by maker.
 
-    The newest processors come first.
+    Common makers come first, and of one maker the newest processors.
     """
     targets = set(targets)
-    # A newer processor has more ancestors.
+    # A newer processor has more ancestors. Sorted by name before, because Python's sort
+    # keeps the order of equals.
     candidates = sorted(targets.union(known_targets()))
     candidates.sort(key=lambda name: len(ancestors(name)), reverse=True)
     hosts: dict[str, list[str]] = {}
     for host in candidates:
         if any(runs_on(target, host) for target in targets):
             hosts.setdefault(_maker(host), []).append(host)
+
     makers = sorted(hosts)
     makers.sort(key=_rank_of_maker)
     return {maker: tuple(hosts[maker]) for maker in makers}
@@ -63,9 +73,7 @@ def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 @cache
 def _maker(name: str) -> str:
-    """Return the common name of a processor's maker; `Any x86_64` for a level of a
-    family.
-    """
+    """Return the maker of a processor, or `Any x86_64` for a family or its levels."""
     target = archspec.cpu.TARGETS.get(name)
     if target is None or target.vendor == "generic":
         return f"{_ANY}{family(name)}"
@@ -73,10 +81,12 @@ def _maker(name: str) -> str:
 
 
 def _rank_of_maker(maker: str) -> int:
-    """Return the place of a maker in lists: the common ones, others, then families."""
-    if maker in _COMMON_MAKERS:
+    """Return the group of a maker in lists: common makers, other makers, families."""
+    if maker in _COMMON_MAKERS.values():
         return 0
-    return 2 if maker.startswith(_ANY) else 1
+    if maker.startswith(_ANY):
+        return 2
+    return 1
 
 
 def is_known(name: str) -> bool:
@@ -85,10 +95,9 @@ def is_known(name: str) -> bool:
 
 
 def is_generic(name: str) -> bool:
-    """Return whether a target is a family or a level of one, such as `x86_64_v3`, not a
-    processor.
+    """Return whether a target is a family or a level of one, not a processor.
 
-    Returns False for a target that archspec does not know.
+    A target that archspec does not know is neither.
     """
     target = archspec.cpu.TARGETS.get(name)
     return target is not None and target.vendor == "generic"
@@ -96,9 +105,7 @@ def is_generic(name: str) -> bool:
 
 @cache
 def family(name: str) -> str:
-    """Return the family of a target: `x86_64` for `zen3`; an unknown target is its
-    own.
-    """
+    """Return the family of a target: `x86_64` for `zen3`."""
     target = archspec.cpu.TARGETS.get(name)
     if target is None:
         return name
@@ -109,28 +116,48 @@ def family(name: str) -> str:
 def runs_on(target: str, host: str) -> bool:
     """Return whether a binary built for `target` runs on a machine of type `host`.
 
-    It does if the target is the host or one of its ancestors; neither of zen3 and
-    haswell is an ancestor of the other.
+    It does if the target is the host or one of its ancestors. That is a partial order:
+    of zen3 and haswell, neither runs on the other.
     """
     return target == host or target in ancestors(host)
 
 
-def unknown_bounds(constraint: str) -> tuple[str, ...]:
-    """Return the bounds of ranges in a target constraint that archspec does not
-    know.
+def machine_of(constraint: str) -> str | None:
+    """Return the target of a constraint that means all that runs on it, else None.
+
+    That is zen4 for `:zen4`. A single name (`zen4`) is a target but no machine, because
+    other binaries run on zen4 too. Lists and other ranges, such as `:` for any target,
+    name no machine.
     """
-    ranges = [part for part in constraint.split(",") if ":" in part]
-    bounds = [bound for part in ranges for bound in part.split(":")]
-    return tuple(bound for bound in bounds if bound and not is_known(bound))
+    match = _ALL_BELOW.fullmatch(constraint)
+    return None if match is None else match[1]
+
+
+def unknown_bounds(constraint: str) -> tuple[str, ...]:
+    """Return the bounds of ranges that archspec does not know, so they have no order.
+
+    Args:
+        constraint: the value of a `target=`; see `target_matches`.
+    """
+    unknown = []
+    for part in constraint.split(","):
+        low, colon, high = part.partition(":")
+        # A name alone is compared as a text, so it may be unknown.
+        if not colon:
+            continue
+        for bound in (low, high):
+            if bound and not is_known(bound):
+                unknown.append(bound)
+    return tuple(unknown)
 
 
 def target_matches(constraint: str | None, target: str) -> bool:
     """Return whether the target of a binary satisfies a `target=`, as in Spack 1.1.
 
     Args:
-        constraint: a name, a range `low:`, `:high` or `low:high` in archspec's partial
-            order, or a comma list of these; None is any. A range with an unknown bound,
-            which Spack refuses, contains its bound only (see `unknown_bounds`).
+        constraint: a name, a range `low:`, `:high` or `low:high`, or several of these
+            with commas between them; None is any target. A range with an unknown bound,
+            which Spack refuses, contains that bound only; see `unknown_bounds`.
         target: the target of a binary.
     """
     if constraint is None:
@@ -139,7 +166,7 @@ def target_matches(constraint: str | None, target: str) -> bool:
 
 
 def _part_matches(part: str, target: str) -> bool:
-    """Return whether a target is the one of a part, or in its range."""
+    """Return whether a target is the one that a part names, or in its range."""
     low, colon, high = part.partition(":")
     if not colon:
         return target == part

@@ -197,6 +197,26 @@ ANY = "chosen for any x86_64 machine: "
             "targets@1.0, gcc 13.2.0, ubuntu22.04, zen3",
             "chosen for zen4: nearest target",
         ),
+        # Every target, so no machine is chosen.
+        (
+            "targets target=:",
+            None,
+            "targets@1.0, gcc 13.2.0, ubuntu22.04, x86_64_v3",
+            f"{ANY}x86_64_v3 runs on most machines",
+        ),
+        (
+            "targets target=:,zen4",
+            None,
+            "targets@1.0, gcc 13.2.0, ubuntu22.04, x86_64_v3",
+            f"{ANY}x86_64_v3 runs on most machines",
+        ),
+        # What runs on either of two machines.
+        (
+            "targets target=:zen4,:zen3",
+            None,
+            "targets@1.0, gcc 13.2.0, ubuntu22.04, x86_64_v3",
+            f"{ANY}x86_64_v3 runs on most machines",
+        ),
         (
             "targets target=:skylake",
             None,

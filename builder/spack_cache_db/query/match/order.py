@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.spack.targets import ancestors
+from spack_cache_db.spack.targets import ancestors, machine_of
 
 # Explicitly installed configurations come first, then other installed ones.
 _INSTALLED_FIRST = """
@@ -78,6 +78,4 @@ def chosen_machine(conditions: Conditions) -> str | None:
         return host
     # `target=:zen4` is all that runs on zen4.
     target = condition_value(conditions, "target")
-    if isinstance(target, str) and target.startswith(":"):
-        return target[1:]
-    return None
+    return machine_of(target) if isinstance(target, str) else None
