@@ -1,4 +1,4 @@
-"""spack.constraints: what each constraint means, one by one."""
+"""spack.matching: what each constraint means, one by one."""
 
 import pytest
 

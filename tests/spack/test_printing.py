@@ -1,6 +1,4 @@
-"""spack.constraints: text that reads as the query that it was made of, and any other
-text.
-"""
+"""spack.printing: text that reads as the query that it was made of."""
 
 import os
 import time

@@ -1,6 +1,12 @@
-"""Facts of Spack 1.2 that its recipes and its code contain, each once."""
+"""Facts about Spack that its recipes and its code contain, each of them once.
+
+They are those of Spack 1.2 and its recipes of 2026, unless a constant names an older
+version. This module imports nothing of the package, so any other module can use it.
+"""
 
 from collections.abc import Mapping
+
+# Dependencies. A type of a dependency is the time at which a package needs it.
 
 DEPTYPES = ("build", "link", "run", "test")
 """The types of dependencies, sorted."""
@@ -8,9 +14,15 @@ DEPTYPES = ("build", "link", "run", "test")
 RUN_TIME = frozenset({"link", "run"})
 """The types of dependencies that a binary needs when it is used."""
 
+
+# Compilers. They are packages since Spack 1.0; before, they were settings of a machine.
+
 LANGUAGES = ("c", "cxx", "fortran")
-"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1
-`spec.py`, `DeprecatedCompilerSpec.factory`).
+"""The languages of compilers, in the order in which Spack looks for one to print.
+
+A spec may be built with several compilers, and Spack prints one of them: that of the
+first of these languages that the spec uses (Spack 1.1 `spec.py`,
+`DeprecatedCompilerSpec.factory`).
 """
 
 LEGACY_COMPILERS = {
@@ -30,18 +42,26 @@ COMPILERS = frozenset(_COMPILERS.split())
 """Packages that are compilers in Spack 1.1, and names that only old releases print."""
 
 CRAY_COMPILERS = frozenset({"cce"})
-"""Compilers whose runtime only Cray systems have."""
+"""Compilers whose runtime libraries only Cray systems have."""
 
 COMPILER_WRAPPER = "compiler-wrapper"
 """The package that passes flags to the compilers during a build."""
+
+
+# Libraries that come with a system or with a compiler.
 
 LIBC = frozenset({"glibc", "musl"})
 """Packages of the C library, which each machine has."""
 
 RUNTIMES = LIBC | {COMPILER_WRAPPER, "gcc-runtime", "intel-oneapi-runtime"}
-"""The packages with the tag `runtime`; `all` cannot require dependencies of them and
-compilers.
+"""The packages with the tag `runtime` in their recipes.
+
+Spack adds them to a spec itself. So what an environment requires of the dependencies of
+`all` packages does not apply to them, nor to compilers.
 """
+
+
+# Variants and flags.
 
 DEV_PATH = "dev_path"
 """The variant with the folder of sources from which a package is developed."""
@@ -60,7 +80,13 @@ FLAG_NAMES = frozenset(
 """The options with flags of compilers."""
 
 UNSPLIT_NAMES = FLAG_NAMES | {DEV_PATH, "commit", "branch", "tag", "ref"}
-"""Names whose values may contain commas: flags, paths and git references."""
+"""Names whose value is one text, even if it contains commas: flags, paths and git
+references. The value of any other variant is a list, separated by commas.
+"""
+
+
+# Virtual packages. A virtual package, such as `mpi`, is an interface that several
+# packages provide: `openmpi` and `mpich`.
 
 _VIRTUALS = """
     armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
@@ -76,25 +102,26 @@ packages provide it.
 
 _PROVIDERS = {
     "blas": """
-acfl amdblis armpl-gcc atlas blis cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
-netlib-lapack nvhpc nvpl-blas openblas veclibfort
-""",
+        acfl amdblis armpl-gcc atlas blis cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl
+        intel-oneapi-mkl netlib-lapack nvhpc nvpl-blas openblas veclibfort
+    """,
     "lapack": """
-acfl amdlibflame armpl-gcc atlas cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
-libflame netlib-lapack nvhpc nvpl-lapack openblas veclibfort
-""",
+        acfl amdlibflame armpl-gcc atlas cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl
+        intel-oneapi-mkl libflame netlib-lapack nvhpc nvpl-lapack openblas veclibfort
+    """,
     "mpi": """
-cray-mpich cray-mvapich2 fujitsu-mpi hpcx-mpi intel-mpi intel-oneapi-mpi mpich mpilander
-mpitrampoline mpt msmpi mvapich mvapich-plus mvapich2 mvapich2-gdr mvapich2x nmad openmpi
-parastationmpi spectrum-mpi
-""",
+        cray-mpich cray-mvapich2 fujitsu-mpi hpcx-mpi intel-mpi intel-oneapi-mpi mpich
+        mpilander mpitrampoline mpt msmpi mvapich mvapich-plus mvapich2 mvapich2-gdr mvapich2x
+        nmad openmpi parastationmpi spectrum-mpi
+    """,
     "scalapack": """
-amdscalapack cray-libsci fujitsu-ssl2 intel-mkl intel-oneapi-mkl netlib-scalapack nvpl-scalapack
-""",
+        amdscalapack cray-libsci fujitsu-ssl2 intel-mkl intel-oneapi-mkl netlib-scalapack
+        nvpl-scalapack
+    """,
 }
 PROVIDERS: Mapping[str, frozenset[str]] = {
     virtual: frozenset(packages.split()) for virtual, packages in _PROVIDERS.items()
 }
-"""Packages of Spack's recipes of 2026 that centres install themselves, by the virtual
-package that they provide; an environment may add more.
+"""Packages that computing centres install themselves, by the virtual package that they
+provide. An environment may name more.
 """

@@ -1,4 +1,8 @@
-"""The target, operating system and platform of this machine, as Spack names them."""
+"""The target, operating system and platform of this machine, as Spack names them.
+
+A laptop may be `zen3`, `ubuntu24.04` and `linux`. The names are those of Spack 1.1's
+`operating_systems/` and `platforms/`.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +19,30 @@ _PLATFORMS = {
     "Windows": "windows",
     "FreeBSD": "freebsd",
 }
+"""Spack's names of platforms, by what Python's `platform.system()` returns."""
+
 _MACOS = {
     "11": "bigsur", "12": "monterey", "13": "ventura", "14": "sonoma", "15": "sequoia",
     "26": "tahoe",
 }  # fmt: skip
+"""Spack's names of macOS, by the first number of its version."""
+
 _RENAMED = {"ol": "oracle", "opensuse-leap": "opensuse"}
-"""Names that the package distro changes, from which Spack takes names."""
+"""Spack's names of Linux distributions whose file os-release has another ID.
+
+Spack takes the names from the Python package `distro`, which changes these two.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine as Spack names it; `unknown` has the reasons for values that are
-    None.
+    """A machine as Spack names it.
+
+    Attributes:
+        target: the CPU target, such as `zen3`.
+        os: the operating system, such as `rhel8`; None if Spack's name is unknown.
+        platform: such as `linux`; None if Spack's name is unknown.
+        unknown: the reasons for values that are None, as texts for people.
     """
 
     target: str
@@ -39,7 +55,9 @@ def this_machine() -> Machine:
     """Return the machine on which this program runs."""
     system = platform.system()
     platform_name = _PLATFORMS.get(system)
-    # The operating system, and why it is None.
+    target = str(archspec.cpu.host().name)
+
+    # The operating system, or else the reason why it is unknown.
     os_name: str | None = None
     reason = f"Spack's name of {system or 'this system'} is unknown"
     if platform_name == "darwin":
@@ -53,21 +71,26 @@ def this_machine() -> Machine:
             os_name = os_of_release(platform.freedesktop_os_release())
         except OSError:
             reason = "/etc/os-release cannot be read"
-    target = str(archspec.cpu.host().name)
-    unknown = (reason,) if os_name is None else ()
-    return Machine(target, os_name, platform_name, unknown)
+    if os_name is None:
+        return Machine(target, None, platform_name, unknown=(reason,))
+    return Machine(target, os_name, platform_name)
 
 
 def os_of_release(values: Mapping[str, str]) -> str | None:
-    """Return Spack's name of the Linux in an os-release file.
+    """Return Spack's name of the Linux in an os-release file; None if it has none.
 
-    It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu
-    has two parts.
+    The name is ID and the first part of VERSION_ID, such as `rhel8` for 8.10. Ubuntu's
+    has two parts: `ubuntu24.04`.
     """
     name = values.get("ID", "")
+    # Python returns "linux" for a file without an ID.
+    if name in ("", "linux"):
+        return None
+    # This distribution has no versions: its VERSION_ID is a day.
+    if name == "opensuse-tumbleweed":
+        return None
     version_parts = re.findall(r"\w+", values.get("VERSION_ID", ""))
-    # Python returns "linux" if there is no ID; Tumbleweed has the day as its version.
-    if not version_parts or name in ("", "linux", "opensuse-tumbleweed"):
+    if not version_parts:
         return None
     version = version_parts[0]
     if name == "ubuntu":

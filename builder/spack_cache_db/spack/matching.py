@@ -1,8 +1,12 @@
-"""Tests of one value against one constraint of a query.
+"""Compares one value of a concrete spec with one constraint of a query.
 
-The tests follow Spack 1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and
-`FlagMap.satisfies`; docs/spack-semantics.md lists the differences. `satisfying`
-combines them for a node of an index, and `query/` for the rows of a database.
+For example, `libs=static` of a query is compared with `libs=shared,static` of a spec.
+`satisfying` combines these comparisons for a spec of an index, and `query/` for all
+specs of a database.
+
+The rules are those of Spack 1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and
+`FlagMap.satisfies`; docs/spack-semantics.md lists the differences. CPU targets are
+compared in `targets`.
 """
 
 import re
@@ -13,9 +17,10 @@ from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Variant, split_comp
 from spack_cache_db.spack.queries import CompilerConstraint, Flag, VariantConstraint
 from spack_cache_db.spack.versions import VersionRanges
 
-_PATCH_FULL = 64
-"""Characters of the whole sha256 of a patch."""
-_SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
+_CHECKSUM_LENGTH = 64
+"""Characters of the sha256 of a patch."""
+
+_CHECKSUM_START = re.compile(rf"[0-9a-f]{{0,{_CHECKSUM_LENGTH}}}")
 
 
 def version_matches(ranges: VersionRanges | None, version: str) -> bool:
@@ -24,66 +29,87 @@ def version_matches(ranges: VersionRanges | None, version: str) -> bool:
 
 
 def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
-    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) meets a
-    constraint.
+    """Return whether a printed compiler satisfies a constraint.
 
-    Names from before Spack 1.0 equal today's: `clang` is `llvm`.
+    Names from before Spack 1.0 equal those of today: `clang` is `llvm`.
+
+    Args:
+        constraint: the constraint, such as `%gcc@13`.
+        compiler: a compiler as Spack prints it: `gcc@13.2.0`, or `none` for a spec that
+            uses no compiler.
     """
     name, version = split_compiler(compiler)
     if constraint.name is not None:
         package = LEGACY_COMPILERS.get(name, name)
-        expected = LEGACY_COMPILERS.get(constraint.name, constraint.name)
-        if package != expected:
+        expected_package = LEGACY_COMPILERS.get(constraint.name, constraint.name)
+        if package != expected_package:
             return False
-    if constraint.versions is None:
-        # A bare `%` is any compiler; `none` has no version, and is not one.
-        return constraint.name is not None or version is not None
-    return version is not None and constraint.versions.contains(version)
+        if constraint.versions is None:
+            return True
+    # `none` has no version. So it satisfies neither a version nor a bare `%`, which
+    # means any compiler.
+    if version is None:
+        return False
+    return version_matches(constraint.versions, version)
 
 
 def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Return whether a variant of a concrete spec meets a constraint, as in Spack 1.2.
+    """Return whether a variant of a concrete spec satisfies a constraint.
 
-    `k=a,b` needs at least a and b, `k:=a,b` these and no others; other names never
-    match.
+    The values of `k=a,b` must include a and b, and those of `k:=a,b` must be a and b.
+    A variant of another name never satisfies it.
     """
     if constraint.name != variant.name:
         return False
     # `k=*` is any value.
     if not constraint.values:
         return True
-    if (constraint.kind == "bool") != (variant.kind == "bool"):
+    # `+k` is not the text `k=true`.
+    is_bool = variant.kind == "bool"
+    if is_bool != (constraint.kind == "bool"):
         return False
     if constraint.name == PATCHES:
         return _patches_match(constraint, variant)
-    expected = set(constraint.values)
+    required = set(constraint.values)
+    values = set(variant.values)
     if constraint.exact:
-        return expected == set(variant.values)
-    return expected <= set(variant.values)
+        return required == values
+    return required <= values
 
 
 def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Return whether printed prefixes match the patches; `:=` needs full checksums."""
-    for patch in constraint.values:
-        if not any(_is_patch(patch, printed) for printed in variant.values):
+    """Return whether the patches of a spec satisfy `patches=` or `patches:=`.
+
+    A query may name a patch by the beginning of its checksum. Only `:=`, these patches
+    and no others, needs whole checksums.
+    """
+    required = constraint.values
+    for start in required:
+        if not any(_may_start_with(patch, start) for patch in variant.values):
             return False
     if not constraint.exact:
         return True
-    are_full = all(len(patch) == _PATCH_FULL for patch in constraint.values)
-    return are_full and len(constraint.values) == len(variant.values)
+    are_whole = all(len(start) == _CHECKSUM_LENGTH for start in required)
+    return are_whole and len(required) == len(variant.values)
 
 
-def _is_patch(beginning: str, printed: str) -> bool:
-    """Return whether a patch begins so, as far as its printed form shows."""
-    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(beginning):
-        return beginning.startswith(printed[: len(beginning)])
-    return printed.startswith(beginning)
+def _may_start_with(patch: str, start: str) -> bool:
+    """Return whether the checksum of a patch starts with a text, as far as is known.
+
+    Many sources have only the first seven characters of the checksum, because Spack
+    prints no more.
+    """
+    is_cut = len(patch) == PATCH_PRINTED
+    if is_cut and _CHECKSUM_START.fullmatch(start):
+        return start.startswith(patch[: len(start)])
+    return patch.startswith(start)
 
 
 def flag_words(value: str) -> tuple[str, ...]:
-    """Split the value of an option in flags: `-O2 -I /usr` is `-O2` and `-I /usr`.
+    """Return the flags in the value of an option.
 
-    A word without a dash is the value of the flag before it.
+    A word without a dash is the value of the flag before it: `-O2 -I /usr` has two
+    flags, `-O2` and `-I /usr`.
     """
     flags: list[str] = []
     for word in value.split():
@@ -95,12 +121,16 @@ def flag_words(value: str) -> tuple[str, ...]:
 
 
 def flags_match(options: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a spec's flags, by option, include those of a query, in any order.
+    """Return whether the flags of a spec include those of a query, in any order.
 
-    Spack treats `cflags==-g` as `cflags=-g` here.
+    A doubled sign (`cflags==-g`) changes nothing for a concrete spec, as in Spack.
+
+    Args:
+        options: the flags of the query, such as `cflags="-O2 -g"`.
+        flags: the flags of the spec by option: `{"cflags": ["-O2", "-g"]}`.
     """
     for option in options:
-        expected = set(flag_words(option.value))
-        if not expected <= set(flags.get(option.name, ())):
+        required = set(flag_words(option.value))
+        if not required <= set(flags.get(option.name, ())):
             return False
     return True

@@ -1,9 +1,23 @@
-"""Spec queries as frozen records, their text, and the test of each constraint.
+"""A parsed spec query, as frozen records.
 
-`parser` makes the records, and `intersection` combines them. The tests follow Spack
-1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and `FlagMap.satisfies`;
-docs/spack-semantics.md lists the differences.
+A query is a spec that somebody asks for. The record of `hdf5@1.14 +mpi %gcc@13` is
+
+    SpecQuery(
+        name="hdf5",
+        versions=VersionRanges.parse("1.14"),
+        variants=(VariantConstraint("mpi", ("true",), "bool", exact=True),),
+        dependencies=(Dependency(SpecQuery(name="gcc", ...), direct=True),),
+    )
+
+`parser` makes these records, `printing` writes them as text, `intersection` combines
+them, and `matching` and `satisfying` compare them with concrete specs.
+
+In all of them, `column` is the place in the text where the constraint begins, counted
+from 0, for messages. A value of `propagate` is true if the sign is doubled (`++x`,
+`k==v`, `%%gcc`): the constraint then applies to dependencies as well.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -13,15 +27,17 @@ from spack_cache_db.spack.versions import VersionRanges
 
 @dataclass(frozen=True, slots=True)
 class VariantConstraint:
-    """A constraint on one variant.
+    """A constraint on one variant, which is a build option: `+mpi`, `libs=shared`.
 
     Attributes:
-        values: the values, sorted; `('true',)` or `('false',)` for a bool, empty for
-            `k=*`.
-        kind: bool for `+x`, `~x`, `x=True`; multi otherwise, because the syntax cannot
-            tell.
-        exact: written `k:=a,b`, these values and no others; bools are always exact.
-        propagate: written `++x` or `k==v`, a constraint on all dependencies as well.
+        name: the name of the variant.
+        values: the values, sorted: `('true',)` or `('false',)` for a bool, and none for
+            `k=*`, which allows any value.
+        kind: bool for `+x`, `~x` and `x=True`. Everything else is multi, because the
+            text `k=v` does not show whether the variant can have several values.
+        exact: these values and no others, written `k:=a,b`. Without it, `k=a,b` also
+            allows more values. Bools are always exact.
+        propagate: written `++x` or `k==v`.
     """
 
     name: str
@@ -34,8 +50,10 @@ class VariantConstraint:
 
 @dataclass(frozen=True, slots=True)
 class CompilerConstraint:
-    """`%gcc@13`, a constraint on the compiler that Spack prints for a spec; None is
-    any.
+    """`%gcc@13` as a constraint on the compiler that Spack prints for a spec.
+
+    Some sources record only that compiler, and no dependencies. A name or versions of
+    None allow any.
     """
 
     name: str | None
@@ -44,8 +62,11 @@ class CompilerConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A compiler flag option, such as `cflags=-g`; the value is as written, without
-    quotes.
+    """A constraint on the flags of a compiler, such as `cflags="-O2 -g"`.
+
+    Attributes:
+        name: the option, here `cflags`.
+        value: the flags as written, without the quotes.
     """
 
     name: str
@@ -56,8 +77,13 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class SpecQuery:
-    """The constraints on one package; a part that is None or empty is not
-    constrained.
+    """The constraints on one package; a part that is None or empty allows everything.
+
+    Attributes:
+        namespace: the repository of the recipe: `builtin` in `builtin.hdf5`.
+        target: a CPU target, a range such as `:zen3`, or a list with commas.
+        hash: the beginning of the hash, without the slash.
+        text: the whole text from which the query was read.
     """
 
     name: str | None = None
@@ -69,26 +95,30 @@ class SpecQuery:
     platform: str | None = None
     target: str | None = None
     hash: str | None = None
-    dependencies: tuple["Dependency", ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """An edge of a query: `%gcc`, `%c,cxx=gcc`, `^hdf5+mpi`, `%[deptypes=build] cmake`.
+    """A constraint on a dependency: `%gcc`, `^hdf5+mpi`, `%[deptypes=build] cmake`.
 
     Attributes:
-        node: the constraints on the dependency; a `^dep` may have `%` dependencies.
-        direct: written with `%`, not `^`.
-        virtuals: the virtual packages that the edge must provide.
+        node: the constraints on the package at the end. That of a `^hdf5` may have `%`
+            dependencies of its own.
+        direct: written with `%`, a dependency of the package itself. With `^`, it may
+            also be a dependency of a dependency.
+        virtuals: the virtual packages as which it is used: c and cxx in `%c,cxx=gcc`.
+        deptypes: the types that it has to have, such as build and link.
+        when: a condition on the package; if the package does not satisfy it, the
+            dependency is not required.
         propagate: written `%%`.
-        column: the column of the sigil in the query.
     """
 
     node: SpecQuery
     direct: bool
     virtuals: tuple[str, ...] = ()
     deptypes: tuple[str, ...] = ()
-    when: "SpecQuery | None" = None
+    when: SpecQuery | None = None
     propagate: bool = False
     column: int = 0

@@ -1,8 +1,12 @@
 """Tests whether a concrete spec satisfies a query, by the records of its dependencies.
 
+`hdf5 ^mpi %gcc@13` asks for an hdf5 that depends on a package which provides mpi and
+was itself built with gcc 13. That needs the graph of specs: `SpecGraph.satisfies`
+compares the root, and then looks for an edge of the graph for each edge of the query.
+
 The order of edges and the rules are those of Spack 1.2 (`spec.py`: `_satisfies`,
-`_get_satisfying_edge`, `_satisfies_edge`, `_satisfies_node`); `matching` tests single
-values. `query/match` tests all specs of a database at once by the same rules.
+`_get_satisfying_edge`, `_satisfies_edge`, `_satisfies_node`). `matching` compares
+single values. `query/match` tests all specs of a database at once by the same rules.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ from spack_cache_db.spack.normal_forms import split_compiler, variant_of
 from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
 from spack_cache_db.spack.targets import target_matches
 
-_COMPILER = Use(("build",), LANGUAGES)
-"""Use of the compiler that a node up to specfile 4 names."""
+_USE_OF_COMPILER = Use(("build",), LANGUAGES)
+"""How a node from before Spack 1.0 uses the compiler that it names: in all languages.
+"""
 
 
 class VirtualVersionError(BuilderError, ValueError):
@@ -29,7 +34,7 @@ class VirtualVersionError(BuilderError, ValueError):
 
 
 class _Step(NamedTuple):
-    """An edge, and the node to which it leads."""
+    """An edge of the graph, and the node to which it leads."""
 
     edge: Edge
     end: Node
@@ -60,8 +65,9 @@ class SpecGraph:
         return self._has_edges(node, query.dependencies)
 
     def _matches(self, node: Node, query: SpecQuery) -> bool:
-        """Return whether a node matches a query without its dependencies."""
-        # A virtual package has nothing but its name.
+        """Return whether a node matches a query, leaving its dependencies aside."""
+        # A query with another name may ask for a virtual package, such as mpi. If the
+        # node provides it, the rest of the query says nothing about the node itself.
         name = _todays_name(query)
         if name is not None and name != node.name:
             if (name, node.name) not in self._providers:
@@ -69,18 +75,20 @@ class SpecGraph:
             _require_no_version(query)
             return True
 
-        # A record may lack its namespace.
-        if query.namespace not in (None, node.namespace) and node.namespace is not None:
+        # The namespace, unless the record lacks it, and the architecture.
+        if node.namespace is not None and query.namespace not in (None, node.namespace):
             return False
         if query.platform is not None and query.platform != node.platform:
             return False
         if query.os is not None and query.os != node.os:
             return False
-        if not node.hash.startswith(query.hash or ""):
+        if not target_matches(query.target, node.target):
+            return False
+
+        # The hash, version, flags and variants.
+        if query.hash is not None and not node.hash.startswith(query.hash):
             return False
         if not version_matches(query.versions, node.version):
-            return False
-        if not target_matches(query.target, node.target):
             return False
         if query.flags and not flags_match(query.flags, _flags_of(node)):
             return False
@@ -88,8 +96,10 @@ class SpecGraph:
 
     @cached_property
     def _providers(self) -> frozenset[tuple[str, str]]:
-        """Pairs of a virtual package and a package that provides it on some edge, such
-        as `("mpi", "openmpi")`.
+        """Pairs of a virtual package and a package that provides it in some edge.
+
+        Such as `("mpi", "openmpi")`. Records do not show who could provide it, only who
+        does.
         """
         providers = set()
         for dag_hash in self._hashes:
@@ -102,19 +112,19 @@ class SpecGraph:
         return frozenset(providers)
 
     def _has_variant(self, node: Node, variant: VariantConstraint) -> bool:
-        """Return whether a node has a variant; `++x` also applies to all nodes below
-        that have a variant of its name.
+        """Return whether a node satisfies a constraint on a variant.
+
+        `++x` also applies to all nodes below. Nodes without this variant are skipped.
         """
-        nodes: Iterable[Node] = [node]
-        if variant.propagate:
-            nodes = self._with_all_below(node)
-        elif variant.name not in node.parameters:
+        if not variant.propagate and variant.name not in node.parameters:
             return False
+        nodes = self._with_all_below(node) if variant.propagate else [node]
         for candidate in nodes:
-            if variant.name in candidate.parameters:
-                value = candidate.parameters[variant.name]
-                if not variant_matches(variant, variant_of(variant.name, value)):
-                    return False
+            if variant.name not in candidate.parameters:
+                continue
+            value = candidate.parameters[variant.name]
+            if not variant_matches(variant, variant_of(variant.name, value)):
+                return False
         return True
 
     def _with_all_below(self, node: Node) -> Iterator[Node]:
@@ -125,16 +135,18 @@ class SpecGraph:
             current = waiting.pop()
             yield current
             for edge in current.edges:
-                if edge.hash not in visited:
-                    visited.add(edge.hash)
-                    below = self._node_of(edge.hash)
-                    if below is not None:
-                        waiting.append(below)
+                if edge.hash in visited:
+                    continue
+                visited.add(edge.hash)
+                below = self._node_of(edge.hash)
+                if below is not None:
+                    waiting.append(below)
 
     def _has_edges(self, node: Node, edges: Iterable[Dependency]) -> bool:
-        """Return whether a node satisfies all edges of a query.
+        """Return whether a node has an edge for each edge of a query.
 
-        As in Spack, the first dependency that matches `^x` has to satisfy its `%y` too.
+        As in Spack, the first dependency that matches `^x` has to satisfy its `%y` too:
+        no other one is tried.
         """
         for edge in edges:
             if edge.when is not None and not self.satisfies(node, edge.when):
@@ -166,16 +178,19 @@ class SpecGraph:
         return None
 
     def _steps(self, node: Node, *, is_direct: bool) -> Iterator[_Step]:
-        """Yield the edges of a node in Spack's order, and unless only direct ones
-        count, all link and run edges below.
+        """Yield the edges to the dependencies of a node, in Spack's order.
+
+        With `is_direct`, those of the node itself; else also all edges below that a
+        binary needs at run time, the nearest first.
         """
         for edge in node.edges:
             yield _Step(edge, self._end(edge))
-        # A node up to specfile 4 names its compiler, and has no edge to it.
+        # A node from before Spack 1.0 names its compiler, and has no edge to it.
         if node.compiler is not None:
             name, version = split_compiler(node.compiler)
-            name = LEGACY_COMPILERS.get(name, name)
-            yield _Step(Edge(name, "", _COMPILER), _bare_node(name, version or ""))
+            package = LEGACY_COMPILERS.get(name, name)
+            compiler = _bare_node(package, version or "")
+            yield _Step(Edge(package, "", _USE_OF_COMPILER), compiler)
         if is_direct:
             return
 
@@ -183,8 +198,10 @@ class SpecGraph:
         waiting = deque([node])
         visited = set()
         while waiting:
-            for edge in waiting.popleft().edges:
-                if edge.hash in visited or RUN_TIME.isdisjoint(edge.use.types):
+            current = waiting.popleft()
+            for edge in current.edges:
+                is_run_time = not RUN_TIME.isdisjoint(edge.use.types)
+                if not is_run_time or edge.hash in visited:
                     continue
                 visited.add(edge.hash)
                 end = self._end(edge)
@@ -214,7 +231,10 @@ def _require_no_version(query: SpecQuery) -> None:
 
 
 def _flags_of(node: Node) -> dict[str, tuple[str, ...]]:
-    """Return the parameters of a node with lists of values; flags are among them."""
+    """Return the parameters of a node that are lists of values.
+
+    The flags of compilers are among them; nobody asks for the others by this name.
+    """
     flags = {}
     for name, value in node.parameters.items():
         if isinstance(value, tuple):
@@ -224,4 +244,4 @@ def _flags_of(node: Node) -> dict[str, tuple[str, ...]]:
 
 def _bare_node(name: str, version: str = "") -> Node:
     """Return a node of which only the name, and perhaps the version, is known."""
-    return Node(name, version, "", "", "", "", {})
+    return Node(name, version, hash="", platform="", os="", target="", parameters={})
