@@ -1,4 +1,4 @@
-"""cli.options: what the commands that read an input share."""
+"""cli.input_options: what the commands that read an input share."""
 
 import shutil
 from pathlib import Path

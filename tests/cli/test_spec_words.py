@@ -1,4 +1,4 @@
-"""cli.options: a spec is typed as for Spack, in any number of words, with the database
+"""cli.spec_words: a spec is typed as for Spack, in any number of words, with the database
 last.
 """
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.cli.options import spec_of_words
+from spack_cache_db.cli.spec_words import spec_of_words
 from spack_cache_db.spack.parser import parse_query
 from tests.commands import run
 

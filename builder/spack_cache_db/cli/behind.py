@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from spack_cache_db.cli.databases import file_argument, opened
 from spack_cache_db.cli.forms import say_notes
-from spack_cache_db.cli.options import file_argument, opened, shared_options
+from spack_cache_db.cli.options import shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import Rows

@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.forms import fail, print_json, say, say_faults, say_notes
-from spack_cache_db.cli.options import (
-    GivenPath,
-    flag,
-    input_options,
-    pairs,
-    value_option,
-)
+from spack_cache_db.cli.input_options import input_options, pairs
+from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason

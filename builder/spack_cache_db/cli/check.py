@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.forms import print_json, say, say_faults
-from spack_cache_db.cli.options import input_options
+from spack_cache_db.cli.input_options import input_options
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.errors import counted
 

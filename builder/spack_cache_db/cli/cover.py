@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
+from spack_cache_db.cli.databases import file_argument, opened
 from spack_cache_db.cli.forms import fail, form_of, say_notes
 from spack_cache_db.cli.junit import Case, write_junit
 from spack_cache_db.cli.options import (
-    GivenPath,
     baseline_option,
-    file_argument,
-    flag,
     junit_option,
-    opened,
     scope_from,
     shared_options,
-    value_option,
 )
+from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.cli.tables import hanging, print_answer
 from spack_cache_db.errors import counted, one_line
 from spack_cache_db.query.rows import Rows

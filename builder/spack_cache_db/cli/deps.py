@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.cli.options import file_argument, opened, shared_options
+from spack_cache_db.cli.databases import file_argument, opened
+from spack_cache_db.cli.options import shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.query.rows import Rows
 

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from spack_cache_db.cli.databases import file_argument, names_in_file, opened
 from spack_cache_db.cli.forms import form_of, say_notes
 from spack_cache_db.cli.junit import Case, write_junit
-from spack_cache_db.cli.options import (
-    file_argument,
-    flag,
-    junit_option,
-    names_in_file,
-    opened,
-    shared_options,
-    value_option,
-)
+from spack_cache_db.cli.options import junit_option, shared_options
+from spack_cache_db.cli.parameters import flag, value_option
 from spack_cache_db.cli.tables import print_answer
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import grouped

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import print_json, say
-from spack_cache_db.cli.options import export_folder_option, file_argument, flag
+from spack_cache_db.cli.options import export_folder_option
+from spack_cache_db.cli.parameters import flag
 from spack_cache_db.exports.contents import FORMAT_NAMES
 
 
 @click.command()
 @file_argument
-@export_folder_option()
+@export_folder_option
 @click.option(
     "--format",
     "file_format",

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.forms import fail, say, say_faults, say_notes
-from spack_cache_db.cli.options import ByteSize, F, GivenPath, flag, value_option
+from spack_cache_db.cli.parameters import ByteSize, F, GivenPath, flag, value_option
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spack_cache_db.cli.databases import opened
 from spack_cache_db.cli.forms import CommandError, fail, form_of, say, say_notes
-from spack_cache_db.cli.options import (
-    SpecCommand,
-    flag,
-    opened,
-    scope_from,
-    shared_options,
-)
+from spack_cache_db.cli.options import scope_from, shared_options
+from spack_cache_db.cli.parameters import flag
+from spack_cache_db.cli.spec_words import SpecCommand
 from spack_cache_db.cli.tables import (
     NOTHING,
     Table,

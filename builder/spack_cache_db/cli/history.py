@@ -11,7 +11,8 @@ import click
 
 from spack_cache_db.cli.find import Search, open_search
 from spack_cache_db.cli.forms import form_of
-from spack_cache_db.cli.options import SpecCommand, shared_options
+from spack_cache_db.cli.options import shared_options
+from spack_cache_db.cli.spec_words import SpecCommand
 from spack_cache_db.cli.tables import NOTHING, Table, print_answer
 from spack_cache_db.errors import counted
 

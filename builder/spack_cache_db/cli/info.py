@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import print_json, say
-from spack_cache_db.cli.options import file_argument, shared_options
+from spack_cache_db.cli.options import shared_options
 from spack_cache_db.errors import counted
 
 

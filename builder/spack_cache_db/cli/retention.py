@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spack_cache_db.cli.databases import file_argument, opened
 from spack_cache_db.cli.forms import form_of, print_json, say, say_notes
-from spack_cache_db.cli.options import (
-    GivenPath,
-    file_argument,
-    flag,
-    opened,
-    shared_options,
-    value_option,
-)
+from spack_cache_db.cli.options import shared_options
+from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.errors import counted
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import click
 
+from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import fail, say
-from spack_cache_db.cli.options import GivenPath, file_argument, flag, value_option
+from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.errors import BuilderError, printable, reason
 from spack_cache_db.site.folder import site_folder
 from spack_cache_db.site.origins import is_origin

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import say
-from spack_cache_db.cli.options import export_folder_option, file_argument
+from spack_cache_db.cli.options import export_folder_option
 from spack_cache_db.site.folder import site_folder
 
 
@@ -22,7 +23,7 @@ def site() -> None:
 
 @click.command()
 @file_argument
-@export_folder_option()
+@export_folder_option
 def export_static(file: Path, output: Path) -> None:
     """Write a site that any web server can serve.
 

@@ -10,7 +10,8 @@ import click
 
 from spack_cache_db.cli.build import source_counts
 from spack_cache_db.cli.forms import print_json, say, say_faults
-from spack_cache_db.cli.options import GivenPath, input_options
+from spack_cache_db.cli.input_options import input_options
+from spack_cache_db.cli.parameters import GivenPath
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.errors import counted
 
