@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.cli.find import find_table
+from spack_cache_db.cli.find_table import find_table
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.find import find, found_rows
 from spack_cache_db.query.match.candidates import Candidates

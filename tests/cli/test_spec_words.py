@@ -1,5 +1,5 @@
-"""cli.spec_words: a spec is typed as for Spack, in any number of words, with the database
-last.
+"""cli.spec_words: a spec is typed as for Spack, in any number of words, before the
+database.
 """
 
 import shutil

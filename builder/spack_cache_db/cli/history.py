@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.find import Search, open_search
 from spack_cache_db.cli.forms import form_of
 from spack_cache_db.cli.options import shared_options
+from spack_cache_db.cli.search import Search, open_search
 from spack_cache_db.cli.spec_words import SpecCommand
 from spack_cache_db.cli.tables import NOTHING, Table, print_answer
 from spack_cache_db.errors import counted

@@ -1,7 +1,9 @@
 """Prints answers as tables, JSON, CSV or Markdown.
 
-Names and messages come from files that other people wrote, and a terminal obeys control
-characters, so their escapes are printed instead.
+A table on a terminal is as wide as the terminal, and has at most 50 rows; in a pipe or
+a file, it has any width and all rows. Names and messages come from files that other
+people wrote, and a terminal obeys control characters, so `printable` replaces these
+with escapes.
 """
 
 from __future__ import annotations
@@ -28,12 +30,20 @@ NOTHING = "-"
 
 _HEADINGS = {"specs": "binaries", "spec_count": "binaries"}
 """Headings that differ from the names of their columns."""
+
 _GAP = "  "
+"""What separates two columns."""
+
 _INDENT = " " * 4
-_SHORTEST = 30
-"""Narrowest last column of a line that `hanging` wraps."""
+"""How far lines are indented that continue another one."""
+
+_NARROWEST = 30
+"""Narrowest last column that `hanging` wraps below itself."""
+
 _LABEL = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
-"""The beginning of a table's line: a status, or the title of a section."""
+"""The label at the beginning of a line: a status before a gap (`near  hdf5`), or a word
+before a colon, with or without one word before it (`Configurations removed: 3`).
+"""
 
 
 class Heading(str):
@@ -45,6 +55,12 @@ class Heading(str):
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table for people, as wide as the terminal.
+
+    ```
+    name  binaries  variants
+    hdf5     1,200  +mpi ~shared
+    zlib         7  -
+    ```
 
     Columns without a value are left out, except those that are right-aligned.
 
@@ -65,28 +81,23 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """Yield the heading, and the lines of each row."""
+        # Make the table narrower, column by column, until it fits: first without
+        # optional columns, then with long ones below their rows, from the last one on.
         widths = self._widths()
-        max_width = width()
-
-        def too_wide() -> bool:
-            total = sum(widths.values()) + len(_GAP) * (len(widths) - 1)
-            return max_width is not None and total > max_width
-
-        # Make the table narrower, column by column, until it fits.
         left_out = []
         for name in self.optional:
-            if name in widths and too_wide():
+            if name in widths and _is_too_wide(widths):
                 left_out.append(name)
                 del widths[name]
         below = []
         for name in reversed(self.headings):
-            if name in self.long and name in widths and too_wide():
+            if name in self.long and name in widths and _is_too_wide(widths):
                 below.append(name)
                 del widths[name]
         below.reverse()
 
         # Each row is a line, and a line for each of its values that goes below.
-        names = dict(zip(self.headings, self.headings, strict=True))
+        names = {name: name for name in self.headings}
         for line in wrapped(self._line(names, widths)):
             yield Heading(line)
         for row in self.rows:
@@ -95,41 +106,55 @@ class Table:
             for name in below:
                 if cells[name] != NOTHING:
                     yield from wrapped(f"{_INDENT}{name}: {cells[name]}", _INDENT)
+
+        # Name the columns that are left out, in their order in the table.
         if left_out:
             names_left_out = [name for name in self.headings if name in left_out]
-            yield ""
             text = ", ".join(names_left_out)
+            yield ""
             yield from wrapped(f"left out of this narrow table: {text}")
+
+    def _widths(self) -> dict[str, int]:
+        """Return the width of each column that is shown, by its heading."""
+        widths = {}
+        for position, name in enumerate(self.headings):
+            texts = [row[position] for row in self.rows]
+            has_value = any(text != NOTHING for text in texts)
+            if has_value or name in self.right:
+                widths[name] = max(len(text) for text in (name, *texts))
+        return widths
+
+    def _line(self, cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
+        """Return one line: the cells of the columns in `widths`, by their headings."""
+        texts = []
+        for name, column_width in widths.items():
+            if name in self.right:
+                texts.append(cells[name].rjust(column_width))
+            else:
+                texts.append(cells[name].ljust(column_width))
+        return _GAP.join(texts).rstrip()
 
     def markdown(self) -> Iterator[str]:
         """Yield the lines of the table in Markdown; markup in it is escaped."""
         yield f"| {' | '.join(self.headings)} |"
-        yield f"| {' | '.join(['---'] * len(self.headings))} |"
+        rulers = ["---"] * len(self.headings)
+        yield f"| {' | '.join(rulers)} |"
         for row in self.rows:
             cells = [text.replace("|", "\\|").replace("<", "&lt;") for text in row]
             yield f"| {' | '.join(cells)} |"
 
-    def _widths(self) -> dict[str, int]:
-        """Return the width of each column that has a value, by its heading."""
-        widths = {}
-        for at, name in enumerate(self.headings):
-            column = [row[at] for row in self.rows]
-            has_value = any(text != NOTHING for text in column)
-            if has_value or name in self.right:
-                widths[name] = max(map(len, (name, *column)))
-        return widths
 
-    def _line(self, cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
-        texts = []
-        for name, size in widths.items():
-            is_right = name in self.right
-            text = cells[name].rjust(size) if is_right else cells[name].ljust(size)
-            texts.append(text)
-        return _GAP.join(texts).rstrip()
+def _is_too_wide(widths: Mapping[str, int]) -> bool:
+    """Return whether columns of these widths do not fit the terminal."""
+    max_width = width()
+    if max_width is None:
+        return False
+    gaps = len(_GAP) * (len(widths) - 1)
+    return sum(widths.values()) + gaps > max_width
 
 
 def print_answer(
-    options: Any,
+    options: Mapping[str, Any],
     rows: Callable[[], Rows],
     table: Iterable[str],
     *,
@@ -139,13 +164,17 @@ def print_answer(
 ) -> None:
     """Print an answer in the format that the options select.
 
+    Only that format is computed: the others are functions that are not called, or
+    iterators that are not read.
+
     Args:
         options: the options of the command.
         rows: returns the rows, which CSV has.
         table: the lines for people.
         value: returns what JSON has; by default, the records of `rows`.
         markdown: the lines in Markdown.
-        colours: the colours of statuses and sections in `table` on a terminal.
+        colours: the colours of labels in `table` on a terminal, such as
+            `{"near": "yellow"}`; None for no colour.
     """
     form = form_of(options)
     if form == "json":
@@ -163,7 +192,7 @@ def print_answer(
 
 
 def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
-    """Return a printable line with the colour of its label: `near  hdf5 +mpi`."""
+    """Return a printable line: a heading is bold, and a label has its colour."""
     if isinstance(line, Heading):
         return styled(printable(line), sys.stdout, bold=True)
     label = _LABEL.match(line)
@@ -172,16 +201,21 @@ def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
     colour = colours.get(label[1])
     if colour is None:
         return printable(line)
-    return styled(label[0], sys.stdout, fg=colour) + printable(line[label.end() :])
+    rest = line[label.end() :]
+    return styled(label[0], sys.stdout, fg=colour) + printable(rest)
 
 
 def print_rows(
-    rows: Rows, options: Any, nothing: str, columns: Sequence[str] = ()
+    rows: Rows, options: Mapping[str, Any], nothing: str, columns: Sequence[str] = ()
 ) -> bool:
     """Print rows in the format that the options select; return whether there are any.
 
-    The note `nothing` goes to standard error if there are none. Tables and Markdown
-    have only `columns`, all by default.
+    Args:
+        rows: the rows.
+        options: the options of the command, with `every` for `--all`.
+        nothing: a note, printed to standard error if there are no rows.
+        columns: the columns of tables and Markdown, by default all; JSON and CSV always
+            have all.
     """
     records = list(rows.records)
     if not records:
@@ -189,12 +223,15 @@ def print_rows(
     # People get the note only; programs get an empty answer.
     if not records and form_of(options) is None:
         return False
+
     names = columns or rows.columns
     headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
-    cells = [[_cell(record[name]) for name in names] for record in records]
-    # A narrow terminal leaves out the last columns, but never the first.
-    optional = headings[:0:-1]
+    cells = []
+    for record in records:
+        cells.append([_cell(record[name]) for name in names])
     shown = cells[: most_rows(options)]
+    # A narrow terminal leaves out the last columns first, and never the first one.
+    optional = list(reversed(headings[1:]))
     lines = list(Table(headings, shown, optional).lines())
     hidden_count = len(cells) - len(shown)
     if hidden_count:
@@ -214,20 +251,31 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def most_rows(options: Any) -> int | None:
+def most_rows(options: Mapping[str, Any]) -> int | None:
     """Return how many rows a table has at most; None for any number."""
     return MOST_ROWS if is_terminal() and not options["every"] else None
 
 
 def more_rows(count: int) -> str:
-    """Return the line below a shortened table: how many rows are hidden."""
+    """Return the line below a table that was cut, such as `7 more rows: --all shows
+    all`.
+    """
     return f"{counted(count, 'more row')}: --all shows all"
 
 
 def hanging(cells: Sequence[str], text: str) -> Iterator[str]:
-    """Yield a line without headings whose last column is wrapped below itself.
+    """Yield the lines of a row whose last column is a text that may be wrapped.
 
-    A terminal that is too narrow for that has the text below the other cells.
+    ```
+    near  hdf5 +mpi  hdf5@1.14.6 gcc@13.2.0
+                     ubuntu24.04 x86_64_v3
+    ```
+
+    A terminal that is too narrow for that has the text below the other cells, indented.
+
+    Args:
+        cells: the other columns, padded to their widths.
+        text: the text of the last column.
     """
     head = _GAP.join(cells)
     line = f"{head}{_GAP}{text}".rstrip()
@@ -236,10 +284,11 @@ def hanging(cells: Sequence[str], text: str) -> Iterator[str]:
         yield line
         return
 
+    # Imported late, because most lines are short.
     from textwrap import wrap
 
     column = len(head) + len(_GAP)
-    if max_width - column >= _SHORTEST:
+    if max_width - column >= _NARROWEST:
         first, *others = wrap(text, max_width - column)
         yield f"{head}{_GAP}{first}"
         for part in others:
@@ -252,8 +301,12 @@ def hanging(cells: Sequence[str], text: str) -> Iterator[str]:
 
 
 def wrapped(line: str, indent: str = "") -> list[str]:
-    """Return a line wrapped to the width of the terminal; continuation lines are
-    indented.
+    """Return a line wrapped to the width of the terminal.
+
+    Args:
+        line: the line.
+        indent: put before the first line, if there are several; the others are indented
+            further.
     """
     max_width = width()
     if max_width is None or len(line) <= max_width:
@@ -271,8 +324,9 @@ def wrapped(line: str, indent: str = "") -> list[str]:
 
 
 def width() -> int | None:
-    """Return the width of the terminal; None for a pipe or a file, where no line is
-    wrapped.
+    """Return the width of the terminal, or that of the environment variable `COLUMNS`.
+
+    None for a pipe or a file without `COLUMNS`, where no line is wrapped.
     """
     if not is_terminal() and "COLUMNS" not in os.environ:
         return None
