@@ -12,7 +12,7 @@ from attacks.builder import enough
 from attacks.outcome import Outcome
 from attacks.requests import SECONDS, SQL
 from attacks.target import Reply, Target, field
-from spack_cache_db.site.http.middleware import LONGEST_ADDRESS
+from spack_cache_db.site.http.checks import LONGEST_ADDRESS
 
 SITE_HEADERS = ("content-security-policy", "x-content-type-options", "cache-control")
 """Headers that every response of the site has."""

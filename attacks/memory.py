@@ -15,7 +15,7 @@ from urllib.parse import quote_from_bytes
 from attacks.builder import enough
 from attacks.outcome import Outcome
 from attacks.target import Reply, Target
-from spack_cache_db.site.http.middleware import MOST_BODY
+from spack_cache_db.site.http.checks import MOST_BODY
 
 UNIT = Path(__file__).parent.parent / "deploy" / "systemd" / "spack-cache.service"
 PROCESS_MEGABYTES = 320.0

@@ -16,7 +16,7 @@ from datasette.app import Datasette
 from attacks.outcome import Outcome
 from attacks.statements import LARGE, SLOW, TELLING, WRITES
 from attacks.target import PATIENCE, Reply, Target, field, require_short
-from spack_cache_db.site.http.middleware import LONGEST_ADDRESS
+from spack_cache_db.site.http.checks import LONGEST_ADDRESS
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from benchmarks.server import (
     stop,
     wait_until_up,
 )
-from spack_cache_db.site.http.middleware import LONGEST_ADDRESS
+from spack_cache_db.site.http.checks import LONGEST_ADDRESS
 
 MOST_MEGABYTES = 512
 SHORT = "(),'*/:=<>|-@[];"

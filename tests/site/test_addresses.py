@@ -208,6 +208,10 @@ async def test_a_misspelt_column_is_refused(
             "most_hashes{}?pakage=hdf5",
             "this query has no field 'pakage'; close: package",
         ),
+        (
+            "changes_by_release{}?package=hdf5",
+            "this query has no field 'package'; known: none",
+        ),
     ],
 )
 async def test_what_a_table_or_query_cannot_do_is_refused(

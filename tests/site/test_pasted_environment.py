@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from spack_cache_db.cli.main import cli
 from spack_cache_db.environments.model import UnreadableEnvironment
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.site.http.middleware import MOST_BODY
+from spack_cache_db.site.http.checks import MOST_BODY
 from spack_cache_db.site.pages.pasted_environment import LIMITS, LONGEST_LINK, covered
 from tests.indexes import node
 

@@ -132,7 +132,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "preload_app": True,
             "control_socket_disable": True,
             # The address of a form can be long; the site has its own limits
-            # (`middleware`).
+            # (`site.http.checks`).
             "limit_request_line": 0,
             "limit_request_field_size": 16_000,
             # The site refuses unknown methods itself, with its headers.

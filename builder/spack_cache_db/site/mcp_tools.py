@@ -30,8 +30,8 @@ from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.package_data import read_package
 from spack_cache_db.site.catalogue import may_view, published
 from spack_cache_db.site.filters import Narrowing
+from spack_cache_db.site.http.checks import LONGEST_NAME, MOST_BODY
 from spack_cache_db.site.http.error_pages import failure_of
-from spack_cache_db.site.http.middleware import LONGEST_NAME, MOST_BODY
 from spack_cache_db.site.http.own_pages import run_page
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_response import PageResponse, data

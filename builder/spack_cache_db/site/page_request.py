@@ -51,6 +51,11 @@ class PageRequest:
         return extension
 
     @property
+    def full_path(self) -> str:
+        """The path with its query string, if it has one."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The fields of the query string as pairs of name and value, in order."""
         return parse_qsl(self.query, keep_blank_values=True)

@@ -27,6 +27,7 @@ from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogue import is_site
 from spack_cache_db.site.folder import site_folder
 from spack_cache_db.site.http import middleware
+from spack_cache_db.site.http.asgi import App
 from spack_cache_db.site.http.download import open_files
 from spack_cache_db.site.http.error_pages import answer_error
 from spack_cache_db.site.http.health import HEALTH, health
@@ -236,13 +237,13 @@ def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
 
 
 @hook(trylast=True)
-def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
+def asgi_wrapper(datasette: Any) -> Callable[[App], App]:
     """Wrap Datasette's application in `WRAPPERS`, around those of all plugins.
 
     So limits and headers hold for responses of plugins, and errors are not cached.
     """
 
-    def wrap(app: middleware.App) -> middleware.App:
+    def wrap(app: App) -> App:
         # uvicorn recognizes an application by its being a coroutine function.
         async def wrapped(scope: Any, receive: Any, send: Any) -> None:
             layers = app

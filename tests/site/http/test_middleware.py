@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.site.http.middleware import LONGEST_SQL, MOST_FIELDS, bounded, guard
+from spack_cache_db.site.http.checks import LONGEST_SQL, MOST_FIELDS, bounded
+from spack_cache_db.site.http.middleware import guard
 from spack_cache_db.site.refusals import BadAddress
 from spack_cache_db.site.sql.running import PAGE_ROWS
 from tests.site.addresses import DATASETTES, OWN, get

@@ -20,22 +20,31 @@ from spack_cache_db.site.catalogue import ensure
 from spack_cache_db.site.page_response import PageResponse
 
 DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
+"""The pattern of the addresses."""
 CHUNK = 64 * 1024
-"""Memory that a client which stops reading can occupy, besides the server's own
-buffer.
+"""Bytes that are read and sent at once: a client that stops reading occupies as much
+memory, besides the server's own buffer.
 """
 NO_FILE = "This server has no such file."
 
 _open_files: WeakKeyDictionary[Any, BinaryIO] = WeakKeyDictionary()
-"""The files of Datasette's immutable databases."""
+"""The open file of each of Datasette's immutable databases."""
 
 _RANGE = re.compile(r"bytes=(?=.*\d)(\d{0,18})-(\d{0,18})")
-"""A single range: `bytes=0-99`, `bytes=100-` (all others) or `bytes=-100` (the last).
+"""A single range: `bytes=0-99`, `bytes=100-` (all bytes from there) or `bytes=-100`
+(the last hundred). At least one of the numbers is there.
 """
 
 
 class Part(NamedTuple):
-    """The bytes of a file to send, with the status and the headers of the response."""
+    """The bytes of a file to send, with the status and the headers of the response.
+
+    Attributes:
+        status: 200 for the whole file, 206 for a part, 304 if the client has it
+            already, 416 for a range without bytes.
+        positions: the positions of the bytes in the file.
+        headers: the headers that concern length and range.
+    """
 
     status: int
     positions: range
@@ -43,7 +52,7 @@ class Part(NamedTuple):
 
 
 async def download(datasette: Any, request: Any, send: Any) -> None:
-    """Send `/<database>.db`, with length, entity tag and ranges.
+    """Send `/<database>.db`, with length, entity tag and ranges: Datasette's handler.
 
     Raises:
         NotFound: there is no such database, or it has no file that can be read.
@@ -64,14 +73,16 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
         raise NotFound(NO_FILE)
     descriptor = _open_files[database].fileno()
 
-    # Send the headers.
+    # Send the headers. The name may have any characters (RFC 6266, `filename*`).
     size = os.fstat(descriptor).st_size
-    part = choose_part(size, f'"{database.hash}"', request.headers)
-    name = quote(os.fsencode(Path(database.path).name), safe="")
+    etag = f'"{database.hash}"'
+    part = choose_part(size, etag, request.headers)
+    file_name = Path(database.path).name
+    quoted_name = quote(os.fsencode(file_name), safe="")
     headers = {
         **part.headers,
         "content-type": "application/octet-stream",
-        "content-disposition": f"attachment; filename*=UTF-8''{name}",
+        "content-disposition": f"attachment; filename*=UTF-8''{quoted_name}",
     }
     await send(PageResponse(b"", part.status, tuple(headers.items())).start)
 
@@ -86,7 +97,8 @@ async def _send_bytes(descriptor: int, positions: range, send: Any) -> None:
     position = positions.start
     while position < positions.stop:
         size = min(CHUNK, positions.stop - position)
-        # Processes share the descriptor, and so its own position: `pread` leaves that.
+        # Processes share the descriptor, and so its current position, which `pread`
+        # neither uses nor changes.
         chunk = os.pread(descriptor, size, position)
         if not chunk:
             # The file has become shorter; the client sees that bytes are missing.
@@ -96,15 +108,20 @@ async def _send_bytes(descriptor: int, positions: range, send: Any) -> None:
 
 
 def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
-    """Return the part of a file of `size` bytes that the headers of a request ask for.
+    """Return the part of a file that the headers of a request ask for.
 
     A request whose range is not a single plain one gets the whole file.
+
+    Args:
+        size: the size of the file in bytes.
+        etag: the entity tag of its content, with quotation marks.
+        headers: the headers of the request, with names in lower case.
     """
     tags = {"etag": etag, "accept-ranges": "bytes"}
 
-    # The client has the file already.
-    cached = headers.get("if-none-match", "")
-    if etag in cached or cached == "*":
+    # The client has the file already. It may send a list of tags.
+    cached_tags = headers.get("if-none-match", "")
+    if etag in cached_tags or cached_tags == "*":
         return Part(304, range(0), tags)
 
     # Without a range, or with one of another file, the whole file is sent.
@@ -129,30 +146,36 @@ def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
 
 
 def _requested_range(header: str, size: int) -> range | None:
-    """Return the positions that a header `Range` asks for; None if it is not plain."""
+    """Return the positions in a file that a header `Range` asks for.
+
+    They are empty for a range beyond the end of the file, and None for a header that is
+    not `_RANGE`, or has its numbers in the wrong order.
+    """
     match = _RANGE.fullmatch(header.strip())
     if match is None:
         return None
     first, last = match.groups()
-    every = range(size)
+    # A part of it ends where the file ends.
+    every_position = range(size)
     if not first:
-        return every[max(size - int(last), 0) :]
+        start = max(size - int(last), 0)
+        return every_position[start:]
     if not last:
-        return every[int(first) :]
+        return every_position[int(first) :]
     if int(last) < int(first):
         return None
-    return every[int(first) : int(last) + 1]
+    return every_position[int(first) : int(last) + 1]
 
 
 def open_files(datasette: Any) -> None:
-    """Open the files that visitors may download, whose hash is in the entity tag."""
+    """Open the files that visitors may download, when the server starts."""
     for database in datasette.databases.values():
         if database.path and not database.is_mutable:
             # A file that cannot be read is reported by the pages of its database.
             with suppress(OSError):
                 _open_files[database] = Path(database.path).open("rb")  # noqa: SIM115
-            # Datasette computes the hash from the whole file now, not during a request,
-            # unless there are inspect data.
+            # The entity tag has the hash. Without inspect data, Datasette computes it
+            # from the whole file: now, and not during a request.
             _ = database.hash
 
 

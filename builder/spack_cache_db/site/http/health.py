@@ -1,7 +1,7 @@
 """`/-/health.json`: whether the database answers, and how old its data are.
 
 For containers, proxies and monitors: the status is 200, or 503 if a monitor should
-report it.
+report it. For example `{"ok": true, "problem": null, "as_of": "2026-01-31", …}`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.sql.limits import time_limit
 
 HEALTH = r"^/-/health\.json$"
+"""The pattern of the address."""
 FACTS = """
 SELECT (SELECT count(*) FROM specs WHERE is_binary AND NOT is_gone),
     coalesce(
@@ -28,15 +29,16 @@ SELECT (SELECT count(*) FROM specs WHERE is_binary AND NOT is_gone),
         (SELECT max(date) FROM releases)
     )
 """
+"""The number of binaries, and the day of the newest source."""
 _QUERY_SECONDS = 1.0
-_DAY = 86_400
+_DAY_SECONDS = 86_400
 
 
 async def health(datasette: Any, send: Any) -> None:
-    """Send the state of the published database."""
-    answer = await _state(datasette)
-    headers = (*answer.headers, ("cache-control", "no-store"))
-    await answer._replace(headers=headers).asgi_send(send)
+    """Send the state of the published database: Datasette's handler of `HEALTH`."""
+    response = await _state(datasette)
+    headers = (*response.headers, ("cache-control", "no-store"))
+    await response._replace(headers=headers).asgi_send(send)
 
 
 async def _state(datasette: Any) -> PageResponse:
@@ -56,12 +58,13 @@ async def _state(datasette: Any) -> PageResponse:
         return data(json_text(fault), "json", status=503)
 
     # The age of the data. A source may have had nothing new for long; what counts is
-    # that a build looked.
+    # that a build looked, if it is known when.
     looked = looked_at(Path(database.path))
     age = days_since(as_of)
     look_age = days_since(looked)
+    age_that_counts = age if look_age is None else look_age
     most_days = allowances_of(datasette).stale_days
-    problem = _problem_of_age(age if look_age is None else look_age, most_days)
+    problem = _problem_of_age(age_that_counts, most_days)
     state = {
         "ok": problem is None,
         "problem": problem,
@@ -77,10 +80,11 @@ async def _state(datasette: Any) -> PageResponse:
 
 
 def _problem_of_age(age: float | None, most_days: float | None) -> str | None:
-    """Return why data of some age are too old; None if they are not, or may have any
-    age.
+    """Return why data are too old; None if they are not.
 
-    Data of unknown age count as too old.
+    Args:
+        age: their age in days; data of unknown age (None) count as too old.
+        most_days: the age that they may have; None for any age.
     """
     if most_days is None:
         return None
@@ -90,11 +94,15 @@ def _problem_of_age(age: float | None, most_days: float | None) -> str | None:
 
 
 def days_since(text: str | None) -> float | None:
-    """Return the age of a date or time in days; None if it is unknown."""
+    """Return the age in days of a date or time, such as `2026-01-31`.
+
+    None if the text is not a date; times without a zone are in UTC.
+    """
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:
         return None
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
-    return round((datetime.now(UTC) - time).total_seconds() / _DAY, 2)
+    seconds = (datetime.now(UTC) - time).total_seconds()
+    return round(seconds / _DAY_SECONDS, 2)

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from datasette.utils import await_me_maybe
 
 from spack_cache_db.site.catalogue import ensure, may_view, published, settings_of
+from spack_cache_db.site.http.asgi import Send
 from spack_cache_db.site.http.download import DOWNLOAD, download
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_request import Link, PageRequest
@@ -28,6 +29,9 @@ PAGE_SECONDS = 2.0
 """Longest processor time of the statements of one of our own pages."""
 
 Handler = Callable[..., Awaitable[None]]
+"""A function that Datasette calls with those of `datasette`, `request` and `send` that
+are among its arguments.
+"""
 
 _sites: WeakKeyDictionary[Any, dict[sqlite3.Connection, Site]] = WeakKeyDictionary()
 """The sites of each of Datasette's databases, one for each connection to it."""
@@ -38,7 +42,7 @@ def handler_of(number: int) -> Handler:
     `ROUTES`.
     """
 
-    async def handler(datasette: Any, request: Any, send: Any) -> None:
+    async def handler(datasette: Any, request: Any, send: Send) -> None:
         database = published(datasette).name
         await ensure(datasette, request.actor, "view-database", database)
 
@@ -51,28 +55,47 @@ def handler_of(number: int) -> Handler:
                 return
             form = (await request.post_body()).decode("latin-1")
 
-        # Send the response, or its first part.
         page_request = await _page_request(datasette, request, form)
-        answer = await run_page(datasette, respond, number, page_request)
-        await answer.asgi_send(send)
-
-        # Send the other parts. If one fails, there is no last message, and the server
-        # closes the connection: nobody takes a part of the rows for all.
-        while answer.following is not None:
-            next_request = replace(page_request, first=answer.following)
-            try:
-                answer = await run_page(datasette, respond, number, next_request)
-            except Exception as error:
-                log_error(request.full_path, error)
-                return
-            if answer.status != 200:
-                return
-            more = answer.following is not None
-            await send(
-                {"type": "http.response.body", "body": answer.body, "more_body": more}
-            )
+        response = await run_page(datasette, respond, number, page_request)
+        await response.asgi_send(send)
+        # The response of most pages is whole. The others send more parts.
+        if response.following is not None:
+            first = response.following
+            await _send_other_parts(datasette, number, page_request, first, send)
 
     return handler
+
+
+async def _send_other_parts(
+    datasette: Any, number: int, page_request: PageRequest, first: int, send: Send
+) -> None:
+    """Send the parts of a response that follow the first one.
+
+    If a part fails, there is no last message, and the server closes the connection:
+    nobody takes a part of the rows for all.
+
+    Args:
+        datasette: the Datasette.
+        number: the index of the route in `ROUTES`.
+        page_request: the request for the first part.
+        first: the number of the first row of the second part.
+        send: sends an ASGI message.
+    """
+    following: int | None = first
+    while following is not None:
+        next_request = replace(page_request, first=following)
+        try:
+            part = await run_page(datasette, respond, number, next_request)
+        except Exception as error:
+            log_error(page_request.full_path, error)
+            return
+        if part.status != 200:
+            return
+        following = part.following
+        has_more = following is not None
+        await send(
+            {"type": "http.response.body", "body": part.body, "more_body": has_more}
+        )
 
 
 async def run_page(
@@ -80,6 +103,9 @@ async def run_page(
 ) -> PageResponse:
     """Return what `page(site, *arguments)` returns, on a connection of the published
     database.
+
+    Raises:
+        sqlite3.OperationalError: its statements took more than `PAGE_SECONDS`.
     """
     database = published(datasette)
     sites = _sites.setdefault(database, {})
@@ -90,8 +116,9 @@ async def run_page(
         with time_limit(conn, PAGE_SECONDS):
             return page(sites[conn], *arguments)
 
-    answer: PageResponse = await database.execute_fn(page_on)
-    return answer
+    # Datasette calls the function in a thread that has a connection.
+    response: PageResponse = await database.execute_fn(page_on)
+    return response
 
 
 async def _page_request(datasette: Any, request: Any, form: str | None) -> PageRequest:
@@ -100,10 +127,11 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> PageR
     databases: list[Link] = []
     if request.path == "/about":
         databases = await _other_databases(datasette, request.actor)
+    origin = str(datasette.absolute_url(request, "/")).rstrip("/")
     return PageRequest(
         path=request.path,
         query=request.query_string,
-        origin=str(datasette.absolute_url(request, "/")).rstrip("/"),
+        origin=origin,
         form=form,
         menu=tuple(await _menu(datasette, request)),
         databases=tuple(databases),
@@ -113,12 +141,13 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> PageR
 async def _menu(datasette: Any, request: Any) -> list[Link]:
     """Return the entries that plugins add to Datasette's menu for this visitor."""
     links = []
-    plugins = plugin_manager().hook.menu_links(
+    results = plugin_manager().hook.menu_links(
         datasette=datasette, actor=request.actor, request=request
     )
-    for entries in plugins:
+    for result in results:
         # A plugin returns a list or None, or a function or coroutine that does.
-        for entry in await await_me_maybe(entries) or ():
+        entries = await await_me_maybe(result)
+        for entry in entries or ():
             links.append(Link(str(entry["href"]), str(entry["label"])))
     if request.actor:
         links.append(Link(datasette.urls.logout(), "Log out"))
@@ -127,6 +156,7 @@ async def _menu(datasette: Any, request: Any) -> list[Link]:
 
 async def _other_databases(datasette: Any, actor: Any) -> list[Link]:
     """Return the databases that a visitor may see, besides that of our pages."""
+    # The second one has Datasette's own tables.
     hidden = (published(datasette).name, "_internal")
     links = []
     for name in datasette.databases:
@@ -135,10 +165,10 @@ async def _other_databases(datasette: Any, actor: Any) -> list[Link]:
     return links
 
 
-PAGES: tuple[tuple[str, Handler], ...] = (
-    *((route.pattern, handler_of(number)) for number, route in enumerate(ROUTES)),
-    (DOWNLOAD, download),
+_HANDLERS = tuple(
+    (route.pattern, handler_of(number)) for number, route in enumerate(ROUTES)
 )
+PAGES: tuple[tuple[str, Handler], ...] = (*_HANDLERS, (DOWNLOAD, download))
 """Patterns of our own addresses, and the functions that Datasette calls for them."""
 
 

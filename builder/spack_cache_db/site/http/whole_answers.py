@@ -1,8 +1,13 @@
 """Makes JSON and CSV of tables complete, or marks the response as truncated.
 
-Datasette streams CSV. JSON arrays of rows (`_shape=array`) are joined from Datasette's
-pages. JSON objects have `"truncated": true` if more rows follow. A request with a
-number of rows (`_size`) or a page (`_next`) gets that page.
+Datasette cuts a table after a number of rows. This module makes these of it:
+
+- CSV has all rows, because Datasette streams it.
+- A JSON array of rows (`_shape=array`) has all rows. They are joined from Datasette's
+  pages, each of which is another request to Datasette.
+- A JSON object has `"truncated": true` if more rows follow.
+
+A request for a number of rows (`_size`) or a page (`_next`) gets what it asks for.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from urllib.parse import urlsplit
 
 from datasette import Request
 
-from spack_cache_db.site.http.middleware import App, Message, Receive, Scope, Send
+from spack_cache_db.site.http.asgi import App, Message, Receive, Scope, Send
 from spack_cache_db.site.http.own_pages import is_own_page
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.sql.execution import Reading, begin_reading, refusal
@@ -32,17 +37,25 @@ NO_ROWS = (
 _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
 """Addresses of Datasette's data; those below `/-/` are its tools."""
 _CSV_TYPES = (b"text/plain", b"text/csv")
+"""Datasette sends CSV as text, and with `_dl` as a download."""
+# The header `Link` of a page: <http://…/builds.json?_next=51>; rel="next".
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 _NOT_TRUNCATED = b'"truncated": false'
 _TRUNCATED = b'"truncated": true'
 
 
 class _Page(NamedTuple):
-    """A complete response of Datasette, and the query string of its next page."""
+    """A complete response of Datasette.
+
+    Attributes:
+        start: the message with its status and headers.
+        body: all bytes of its body.
+        next_query: the query string of the next page; None for the last one.
+    """
 
     start: Message
     body: bytes
-    following: bytes | None
+    next_query: bytes | None
 
 
 async def whole(
@@ -50,31 +63,31 @@ async def whole(
 ) -> None:
     """Answer a request: complete CSV and arrays of rows, or mark JSON as truncated.
 
-    Other requests pass unchanged.
+    Other requests pass unchanged. The arguments are those of a wrapper (`middleware`).
     """
     # Which form and shape of data the address asks for, and whether for all rows.
     request = Request(scope, receive)
     form = _form_of(request.path)
     shape = request.args.get("_shape")
     wants_all = _wants_all_rows(request.args)
+    has_only_rows = shape in SHAPES
 
     # Add what Datasette needs to send all rows, or as many as it can at once. Ours
     # come first, because Datasette reads the first of several fields of one name.
     query = scope["query_string"]
-    streams_csv = b"&_stream=" in b"&" + query
+    is_stream = b"&_stream=" in b"&" + query
     if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
-        streams_csv = True
+        is_stream = True
         query = b"_stream=on&_size=max&" + query
-    elif wants_all and form == "json" and shape in SHAPES:
+    elif wants_all and form == "json" and has_only_rows:
         query = b"_size=max&" + query
     scope = {**scope, "query_string": query}
 
-    # Tell our own `execute` whether this is HTML, whether its form cannot say that
-    # rows are missing, and whether rows are read part by part.
+    # Say how the statements of this request are to be run (`sql.execution`).
     reading = Reading(
         is_page=form is None,
-        takes_all=form == "csv" or shape in SHAPES,
-        is_stream=streams_csv,
+        takes_all=form == "csv" or has_only_rows,
+        is_stream=is_stream,
     )
     begin_reading(reading)
 
@@ -86,7 +99,7 @@ async def whole(
         await app(scope, receive, send)
         return
     page = await _page(app, scope, receive)
-    if wants_all and shape in SHAPES and page.following is not None:
+    if wants_all and has_only_rows and page.next_query is not None:
         brackets = SHAPES[shape]
         if shape == "array" and request.args.get("_nl"):
             # One row a line, without an array around them.
@@ -94,8 +107,8 @@ async def whole(
         await _send_every_page(app, scope, receive, send, page, brackets)
         return
     body = page.body
-    if page.following is not None:
-        # The text cannot be inside a value, where its quotation marks are escaped.
+    if page.next_query is not None:
+        # Only the key has this text: quotation marks inside a value are escaped.
         body = body.replace(_NOT_TRUNCATED, _TRUNCATED, 1)
     await send(page.start)
     await send({"type": "http.response.body", "body": body})
@@ -110,47 +123,13 @@ def _form_of(path: str) -> str | None:
 
 
 def _wants_all_rows(args: Any) -> bool:
-    """Return whether an address asks for no number of rows, no page, and no SQL."""
+    """Return whether an address asks for no number of rows, no page, and no SQL.
+
+    `args` are the fields of the address, as Datasette's `Request` has them.
+    """
     if "_next" in args or "sql" in args:
         return False
     return "_size" not in args or "max" in args.getlist("_size")
-
-
-async def _send_every_page(
-    app: App,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    page: _Page,
-    brackets: tuple[bytes, bytes],
-) -> None:
-    """Send the rows of a page and of all that follow, as one array or object.
-
-    Each page of rows is a request to the application.
-    """
-    opening, closing = brackets
-    separator = b",\n" if opening else b"\n"
-
-    # The response has all rows, so it has no link to a next page.
-    headers = [header for header in page.start["headers"] if header[0] != b"link"]
-    await send({**page.start, "headers": headers})
-
-    # Later pages are parts of one table, and their form cannot say that rows are
-    # missing.
-    begin_reading(Reading(takes_all=True, is_stream=True))
-    before = opening
-    while page.following is not None:
-        rows = page.body.strip().removeprefix(opening).removesuffix(closing)
-        body = before + rows
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        page = await _page(app, {**scope, "query_string": page.following}, receive)
-        if page.start["status"] != 200:
-            # Without a last message, the server closes the connection.
-            return
-        before = separator
-    # The last page keeps its closing bracket.
-    body = before + page.body.strip().removeprefix(opening)
-    await send({"type": "http.response.body", "body": body})
 
 
 async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
@@ -163,10 +142,54 @@ async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
     while not messages.empty():
         body += messages.get_nowait().get("body", b"")
 
-    # Datasette's header `Link` has the address of the next page.
-    link = _NEXT.search(dict(start["headers"]).get(b"link", b""))
-    following = None if link is None else urlsplit(link[1]).query
-    return _Page(start, body, following)
+    headers = dict(start["headers"])
+    link = _NEXT.search(headers.get(b"link", b""))
+    next_query = None if link is None else urlsplit(link[1]).query
+    return _Page(start, body, next_query)
+
+
+async def _send_every_page(
+    app: App,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    page: _Page,
+    brackets: tuple[bytes, bytes],
+) -> None:
+    """Send the rows of a page and of all that follow, as one array or object.
+
+    Args:
+        app: the application, which answers a request for each page.
+        scope: the request for the first page.
+        receive: as in `whole`.
+        send: as in `whole`.
+        page: the first page, which is not the last one.
+        brackets: what is around the rows of each page: `[` and `]`, or two empty texts.
+    """
+    opening, closing = brackets
+    separator = b",\n" if opening else b"\n"
+
+    # The response has all rows, so it has no link to a next page.
+    headers = [header for header in page.start["headers"] if header[0] != b"link"]
+    await send({**page.start, "headers": headers})
+
+    # Later pages are parts of one table, and their form cannot say that rows are
+    # missing.
+    begin_reading(Reading(takes_all=True, is_stream=True))
+    before = opening
+    while page.next_query is not None:
+        rows = page.body.strip().removeprefix(opening).removesuffix(closing)
+        body = before + rows
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        page = await _page(app, {**scope, "query_string": page.next_query}, receive)
+        if page.start["status"] != 200:
+            # Without a last message, the server closes the connection, so that nobody
+            # takes a part of the rows for all.
+            return
+        before = separator
+    # The last page keeps its closing bracket.
+    body = before + page.body.strip().removeprefix(opening)
+    await send({"type": "http.response.body", "body": body})
 
 
 class CsvGuard:
@@ -184,28 +207,31 @@ class CsvGuard:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        # The first message of the response, until it is sent with the first piece.
+        # The message that starts the response; None once it is sent, which is with the
+        # first piece.
         self._start: Message | None = None
+        # Rows that have not been sent, and the time of the last piece.
         self._rows = bytearray()
         self._sent_at = time.monotonic()
+        # Whether the response is CSV, and whether it has failed.
         self._is_csv = False
         self._has_failed = False
 
     async def send(self, message: Message) -> None:
-        """Pass one ASGI message on."""
+        """Send one ASGI message of the response, or keep it for the next piece."""
         if message["type"] == "http.response.start":
             content_type = dict(message["headers"]).get(b"content-type", b"")
-            is_of_csv = content_type.startswith(_CSV_TYPES)
-            self._is_csv = message["status"] == 200 and is_of_csv
+            has_csv_type = content_type.startswith(_CSV_TYPES)
+            self._is_csv = has_csv_type and message["status"] == 200
             self._start = message
-        body = message.get("body", b"")
+        # An error, a redirect or a download of another kind passes unchanged.
         if not self._is_csv:
             await self._send(message)
             return
-        # The start, the last message and a whole row pass; a reason of Datasette does
-        # not.
-        is_whole = not body or body.endswith(b"\r\n")
-        if refusal() or not is_whole:
+        # The first and the last message have no body.
+        body = message.get("body", b"")
+        is_whole_row = not body or body.endswith(b"\r\n")
+        if refusal() or not is_whole_row:
             await self._fail()
             return
         # The start waits for the first piece; after a failure nothing more is sent.
