@@ -15,7 +15,7 @@ from spack_cache_db import find
 from spack_cache_db.spack.normal_forms import parse_variant
 
 ROUNDS = 15
-FIRST_HASH = "(SELECT min(hash) FROM specs WHERE configuration = configurations.id)"
+FIRST_HASH = "(SELECT min(hash) FROM specs WHERE configuration_id = configurations.id)"
 # A package with many configurations and versions, so that every condition excludes some
 # of them.
 TYPICAL = f"""
@@ -27,10 +27,10 @@ LIMIT 1
 
 NEEDED = """
 SELECT packages.name FROM dependencies
-JOIN specs ON specs.id = dependencies.dependency
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
-WHERE types IN (SELECT id FROM dependency_types WHERE types LIKE '%link%')
+JOIN specs ON specs.id = dependencies.dependency_id
+JOIN configurations ON configurations.id = specs.configuration_id
+JOIN packages ON packages.id = configurations.package_id
+WHERE dependency_type_id IN (SELECT id FROM dependency_types WHERE types LIKE '%link%')
 GROUP BY packages.id ORDER BY count(*) DESC LIMIT 1
 """
 

@@ -31,7 +31,7 @@ WHOLE = {
         "SELECT release, change, count(*) FROM release_changes GROUP BY release, change"
     ),
     "binaries by release and compiler": (
-        "SELECT release, compiler_name, sum(specs) FROM release_counts GROUP BY 1, 2"
+        "SELECT release, compiler_name, sum(spec_count) FROM release_counts GROUP BY 1, 2"
     ),
     "listings by release": "SELECT release, count(*) FROM build_listings GROUP BY release",
 }

@@ -19,7 +19,7 @@ OTHER_BINARIES = """
 SELECT hash FROM (
   SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 5) AS most
 JOIN specs ON specs.id = (
-  SELECT min(id) FROM specs WHERE configuration = most.id AND release_count > 0)
+  SELECT min(id) FROM specs WHERE configuration_id = most.id AND release_count > 0)
 """
 SEARCHED = (
     "cuda",
@@ -128,7 +128,7 @@ def _graph(db: sqlite3.Connection) -> list[PageKind]:
     hashes = _column(
         db,
         "SELECT hash FROM specs WHERE release_count > 0"
-        " AND id IN (SELECT spec FROM dependencies) ORDER BY hash",
+        " AND id IN (SELECT spec_id FROM dependencies) ORDER BY hash",
     )
     others_of = _column(db, OTHER_BINARIES)
     packages = _column(

@@ -127,8 +127,8 @@ def schema_page() -> str:
         # The diagram takes the place of the table of contents.
         "---\nhide: [toc]\n---",
         "# Schema",
-        "Foreign keys have the name of what they point at, and tables of names have a column "
-        "`name`. Start with the [views](#views), which have text in every column, or with the "
+        "Foreign keys end in `_id`, and tables of names have a column "
+        "`name`. Start with the [views](#views), which have names, or with the "
         "[canned queries](#canned-queries).",
         diagram(),
         "## Views",

@@ -15,26 +15,26 @@ const CONFIGURATIONS = `
 SELECT configurations.id, versions.name, compilers.compiler, operating_systems.name, targets.name,
   variant_sets.text, configurations.spec_count
 FROM packages
-CROSS JOIN configurations ON configurations.package = packages.id
-CROSS JOIN versions ON versions.id = configurations.version
-CROSS JOIN compilers ON compilers.id = configurations.compiler
-CROSS JOIN operating_systems ON operating_systems.id = configurations.os
-CROSS JOIN targets ON targets.id = configurations.target
-CROSS JOIN variant_sets ON variant_sets.id = configurations.variants
+CROSS JOIN configurations ON configurations.package_id = packages.id
+CROSS JOIN versions ON versions.id = configurations.version_id
+CROSS JOIN compilers ON compilers.id = configurations.compiler_id
+CROSS JOIN operating_systems ON operating_systems.id = configurations.os_id
+CROSS JOIN targets ON targets.id = configurations.target_id
+CROSS JOIN variant_sets ON variant_sets.id = configurations.variant_set_id
 WHERE packages.name = ?1 AND configurations.spec_count > 0
 ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
-SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0 AND NOT is_gone
+SELECT hash, release_count, last_seen FROM specs WHERE configuration_id = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
 // Only snapshots that `build --snapshot` made list binaries that the mirror has lost.
 const GONE = `
 SELECT count(*), max(specs.last_seen)
 FROM packages
-CROSS JOIN configurations ON configurations.package = packages.id
-CROSS JOIN specs ON specs.configuration = configurations.id
+CROSS JOIN configurations ON configurations.package_id = packages.id
+CROSS JOIN specs ON specs.configuration_id = configurations.id
 WHERE packages.name = ?1 AND specs.is_gone AND EXISTS (SELECT 1 FROM releases WHERE is_copy)`;
 const RELEASES = "SELECT id, name, kind, is_copy FROM releases ORDER BY kind <> 'installed', position";
-const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";
+const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec_id WHERE release_id = ?1 AND hash = ?2";
 
 const catalogue = await (await fetch("catalogue.json", { cache: "no-cache" })).json();
 const example = catalogue.packages[0]?.[0] ?? "hdf5";

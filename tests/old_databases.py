@@ -52,6 +52,7 @@ OLD_DATABASES = (
     OldDatabase("21-2", 21, **_WITHOUT_MODULES),
     OldDatabase("21-3", 21, has_modules=False),
     OldDatabase("21-4", 21),
+    OldDatabase("22", 22),
 )
 
 

@@ -264,6 +264,11 @@ def days_of(releases: Iterable[str]) -> tuple[str | None, str | None]:
     return min(days), max(days)
 
 
+def is_current(releases: Iterable[str]) -> bool:
+    """Return whether one of some releases has no day, such as a branch."""
+    return any(day_of(release) is None for release in releases)
+
+
 @dataclass
 class Edge:
     """An edge of a record: to the spec with a hash, or to a compiler of old records."""
@@ -302,7 +307,7 @@ class Walk:
         counts.
         """
         # The configurations are those of the database, which other tests check.
-        sql = "SELECT hash, configuration, release_count FROM specs"
+        sql = "SELECT hash, configuration_id, release_count FROM specs"
         rows = conn.execute(sql).fetchall()
         ids = [configuration for _, configuration, _ in rows]
         found = configurations_by_id(read_lookups(conn), ids)

@@ -24,15 +24,15 @@ LISTINGS = f"""
 SELECT hash, size, tarball, {_WORDS} FROM build_listings WHERE release = ?
 """
 SETS = """
-SELECT specs.hash, configurations.variants, listings.stacks
-FROM listings JOIN releases ON releases.id = listings.release
-JOIN specs ON specs.id = listings.spec
-JOIN configurations ON configurations.id = specs.configuration
+SELECT specs.hash, configurations.variant_set_id, listings.stack_set_id
+FROM listings JOIN releases ON releases.id = listings.release_id
+JOIN specs ON specs.id = listings.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id
 WHERE releases.name = ?
 """
 PAGES = """
 SELECT pages.id, path, releases.name, packages.name FROM pages
-JOIN releases ON releases.id = pages.release JOIN packages ON packages.id = pages.package
+JOIN releases ON releases.id = pages.release_id JOIN packages ON packages.id = pages.package_id
 """
 
 
@@ -66,7 +66,7 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
     found: dict[str, Values] = {}
     for page, path, release, package in conn.execute(PAGES).fetchall():
         problems = conn.execute(
-            "SELECT code, hash, value FROM problems WHERE page = ? AND value IS NOT NULL",
+            "SELECT code, hash, value FROM problems WHERE page_id = ? AND value IS NOT NULL",
             [page],
         ).fetchall()
         deviating = {
@@ -77,8 +77,8 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
         elsewhere = {
             dag_hash
             for (dag_hash,) in conn.execute(
-                "SELECT hash FROM problems JOIN pages ON pages.id = problems.page "
-                "JOIN releases ON releases.id = pages.release "
+                "SELECT hash FROM problems JOIN pages ON pages.id = problems.page_id "
+                "JOIN releases ON releases.id = pages.release_id "
                 "WHERE code = 'two_configurations' AND releases.name = ? AND pages.id <> ?",
                 [release, page],
             )
@@ -133,8 +133,8 @@ def _sets(
     """Return the members of every set of a kind, sorted, by the set's id."""
     sets: dict[int, list[str]] = {}
     query = (
-        f"SELECT {table}, {member}s.{name} FROM {table}_members "
-        f"JOIN {member}s ON {member}s.id = {table}_members.{member}"
+        f"SELECT {table}_id, {member}s.{name} FROM {table}_members "
+        f"JOIN {member}s ON {member}s.id = {table}_members.{member}_id"
     )
     for number, text in conn.execute(query):
         sets.setdefault(number, []).append(text)

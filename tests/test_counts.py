@@ -21,34 +21,35 @@ from spack_cache_db.site.pages.overviews import (
 )
 from spack_cache_db.spack.versions import newest_version
 from tests.contradictions import EXAMPLE, Listing, database_of, listings
-from tests.oracle import Oracle, day_of, days_of
+from tests.oracle import Oracle, day_of, days_of, is_current
 
 WORDS = "package, version, compiler, os, platform, target, variants"
 _CONFIGURATIONS = """
 SELECT packages.name, versions.name, compilers.compiler, operating_systems.name, platforms.name,
   targets.name, variant_sets.text, {}
 FROM configurations
-JOIN packages ON packages.id = configurations.package
-JOIN versions ON versions.id = configurations.version
-JOIN compilers ON compilers.id = configurations.compiler
-JOIN operating_systems ON operating_systems.id = configurations.os
-JOIN platforms ON platforms.id = configurations.platform
-JOIN targets ON targets.id = configurations.target
-JOIN variant_sets ON variant_sets.id = configurations.variants
+JOIN packages ON packages.id = configurations.package_id
+JOIN versions ON versions.id = configurations.version_id
+JOIN compilers ON compilers.id = configurations.compiler_id
+JOIN operating_systems ON operating_systems.id = configurations.os_id
+JOIN platforms ON platforms.id = configurations.platform_id
+JOIN targets ON targets.id = configurations.target_id
+JOIN variant_sets ON variant_sets.id = configurations.variant_set_id
 {}
 """
 CONFIGURATIONS = _CONFIGURATIONS.format(
     "configurations.spec_count, configurations.release_count, configurations.first_seen, "
-    "configurations.last_seen",
+    "configurations.last_seen, configurations.is_current",
     "WHERE configurations.release_count > 0 OR configurations.spec_count > 0",
 )
 IN_STACKS = _CONFIGURATIONS.format(
     "stacks.name, shown.spec_count",
-    "JOIN configuration_stacks AS shown ON shown.configuration = configurations.id "
-    "JOIN stacks ON stacks.id = shown.stack WHERE NOT stacks.is_root",
+    "JOIN configuration_stacks AS shown ON shown.configuration_id = configurations.id "
+    "JOIN stacks ON stacks.id = shown.stack_id WHERE NOT stacks.is_root",
 )
 PACKAGES = """
-SELECT name, configuration_count, spec_count, newest_version, release_count, first_seen, last_seen
+SELECT name, configuration_count, spec_count, newest_version, release_count, first_seen, last_seen,
+  is_current
 FROM packages WHERE release_count > 0
 """
 STACK_COUNTS = """
@@ -56,8 +57,7 @@ SELECT name, release_count, spec_count FROM stacks WHERE NOT is_root AND release
 """
 FACET_NAMES = ("version", "compiler", "os", "platform", "target")
 FACETS = """
-SELECT releases.name, facet, value, facet_counts.spec_count, facet_counts.package_count
-FROM facet_counts LEFT JOIN releases ON releases.id = release
+SELECT release, facet, value, spec_count, package_count FROM facet_counts
 """
 
 
@@ -104,7 +104,8 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
     places = {dag_hash: expected.of(dag_hash) for dag_hash in expected.own}
     assert {
         *conn.execute(
-            f"SELECT hash, {WORDS}, stacks, release_count, first_seen FROM builds"
+            f"SELECT hash, {WORDS}, stacks, release_count, first_seen, is_current "
+            "FROM builds"
         )
     } == {
         (
@@ -113,6 +114,7 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
             as_json(where["stacks"]),
             len(where["releases"]),
             where["first_seen"],
+            is_current(where["releases"]),
         )
         for (key, each), where in zip(
             expected.own.items(), places.values(), strict=True
@@ -162,7 +164,10 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
     """Counts and days of configurations, packages, releases and stacks."""
     specs = Counter(expected.own.values())
     assert {*conn.execute(CONFIGURATIONS)} == {
-        (*printed(each), specs[each], len(releases), *days_of(releases))
+        (
+            *(*printed(each), specs[each], len(releases), *days_of(releases)),
+            is_current(releases),
+        )
         for each, releases in expected.showing.items()
     }
     assert {*conn.execute(PACKAGES)} == {
@@ -174,6 +179,7 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
                 len(having),
             ),
             *days_of(having),
+            is_current(having),
         )
         for name, having in expected.packages.items()
     }

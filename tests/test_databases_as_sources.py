@@ -250,7 +250,10 @@ ENDLESS = (
         (ENDLESS, "its tables, indexes or views are not those of schema version "),
         ("DELETE FROM pages WHERE id = 1", ODD),
         ("UPDATE releases SET name = name || char(10)", ODD),
-        ("UPDATE listings SET stacks = -5", "is damaged: a value of listings.stacks"),
+        (
+            "UPDATE listings SET stack_set_id = -5",
+            "is damaged: a value of listings.stack_set_id",
+        ),
         ("UPDATE stack_sets SET stacks = '7' WHERE id = 1", ODD),
     ],
 )

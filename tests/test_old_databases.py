@@ -26,6 +26,7 @@ from tests.old_databases import (
 
 CHECKSUMS = {
     22: "2b249d19515d948eaf844c0da933b4e0d769b5a1518ceeee79047fce4e3a0c87",
+    23: "b6749f7cc1d8b70e065dfe0ee36587acddb4df6bd642ea7caabaa13c1a79802c",
 }
 """The statements of each schema version since 22. A line is added, and never
 changed.
@@ -59,8 +60,9 @@ def test_an_old_database_gives_the_bytes_of_its_sources(
     build(old, tmp_path / "from_old.db")
     expected = build_sources(sources, tmp_path / "expected.db", kind)
     with closing(sqlite3.connect(expected)) as connection:
-        for statement in NOT_STORED:
-            connection.execute(statement)
+        if kind.version < 22:
+            for statement in NOT_STORED:
+                connection.execute(statement)
         connection.commit()
     build(expected, tmp_path / "from_sources.db")
     found = [*differences(tmp_path / "from_sources.db", tmp_path / "from_old.db")]

@@ -2,6 +2,7 @@
 sources.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.indexes import edge, hash_of, index, node, record
 from tests.metadata import QUERIES, run
 from tests.package_data import listed, published, write_packages
 from tests.pagetexts import page, spec, spec_hash, write
+from tests.paths import ROOT
 
 HASHES = sorted(installs())[::30]
 
@@ -64,7 +66,7 @@ HISTORY: list[tuple[str, dict[str, str], list[tuple[Any, ...]]]] = [
     ("new_versions", {"old": NEW, "new": OLD}, [("bb", "1.0", 1, 1)]),
     ("stacks_by_growth", {}, [("e4s", 2, 3, 1), ("ml", 1, 1, 0)]),
     ("stacks_by_growth", {"new": "develop"}, [("ml", 1, 1, 0), ("e4s", 3, 1, -2)]),
-    ("families_lost", {}, [("bb", "aarch64", 1, "2025-01-05")]),
+    ("families_lost", {}, [("bb", "aarch64", 1, "2025-01-05", 0)]),
     ("families_lost", {"release": OLD}, []),
     ("most_replaced", {}, [(*PLAIN, 1, 1)]),
     ("most_replaced", {"package": "bb"}, []),
@@ -122,6 +124,34 @@ def test_binaries_that_snapshots_keep(history: sqlite3.Connection) -> None:
     assert {row["hash"] for row in run(history, "only_in_snapshots")} == {
         *map(spec_hash, (1, 2, 3, 4))
     }
+
+
+def test_a_survival_curve_knows_both_ends_of_a_history(tmp_path: Path) -> None:
+    """The documented statement leaves out what may be older than the history, and what
+    is listed now has not ended.
+    """
+    days = ("develop-2025-01-01", "develop-2025-01-11", "develop-2025-01-31")
+    hashes = {
+        # The first snapshot has 1 and 2; of the others, 3 and 4 end after the second
+        # one, and 6 after the same snapshot but in a branch that still has it.
+        days[0]: (1, 2),
+        days[1]: (1, 3, 4, 5, 6),
+        days[2]: (1, 5, 7),
+        "develop": (1, 6),
+    }
+    pages = {
+        f"p{number}": page("aa", release, [spec(number) for number in listed])
+        for number, (release, listed) in enumerate(hashes.items())
+    }
+    build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
+    document = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    (statement,) = re.findall(r"```sql\n(-- The share of.*?)```", document, re.DOTALL)
+    connection = sqlite3.connect(tmp_path / "x.db")
+    curve = connection.execute(statement).fetchall()
+    connection.close()
+
+    # Of 3 to 7, two have ended at an age of 0 days.
+    assert curve == [(0, 1), (0, pytest.approx(3 / 5))]
 
 
 @pytest.mark.slow
@@ -295,7 +325,7 @@ def test_binaries_of_versions_that_were_dropped(connection: sqlite3.Connection) 
         ("old", "1.0"): "deprecated",
         ("simple", "0.9"): "unknown",
     }
-    assert (found["old", "1.0"]["specs"], found["old", "1.0"]["last_seen"]) == (
+    assert (found["old", "1.0"]["spec_count"], found["old", "1.0"]["last_seen"]) == (
         1,
         "2025-04-20",
     )

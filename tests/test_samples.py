@@ -24,7 +24,7 @@ def test_pages_know_their_release_package_size_and_era(
     """
     rows = all_samples.execute(
         "SELECT path, releases.name, packages.name, pages.spec_count, format FROM pages "
-        "JOIN releases ON releases.id = release JOIN packages ON packages.id = package"
+        "JOIN releases ON releases.id = release_id JOIN packages ON packages.id = package_id"
     ).fetchall()
     texts = {
         path.relative_to(SAMPLES).as_posix(): front_matter(path.read_bytes())

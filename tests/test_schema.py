@@ -2,12 +2,15 @@
 
 import sqlite3
 import tomllib
+from collections.abc import Iterator
+from contextlib import closing
 from importlib.resources import files
 from itertools import chain
 from typing import Any
 
 import pytest
 
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli.find_table import find_table
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.find import find, found_rows
@@ -19,8 +22,27 @@ from spack_cache_db.schema import tables as tables_module
 from spack_cache_db.schema import views as views_module
 from spack_cache_db.sources.pages.front_matter import SpecDetail
 from tests.conftest import Build
+from tests.every_kind import MODULES, write_every_kind
 from tests.metadata import DATABASE
-from tests.pagetexts import page, spec
+from tests.package_data import REAL as PACKAGE_DATA
+from tests.pagetexts import page, spec, write
+
+TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
+"""The types of SQLite by those of the schema."""
+
+WITHOUT_VALUES = {"module_tree"}
+"""The columns that no value fills in the sources of these tests."""
+
+SINGULARS = {"operating_systems": "os", "tarball_prefixes": "tarball_prefix"}
+"""The word for a row, if it is not the name of the table without its last letter."""
+
+ROLES = {
+    "build_spec_id": "build_spec",
+    "dependency_id": "dependency",
+    "newest_version_id": "newest_version",
+    "previous_release_id": "previous_release",
+}
+"""The words of columns that are named after what the row is for."""
 
 
 def pragma(
@@ -36,11 +58,10 @@ def test_each_table_is_as_declared(samples: sqlite3.Connection) -> None:
     """Columns in order, their types, NULLs, primary key and foreign keys; no index is
     double.
     """
-    types = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
     for table in tables_module.TABLES:
         columns = pragma(samples, "table_info", table.name)
         assert [(column["name"], column["type"]) for column in columns] == [
-            (column.name, types[column.type]) for column in table.columns
+            (column.name, TYPES[column.type]) for column in table.columns
         ]
         keys = sorted(
             (column["pk"], column["name"]) for column in columns if column["pk"]
@@ -59,6 +80,88 @@ def test_each_table_is_as_declared(samples: sqlite3.Connection) -> None:
         }
         indexes = [table.primary_key, *table.unique, *table.indexes]
         assert len(indexes) == len({*indexes}), table.name
+
+
+@pytest.fixture(scope="module")
+def everything(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[sqlite3.Connection]:
+    """A small database of sources of every kind, and of two snapshots that replace
+    hashes.
+    """
+    folder = tmp_path_factory.mktemp("everything")
+    sources = write_every_kind(folder / "in")
+    history = write(
+        folder / "history",
+        older=page("history", "develop-2025-02-01", [spec(7)]),
+        newer=page("history", "develop-2025-02-02", [spec(8, size="9")]),
+    )
+    paths = [sources, history, PACKAGE_DATA]
+    build(paths, folder / "x.db", keep_going=True, modules=[sources / MODULES])
+    with closing(sqlite3.connect(folder / "x.db")) as connection:
+        yield connection
+
+
+def every_column(connection: sqlite3.Connection) -> Iterator[tuple[str, str, set[str]]]:
+    """Yield each table and view, its columns, and their types: declared ones of tables,
+    and those of the values of views, without NULL.
+    """
+    for table in tables_module.TABLES:
+        for declared in table.columns:
+            yield table.name, declared.name, {TYPES[declared.type].lower()}
+    for view in views_module.VIEWS:
+        for column in pragma(connection, "table_info", view):
+            name = column["name"]
+            sql = f"SELECT DISTINCT typeof([{name}]) FROM [{view}] WHERE [{name}] IS NOT NULL"
+            yield view, name, {type_name for (type_name,) in connection.execute(sql)}
+
+
+def test_no_column_name_has_two_types(everything: sqlite3.Connection) -> None:
+    """Neither in tables nor in views: who knows `release` of one knows that of all."""
+    types: dict[str, dict[str, list[str]]] = {}
+    for name, column, found in every_column(everything):
+        # A column without a value would prove nothing.
+        assert found or column in WITHOUT_VALUES, (name, column)
+        for type_name in found:
+            types.setdefault(column, {}).setdefault(type_name, []).append(name)
+    assert [found for found in types.values() if len(found) > 1] == []
+
+
+def test_an_id_is_called_an_id(everything: sqlite3.Connection) -> None:
+    """A column ends in `_id` exactly if it is the number of a row; it is named after
+    that row's table.
+    """
+    for _, name, found in every_column(everything):
+        if name.endswith("_id"):
+            assert found <= {"integer"}, name
+    for table in tables_module.TABLES:
+        for column in table.columns:
+            is_id = column.name.endswith("_id")
+            assert is_id == (column.references is not None), (table.name, column.name)
+            if column.references is not None:
+                singular = SINGULARS.get(column.references, column.references[:-1])
+                expected = ROLES.get(column.name, singular)
+                assert column.name == f"{expected}_id", (table.name, column.name)
+
+
+def test_the_word_for_a_name_is_no_number(everything: sqlite3.Connection) -> None:
+    """A condition with a name on a table is an error and not an empty answer."""
+    with pytest.raises(sqlite3.OperationalError, match="no such column: package"):
+        everything.execute("SELECT * FROM configurations WHERE package = 'hdf5'")
+    for view in ("facet_counts", "release_counts", "configuration_releases"):
+        sql = f"SELECT 1 FROM {view} WHERE release = 'develop'"
+        assert everything.execute(sql).fetchone(), view
+
+
+def test_each_last_day_has_is_current_beside_it(everything: sqlite3.Connection) -> None:
+    """A branch has no day, so `last_seen` alone does not say that it is gone."""
+    with_days = set()
+    for name in [table.name for table in tables_module.TABLES] + [*views_module.VIEWS]:
+        columns = [column["name"] for column in pragma(everything, "table_info", name)]
+        if "last_seen" in columns:
+            with_days.add(name)
+            assert columns[columns.index("last_seen") + 1] == "is_current", name
+    assert {"packages", "configurations", "specs", "builds"} < with_days
 
 
 def test_no_table_or_view_is_there_that_the_schema_does_not_name(

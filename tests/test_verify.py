@@ -149,7 +149,7 @@ def test_every_difference_names_its_row(samples_file: Path, tmp_path: Path) -> N
     def change(conn: sqlite3.Connection) -> None:
         conn.executescript(
             f"""
-            UPDATE listings SET size = '7' WHERE release = 1 AND spec = 1;
+            UPDATE listings SET size = '7' WHERE release_id = 1 AND spec_id = 1;
             UPDATE packages SET spec_count = 0 WHERE name = 'py-mpi4py';
             UPDATE specs SET hash = '{spec_hash(9)}' WHERE id = 2;
             DELETE FROM pages WHERE id = 1;

@@ -23,7 +23,7 @@ NAMES = {
     "configurations": (
         "%gcc@11.4.0",
         "SELECT configurations.id FROM configurations "
-        "JOIN compilers ON compilers.id = configurations.compiler "
+        "JOIN compilers ON compilers.id = configurations.compiler_id "
         "WHERE compilers.compiler = 'gcc@11.4.0'",
     ),
     "known_packages": ("Fouriers", "SELECT id FROM known_packages WHERE name = 'fftw'"),

@@ -70,7 +70,7 @@ def test_versions_are_numbered_in_spacks_order(built: Build) -> None:
     assert by_id == ["main", "develop-1.14", "2024.1-rc1", *ordered[:5]]
     newest = """
 SELECT packages.newest_version, versions.name FROM packages, release_packages
-JOIN versions ON versions.id = release_packages.newest_version
+JOIN versions ON versions.id = release_packages.newest_version_id
 """
     assert connection.execute(newest).fetchone() == ("2023.08.25", "2023.08.25")
 
@@ -144,7 +144,7 @@ def test_values_that_read_alike_stay_apart(built: Build) -> None:
         each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball"))
         for each in specs
     }
-    sets = "SELECT count(DISTINCT variants) FROM configurations"
+    sets = "SELECT count(DISTINCT variant_set_id) FROM configurations"
     assert database.execute(sets).fetchone() == (5,)
 
 

@@ -113,7 +113,8 @@ def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) 
         *twins,
     )
     found = rows(
-        file, "SELECT virtual, name FROM providers JOIN known_packages ON id = package"
+        file,
+        "SELECT virtual, name FROM providers JOIN known_packages ON id = known_package_id",
     )
     assert found == [("mpi", "openmpi")]
 

@@ -105,7 +105,7 @@ def test_no_edges_contradict_some_edges(tmp_path: Path, first_has_it: bool) -> N
     with built(tmp_path, *documents) as db:
         (count,) = db.execute("SELECT count(*) FROM dependencies").fetchone()
         ((mirror, code, value),) = db.execute(
-            "SELECT mirror, code, value FROM problems"
+            "SELECT mirror_id, code, value FROM problems"
         )
     expected: list[Any] = [] if first_has_it else [[hash_of("b"), ["link"], [], None]]
     assert count == int(first_has_it)

@@ -84,7 +84,7 @@ def test_a_word_finds_what_it_means(
     sql = (
         "SELECT packages.name FROM configurations_fts "
         "JOIN configurations ON configurations.id = configurations_fts.rowid "
-        "JOIN packages ON packages.id = package WHERE configurations_fts MATCH ? ORDER BY 1"
+        "JOIN packages ON packages.id = package_id WHERE configurations_fts MATCH ? ORDER BY 1"
     )
     for word in FOUND[packages].split():
         for more in ("", " 1"):

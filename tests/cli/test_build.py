@@ -86,7 +86,7 @@ def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
     assert told == [f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)]
     connection = sqlite3.connect(output)
     rows = connection.execute(
-        "SELECT page, code, source, message FROM problems"
+        "SELECT page_id, code, source, message FROM problems"
     ).fetchall()
     assert [row[:3] for row in rows] == [
         (None, "refused", name) for name in sorted(FAULTS)

@@ -220,7 +220,9 @@ def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
         )
         settings = ask.get("/-/settings.json").json()
 
-        assert sum(row["specs"] for row in found.json() if row["name"] == "mpi") == 14
+        assert (
+            sum(row["spec_count"] for row in found.json() if row["name"] == "mpi") == 14
+        )
         assert settings.items() >= site_settings().items()
         assert "hdf5" in ask.get("/package/hdf5").text
         assert ask.get("/static/site.css").status_code == 200

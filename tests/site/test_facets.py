@@ -121,7 +121,7 @@ async def test_a_chosen_stack_can_be_given_up(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "address", ["specs.json?_facet_stack=stacks", "builds.json?_facet_stack=os"]
+    "address", ["stack_sets.json?_facet_stack=stacks", "builds.json?_facet_stack=os"]
 )
 async def test_columns_without_lists_of_stacks_are_refused(
     datasette: Any, address: str
@@ -138,9 +138,9 @@ async def test_columns_without_lists_of_stacks_are_refused(
     ("address", "is_open"),
     [
         ("configurations", False),
-        ("configurations?compiler=1", False),
+        ("configurations?compiler_id=1", False),
         ("configurations?_facet_size=max", True),
-        ("configurations?_facet=platform", True),
+        ("configurations?_facet=platform_id", True),
         ("builds?_facet_stack=stacks", True),
     ],
 )

@@ -92,7 +92,7 @@ def count(numbered: Numbered) -> Counts:
     columns: dict[str, dict[str, list[Any]]] = {}
     size = len(ids["releases"])
     columns["releases"] = {
-        "previous": [release or None for release in previous[1:].tolist()],
+        "previous_release_id": [release or None for release in previous[1:].tolist()],
         "package_count": _times(package_releases["release"], size),
         "spec_count": _times(listings["release"], size),
     }
@@ -114,7 +114,6 @@ def count(numbered: Numbered) -> Counts:
         **dates.seen(in_releases["configuration"], in_releases["release"], size),
     }
     columns["specs"] = {
-        "is_current": _are_current(numbered, dates),
         "is_gone": is_gone.tolist(),
         **dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
     }
@@ -181,17 +180,6 @@ def _releases_of_stacks(
     return [release_count[name] for name in stacks]
 
 
-def _are_current(numbered: Numbered, dates: _Dates) -> list[bool]:
-    """Return whether each spec is in a release without a date, such as a branch."""
-    listings = numbered.listings
-    is_dated = dates.day_of_release[listings["release"]] >= 0
-    counts = np.bincount(
-        listings["spec"][~is_dated], minlength=len(numbered.hashes) + 1
-    )
-    is_current: list[bool] = (counts[1:] > 0).tolist()
-    return is_current
-
-
 class _Dates(NamedTuple):
     """The dates of releases.
 
@@ -205,7 +193,8 @@ class _Dates(NamedTuple):
     day_of_release: Numbers
 
     def seen(self, ids: Numbers, releases: Numbers, count: int) -> dict[str, list[Any]]:
-        """Return number and dates of the releases of each id from 1 to `count`.
+        """Return number and dates of the releases of each id from 1 to `count`, and
+        whether one of them is current: a release without a date, such as a branch.
 
         Args:
             ids: the id of each row.
@@ -219,10 +208,12 @@ class _Dates(NamedTuple):
         last = np.full(count + 1, -1)
         np.minimum.at(first, ids[is_dated], day[is_dated])
         np.maximum.at(last, ids[is_dated], day[is_dated])
+        current_count = np.bincount(ids[~is_dated], minlength=count + 1)
         return {
             "release_count": _times(ids, count),
             "first_seen": [self.days[day] for day in first[1:].tolist()],
             "last_seen": [self.days[day] for day in last[1:].tolist()],
+            "is_current": (current_count[1:] > 0).tolist(),
         }
 
 

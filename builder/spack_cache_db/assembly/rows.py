@@ -35,6 +35,11 @@ from spack_cache_db.spack.versions import newest_version, version_key
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 """A table's name, and its rows in the order of the schema's columns."""
 
+_FRAME_COLUMNS = {"stack_set_id": "stacks", "tarball_prefix_id": "tarball"}
+"""The columns of frames that are not called like the column of the table, without
+`_id`.
+"""
+
 
 def table_rows(
     numbered: Numbered,
@@ -88,14 +93,15 @@ def _frame_rows(
     """
     names = []
     for column in tables.table(table).columns:
-        names.append(column.name)
-        if column.nullable and column.name not in values:
-            dictionary = DICTIONARIES[column.name]
+        name = _FRAME_COLUMNS.get(column.name, column.name.removesuffix("_id"))
+        names.append(name)
+        if column.nullable and name not in values:
+            dictionary = DICTIONARIES[name]
             # Values with ids are written as their ids; sizes and other texts as texts.
             known: Iterable[Any] = numbered.texts.things().get(dictionary, ())
             if dictionary in numbered.ids:
                 known = numbered.ids[dictionary].values()
-            values[column.name] = [None, *known]
+            values[name] = [None, *known]
     return table, frame.rows(*names, **values)
 
 
@@ -110,7 +116,7 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
         table: {"name": ids[table]} for table in tables.CONFIGURATION.values()
     }
     columns["versions"] = {
-        "package": [ids["packages"][package] for package, _ in versions],
+        "package_id": [ids["packages"][package] for package, _ in versions],
         "name": [name for _, name in versions],
         "position": _positions(versions),
         "versions_behind": versions_behind(packages, versions),
@@ -229,8 +235,8 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
     spec_counts = np.bincount(numbered.listings["document"], minlength=page_count + 1)
     yield _rows(
         "pages",
-        release=numbered.pages["release"].tolist(),
-        package=numbered.pages["package"].tolist(),
+        release_id=numbered.pages["release"].tolist(),
+        package_id=numbered.pages["package"].tolist(),
         path=[document.path for document in pages],
         sha256=[document.sha256 for document in pages],
         format=[document.page.format for document in documents if document.page],
@@ -248,8 +254,8 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
         if facts:
             rows.append(
                 {
-                    "release": ids["releases"][document.release],
-                    "stack": ids["stacks"][facts.stack],
+                    "release_id": ids["releases"][document.release],
+                    "stack_id": ids["stacks"][facts.stack],
                     "path": document.path,
                     "sha256": document.sha256,
                     "format": facts.format,
@@ -312,10 +318,13 @@ def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
     for column in ("types", "virtuals"):
         texts = [",".join(getattr(use, column)) for use in uses]
         ids = {text: number for number, text in enumerate(sorted(set(texts)), start=1)}
-        values[column] = [0, *(ids[text] for text in texts)]
-        yield _rows(f"dependency_{column}", **{column: ids})
+        name = f"dependency_{column}"
+        values[name.removesuffix("s")] = [0, *(ids[text] for text in texts)]
+        yield _rows(name, **{column: ids})
     use = numbered.edges["use"]
-    edges = numbered.edges.having(types=use, virtuals=use, direct=use)
+    edges = numbered.edges.having(
+        dependency_type=use, dependency_virtual=use, direct=use
+    )
     yield _frame_rows(numbered, "dependencies", edges, **values)
 
 
@@ -364,14 +373,15 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     is_root = [name == ROOT for name in stacks]
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
     configurations = {}
-    for column in tables.CONFIGURATION:
-        configurations[column] = numbered.configurations[column][1:].tolist()
+    for part in tables.CONFIGURATION:
+        ids_of_part = numbered.configurations[part]
+        configurations[tables.ID_COLUMNS[part]] = ids_of_part[1:].tolist()
     yield _rows("configurations", **configurations, **columns["configurations"])
     yield _rows(
         "specs",
         hash=numbered.hashes,
-        configuration=numbered.specs["configuration"].tolist(),
-        stacks=numbered.specs["stacks"].tolist(),
+        configuration_id=numbered.specs["configuration"].tolist(),
+        stack_set_id=numbered.specs["stacks"].tolist(),
         is_binary=is_binary.tolist(),
         is_external=_are_external(numbered, records).tolist(),
         **columns["specs"],

@@ -55,8 +55,8 @@ COPIES_SQL = "SELECT name FROM releases WHERE is_copy ORDER BY position"
 RELEASES_SQL = "SELECT name FROM releases"
 
 NAMED_BY = {
-    "configurations": tuple(tables.CONFIGURATION),
-    "mirrors": ("release", "stack", "path"),
+    "configurations": tuple(tables.ID_COLUMNS.values()),
+    "mirrors": ("release_id", "stack_id", "path"),
     "problems": ("source", "code", "hash"),
     "variant_sets": ("text",),
 }
@@ -336,7 +336,9 @@ class _Table:
         """
         cells = []
         for key in self.keys:
-            cells.append(f"{key} {_cell(self.conn, self.name, key, row)}")
+            # The cell of a foreign key is a name and not an id.
+            subject = key.removesuffix("_id")
+            cells.append(f"{subject} {_cell(self.conn, self.name, key, row)}")
         key_text = ", ".join(cells)
         if list(self.keys) == ["id"]:
             names = _names_of(self.conn, self.name, row)

@@ -26,7 +26,7 @@ WIDE_VIEWS = {
 INTEGERS = frozenset(
     (
         *("is_current", "is_external", "is_gone", "release_count", "size_bytes"),
-        *("specs", "version_position"),
+        *("spec_count", "version_position"),
     )
 )
 """The columns of these views that are numbers; all others are text."""

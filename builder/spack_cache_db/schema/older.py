@@ -136,6 +136,73 @@ SELECT spec, mirror, node,
 FROM main.records AS records
 """
 
+# Before version 23, the columns with ids were not called ids.
+_IDS = {
+    "configurations": """
+SELECT id, package AS package_id, version AS version_id, compiler AS compiler_id, os AS os_id,
+  platform AS platform_id, target AS target_id, variants AS variant_set_id
+FROM {}
+""",
+    "dependencies": """
+SELECT spec AS spec_id, dependency AS dependency_id, types AS dependency_type_id,
+  virtuals AS dependency_virtual_id, direct
+FROM {}
+""",
+    "document_listings": """
+SELECT id, page AS page_id, mirror AS mirror_id, spec AS spec_id, stacks AS stack_set_id, size,
+  tarball AS tarball_prefix_id
+FROM {}
+""",
+    "installs": """
+SELECT spec AS spec_id, mirror AS mirror_id, prefix, explicit, installed_at FROM {}
+""",
+    "listings": """
+SELECT release AS release_id, spec AS spec_id, stacks AS stack_set_id, size,
+  tarball AS tarball_prefix_id
+FROM {}
+""",
+    "mirrors": """
+SELECT id, release AS release_id, stack AS stack_id, path, sha256, format, url, is_named,
+  is_signed, settings
+FROM {}
+""",
+    "modules": """
+SELECT id, path, release AS release_id, name, compiler, tree, hash, package, version, is_hidden,
+  parents
+FROM {}
+""",
+    "pages": """
+SELECT id, release AS release_id, package AS package_id, path, sha256, format FROM {}
+""",
+    "problems": """
+SELECT id, source, page AS page_id, mirror AS mirror_id, code, message, hash, value FROM {}
+""",
+    "records": """
+SELECT spec AS spec_id, mirror AS mirror_id, node AS node_id, is_listed FROM {}
+""",
+    "specs": "SELECT id, hash, configuration AS configuration_id FROM {}",
+    "splices": """
+SELECT spec AS spec_id, mirror AS mirror_id, build_spec AS build_spec_id FROM {}
+""",
+    "variant_set_members": """
+SELECT variant_set AS variant_set_id, variant AS variant_id FROM {}
+""",
+    "versions": "SELECT id, package AS package_id, name FROM {}",
+}
+"""The columns that are read of each table with ids; `{}` is the table of version 22."""
+
+
+def _with_ids(views: Views) -> Views:
+    """Return views of today from those that have the tables of version 22."""
+    renamed = dict(views)
+    for name, sql in _IDS.items():
+        source = f"main.{name}"
+        if name in views:
+            source = f"({views[name]})"
+        renamed[name] = sql.format(source)
+    return renamed
+
+
 _VIEWS_21 = {
     "releases": _RELEASES,
     "mirrors": _MIRRORS,
@@ -158,17 +225,54 @@ _VIEWS_18 = {
 _VIEWS_15 = {**_VIEWS_18, "records": _RECORDS_15}
 
 FORMS: Mapping[int, Mapping[str, Views]] = {
-    15: {"9dff503d5a69948e42b9a8c26a111f1c8c7d4fd886fd017c5e4a9e40a70135fe": _VIEWS_15},
-    16: {"504539fac00750f1809a05c00575c9f781ad30cf83d1201011d1730332dc15d5": _VIEWS_18},
-    17: {"504539fac00750f1809a05c00575c9f781ad30cf83d1201011d1730332dc15d5": _VIEWS_18},
-    18: {"4f87050447ea7c7b1e589c6ff8c003005c293a70b70b04df37d6e456075beee3": _VIEWS_18},
-    19: {"49e3b6d63dc47cf5737edc653de4f65028623fefb747a05fc6841b0f4f613e95": _VIEWS_20},
-    20: {"c5ad8d374be4c0c4abfbe689458e9f9617a201d3db22250a170a7d47fce9ce43": _VIEWS_20},
+    15: {
+        "9dff503d5a69948e42b9a8c26a111f1c8c7d4fd886fd017c5e4a9e40a70135fe": _with_ids(
+            _VIEWS_15
+        )
+    },
+    16: {
+        "504539fac00750f1809a05c00575c9f781ad30cf83d1201011d1730332dc15d5": _with_ids(
+            _VIEWS_18
+        )
+    },
+    17: {
+        "504539fac00750f1809a05c00575c9f781ad30cf83d1201011d1730332dc15d5": _with_ids(
+            _VIEWS_18
+        )
+    },
+    18: {
+        "4f87050447ea7c7b1e589c6ff8c003005c293a70b70b04df37d6e456075beee3": _with_ids(
+            _VIEWS_18
+        )
+    },
+    19: {
+        "49e3b6d63dc47cf5737edc653de4f65028623fefb747a05fc6841b0f4f613e95": _with_ids(
+            _VIEWS_20
+        )
+    },
+    20: {
+        "c5ad8d374be4c0c4abfbe689458e9f9617a201d3db22250a170a7d47fce9ce43": _with_ids(
+            _VIEWS_20
+        )
+    },
     21: {
-        "9e4543469538f5062533f6d7b195a4066bf49a7a2912c9d39c3fb4193016352e": _FIRST_21,
-        "35f7fcd0454426541cccbd8c70579a50553f2694498886e5316fb922c4f06d0b": _BEFORE_NAMES,
-        "00cbeecc8e5d775276713212e3bff7170910f4fa414c65256e7981e42abf03be": _BEFORE_MODULES,
-        "8639c89e168b021faec39e5fb1176b4f4b5e4515221e0b49189606e4969b7a3b": _VIEWS_21,
+        "9e4543469538f5062533f6d7b195a4066bf49a7a2912c9d39c3fb4193016352e": _with_ids(
+            _FIRST_21
+        ),
+        "35f7fcd0454426541cccbd8c70579a50553f2694498886e5316fb922c4f06d0b": _with_ids(
+            _BEFORE_NAMES
+        ),
+        "00cbeecc8e5d775276713212e3bff7170910f4fa414c65256e7981e42abf03be": _with_ids(
+            _BEFORE_MODULES
+        ),
+        "8639c89e168b021faec39e5fb1176b4f4b5e4515221e0b49189606e4969b7a3b": _with_ids(
+            _VIEWS_21
+        ),
+    },
+    22: {
+        "6eb889064247aa03e1a2af35e0eaec875fd31bb948f496a9ef182fd4fc9f6f0f": _with_ids(
+            {}
+        )
     },
 }
 """The views of each older version, by the checksum (`tables_sha256`) of its tables.

@@ -24,14 +24,14 @@ LIMIT 1"""
 _OUT_OF_RANGE = """\
 SELECT "{column}" FROM "{table}" WHERE "{column}" NOT BETWEEN {least} AND {most} LIMIT 1"""
 _NOT_COUNTED = """\
-SELECT specs.release_count FROM listings JOIN specs ON specs.id = listings.spec
+SELECT specs.release_count FROM listings JOIN specs ON specs.id = listings.spec_id
 WHERE specs.release_count = 0 LIMIT 1"""
 _MOST = 2**53
 """No build writes larger numbers; sums of a few thousand of them fit into 64 bits."""
 
 _JSON = {
-    "known_dependents": ("packages",),
-    "known_packages": ("versions", "variants"),
+    "known_dependents": ("known_package_ids",),
+    "known_packages": ("versions", "variant_meaning_ids"),
     "mirrors": ("settings",),
     "modules": ("parents",),
     "nodes": ("parameters", "external"),

@@ -80,7 +80,14 @@ CONFIGURATION = {
     "target": "targets",
     "variants": "variant_sets",
 }
-"""The columns of a configuration, in the order of its record, and their tables."""
+"""The parts of a configuration, in the order of its record, and the tables of their
+values.
+"""
+
+ID_COLUMNS = {part: f"{part}_id" for part in CONFIGURATION} | {
+    "variants": "variant_set_id"
+}
+"""The column of `configurations` with the id of each part."""
 
 LABELS = {"compiler": "compiler", "variants": "text"}
 """The column with the text of a word, for the tables in which it is not `name`."""
@@ -90,7 +97,12 @@ FACETS = ("compiler", "os", "platform", "target")
 more.
 """
 
-SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
+SEEN = (
+    text("first_seen", nullable=True),
+    text("last_seen", nullable=True),
+    Column("is_current"),
+)
+"""When snapshots list it, and whether a release without a date does."""
 
 TABLES: tuple[Table, ...] = (
     _table("origin", text("name"), text("value"), primary_key=("name",)),
@@ -108,7 +120,7 @@ TABLES: tuple[Table, ...] = (
         text("kind"),
         text("date", nullable=True),
         Column("position"),
-        to("previous", "releases", nullable=True),
+        to("previous_release_id", "releases", nullable=True),
         Column("package_count"),
         Column("spec_count"),
         Column("is_copy"),
@@ -126,11 +138,11 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "versions",
-        to("package", "packages"),
+        to("package_id", "packages"),
         text("name"),
         Column("position"),
         Column("versions_behind", nullable=True),
-        unique=(("package", "name"),),
+        unique=(("package_id", "name"),),
     ),
     _table(
         "compilers",
@@ -145,9 +157,9 @@ TABLES: tuple[Table, ...] = (
     _table(
         "target_runs_on",
         text("host"),
-        to("target", "targets"),
-        primary_key=("host", "target"),
-        indexes=(("target",),),
+        to("target_id", "targets"),
+        primary_key=("host", "target_id"),
+        indexes=(("target_id",),),
     ),
     _table(
         "stacks",
@@ -160,10 +172,10 @@ TABLES: tuple[Table, ...] = (
     _table("stack_sets", text("stacks"), text("shown"), unique=(("stacks",),)),
     _table(
         "stack_set_members",
-        to("stack_set", "stack_sets"),
-        to("stack", "stacks"),
-        primary_key=("stack_set", "stack"),
-        indexes=(("stack",),),
+        to("stack_set_id", "stack_sets"),
+        to("stack_id", "stacks"),
+        primary_key=("stack_set_id", "stack_id"),
+        indexes=(("stack_id",),),
     ),
     _table(
         "variants",
@@ -175,39 +187,40 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "variant_values",
-        to("variant", "variants"),
+        to("variant_id", "variants"),
         text("value"),
-        primary_key=("variant", "value"),
+        primary_key=("variant_id", "value"),
     ),
     _table("variant_sets", text("text")),
     _table(
         "variant_set_members",
-        to("variant_set", "variant_sets"),
-        to("variant", "variants"),
-        primary_key=("variant_set", "variant"),
-        indexes=(("variant",),),
+        to("variant_set_id", "variant_sets"),
+        to("variant_id", "variants"),
+        primary_key=("variant_set_id", "variant_id"),
+        indexes=(("variant_id",),),
     ),
     _table(
         "configurations",
-        *(to(column, table) for column, table in CONFIGURATION.items()),
+        *(to(ID_COLUMNS[part], table) for part, table in CONFIGURATION.items()),
         Column("spec_count"),
         Column("release_count"),
         *SEEN,
-        indexes=tuple((column,) for column in CONFIGURATION if column != "platform"),
+        indexes=tuple(
+            (ID_COLUMNS[part],) for part in CONFIGURATION if part != "platform"
+        ),
     ),
     _table(
         "specs",
         text("hash"),
-        to("configuration", "configurations"),
-        to("stacks", "stack_sets"),
+        to("configuration_id", "configurations"),
+        to("stack_set_id", "stack_sets"),
         Column("is_binary"),
         Column("is_external"),
-        Column("is_current"),
-        Column("is_gone"),
         Column("release_count"),
         *SEEN,
+        Column("is_gone"),
         unique=(("hash",),),
-        indexes=(("configuration",),),
+        indexes=(("configuration_id",),),
     ),
     _table(
         "tarball_prefixes",
@@ -217,55 +230,55 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "listings",
-        to("release", "releases"),
-        to("spec", "specs"),
-        to("stacks", "stack_sets"),
+        to("release_id", "releases"),
+        to("spec_id", "specs"),
+        to("stack_set_id", "stack_sets"),
         text("size", nullable=True),
-        to("tarball", "tarball_prefixes", nullable=True),
-        # No index on spec: there are few releases, so SQLite skips through the key
+        to("tarball_prefix_id", "tarball_prefixes", nullable=True),
+        # No index on spec_id: there are few releases, so SQLite skips through the key
         # (SQLite docs,
         # "Skip-Scan Optimization"), and an index would be a seventh of the whole file.
-        primary_key=("release", "spec"),
+        primary_key=("release_id", "spec_id"),
     ),
     _table(
         "configuration_history",
-        to("configuration", "configurations"),
-        to("release", "releases"),
+        to("configuration_id", "configurations"),
+        to("release_id", "releases"),
         Column("spec_count"),
         Column("added"),
         Column("removed"),
-        primary_key=("configuration", "release"),
+        primary_key=("configuration_id", "release_id"),
     ),
     _table(
         "release_packages",
-        to("release", "releases"),
-        to("package", "packages"),
+        to("release_id", "releases"),
+        to("package_id", "packages"),
         Column("configuration_count"),
         Column("spec_count"),
-        to("newest_version", "versions"),
-        primary_key=("release", "package"),
+        to("newest_version_id", "versions"),
+        primary_key=("release_id", "package_id"),
     ),
     _table(
         "configuration_stacks",
-        to("configuration", "configurations"),
-        to("stack", "stacks"),
+        to("configuration_id", "configurations"),
+        to("stack_id", "stacks"),
         Column("spec_count"),
-        primary_key=("configuration", "stack"),
+        primary_key=("configuration_id", "stack_id"),
     ),
     _table(
         "pages",
-        to("release", "releases"),
-        to("package", "packages"),
+        to("release_id", "releases"),
+        to("package_id", "packages"),
         text("path"),
         text("sha256"),
         text("format"),
         Column("spec_count"),
-        unique=(("release", "package"),),
+        unique=(("release_id", "package_id"),),
     ),
     _table(
         "mirrors",
-        to("release", "releases"),
-        to("stack", "stacks"),
+        to("release_id", "releases"),
+        to("stack_id", "stacks"),
         text("path"),
         text("sha256"),
         text("format"),
@@ -275,16 +288,16 @@ TABLES: tuple[Table, ...] = (
         text("settings", nullable=True),
         Column("record_count"),
         Column("spec_count"),
-        indexes=(("release",), ("stack",)),
+        indexes=(("release_id",), ("stack_id",)),
     ),
     _table(
         "document_listings",
-        to("page", "pages", nullable=True),
-        to("mirror", "mirrors", nullable=True),
-        to("spec", "specs"),
-        to("stacks", "stack_sets"),
+        to("page_id", "pages", nullable=True),
+        to("mirror_id", "mirrors", nullable=True),
+        to("spec_id", "specs"),
+        to("stack_set_id", "stack_sets"),
         text("size", nullable=True),
-        to("tarball", "tarball_prefixes", nullable=True),
+        to("tarball_prefix_id", "tarball_prefixes", nullable=True),
     ),
     _table(
         "nodes",
@@ -297,17 +310,17 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "records",
-        to("spec", "specs"),
-        to("mirror", "mirrors"),
-        to("node", "nodes"),
+        to("spec_id", "specs"),
+        to("mirror_id", "mirrors"),
+        to("node_id", "nodes"),
         Column("is_listed"),
-        primary_key=("spec", "mirror"),
-        indexes=(("mirror",), ("node",)),
+        primary_key=("spec_id", "mirror_id"),
+        indexes=(("mirror_id",), ("node_id",)),
     ),
     _table(
         "modules",
         text("path"),
-        to("release", "releases"),
+        to("release_id", "releases"),
         text("name"),
         text("compiler", nullable=True),
         text("tree", nullable=True),
@@ -316,37 +329,40 @@ TABLES: tuple[Table, ...] = (
         text("version"),
         Column("is_hidden"),
         text("parents", nullable=True),
-        indexes=(("name",), ("release",)),
+        indexes=(("name",), ("release_id",)),
     ),
     _table(
         "installs",
-        to("spec", "specs"),
-        to("mirror", "mirrors"),
+        to("spec_id", "specs"),
+        to("mirror_id", "mirrors"),
         text("prefix", nullable=True),
         Column("explicit", nullable=True),
         text("installed_at", nullable=True),
-        to("module", "modules", nullable=True),
-        primary_key=("spec", "mirror"),
+        to("module_id", "modules", nullable=True),
+        primary_key=("spec_id", "mirror_id"),
     ),
     _table(
         "splices",
-        to("spec", "specs"),
-        to("mirror", "mirrors"),
-        to("build_spec", "specs"),
-        primary_key=("spec", "mirror"),
-        indexes=(("build_spec",),),
+        to("spec_id", "specs"),
+        to("mirror_id", "mirrors"),
+        to("build_spec_id", "specs"),
+        primary_key=("spec_id", "mirror_id"),
+        indexes=(("build_spec_id",),),
     ),
     _table("dependency_types", text("types"), unique=(("types",),)),
     _table("dependency_virtuals", text("virtuals"), unique=(("virtuals",),)),
     _table(
         "dependencies",
-        to("spec", "specs"),
-        to("dependency", "specs"),
-        to("types", "dependency_types"),
-        to("virtuals", "dependency_virtuals"),
+        to("spec_id", "specs"),
+        to("dependency_id", "specs"),
+        to("dependency_type_id", "dependency_types"),
+        to("dependency_virtual_id", "dependency_virtuals"),
         Column("direct", nullable=True),
-        primary_key=("spec", "dependency", "types", "virtuals"),
-        indexes=(("dependency",),),
+        primary_key=(
+            *("spec_id", "dependency_id"),
+            *("dependency_type_id", "dependency_virtual_id"),
+        ),
+        indexes=(("dependency_id",),),
     ),
     _table(
         "known_packages",
@@ -360,7 +376,7 @@ TABLES: tuple[Table, ...] = (
         # Lists as JSON: a row for each member takes two to three times as much of the
         # file.
         text("versions"),
-        text("variants"),
+        text("variant_meaning_ids"),
         unique=(("name",),),
     ),
     _table(
@@ -369,20 +385,20 @@ TABLES: tuple[Table, ...] = (
     _table(
         "known_dependents",
         text("dependency"),
-        to("types", "dependency_types"),
-        text("packages"),
-        primary_key=("dependency", "types"),
+        to("dependency_type_id", "dependency_types"),
+        text("known_package_ids"),
+        primary_key=("dependency", "dependency_type_id"),
     ),
     _table(
         "providers",
         text("virtual"),
-        to("package", "known_packages"),
-        primary_key=("virtual", "package"),
+        to("known_package_id", "known_packages"),
+        primary_key=("virtual", "known_package_id"),
     ),
     _table("package_rests", Column("data", bytes)),
     _table(
         "facet_values",
-        to("release", "releases", nullable=True),
+        to("release_id", "releases", nullable=True),
         text("facet"),
         text("value"),
         Column("spec_count"),
@@ -391,13 +407,13 @@ TABLES: tuple[Table, ...] = (
     _table(
         "problems",
         text("source", nullable=True),
-        to("page", "pages", nullable=True),
-        to("mirror", "mirrors", nullable=True),
+        to("page_id", "pages", nullable=True),
+        to("mirror_id", "mirrors", nullable=True),
         text("code"),
         text("message"),
         text("hash", nullable=True),
         text("value", nullable=True),
-        indexes=(("page",), ("mirror",), ("code",), ("hash",)),
+        indexes=(("page_id",), ("mirror_id",), ("code",), ("hash",)),
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spack_cache_db.schema.changes import CHANGE, CHANGE_COLUMNS
 from spack_cache_db.schema.sizes import is_size, size_in_bytes
-from spack_cache_db.schema.tables import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION, ID_COLUMNS
 from spack_cache_db.schema.tarballs import TARBALL
 from spack_cache_db.schema.words import BUILD_COLUMNS
 
@@ -19,9 +19,9 @@ _FOR_ANALYSIS = """\
 # all pairs of names and takes forever (SQLite docs, "Query Planner", 9). A condition on
 # a name makes it an inner join.
 CONFIGURATION_JOINS = "\n".join(
-    f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
-    for column, table in CONFIGURATION.items()
-    if column != "platform"
+    f"LEFT JOIN {table} ON {table}.id = configurations.{ID_COLUMNS[part]}"
+    for part, table in CONFIGURATION.items()
+    if part != "platform"
 )
 """The joins that add the words of a configuration's columns to its row: see
 `word_of`.
@@ -34,7 +34,7 @@ _SPEC_COLUMNS = f"""\
   specs.hash,
   packages.name AS package,
 {BUILD_COLUMNS},
-  (SELECT shown FROM stack_sets WHERE id = specs.stacks) AS stacks,
+  (SELECT shown FROM stack_sets WHERE id = specs.stack_set_id) AS stacks,
   specs.release_count,
   specs.first_seen,
   specs.last_seen,
@@ -48,16 +48,16 @@ _SPEC_COLUMNS = f"""\
 # `json_each(stacks)` without rows.
 _LISTED = """\
 FROM releases
-JOIN listings ON listings.release = releases.id
-JOIN specs ON specs.id = listings.spec
-JOIN configurations ON configurations.id = specs.configuration"""
+JOIN listings ON listings.release_id = releases.id
+JOIN specs ON specs.id = listings.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id"""
 
 _LISTING_COLUMNS = f"""\
   releases.name AS release,
   packages.name AS package,
   specs.hash,
 {BUILD_COLUMNS},
-  (SELECT stacks FROM stack_sets WHERE id = listings.stacks) AS stacks,
+  (SELECT stacks FROM stack_sets WHERE id = listings.stack_set_id) AS stacks,
   coalesce(listings.size, '-') AS size,
   {TARBALL},
 {_FOR_ANALYSIS},
@@ -68,7 +68,7 @@ _LISTING_COLUMNS = f"""\
   NOT specs.is_binary AS is_external"""
 
 _LISTING_JOINS = f"""\
-LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
+LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball_prefix_id
 {CONFIGURATION_JOINS}"""
 
 MARKS = {
@@ -104,7 +104,7 @@ VIEWS: dict[str, str] = {
 SELECT
 {_SPEC_COLUMNS}
 FROM specs
-JOIN configurations ON configurations.id = specs.configuration
+JOIN configurations ON configurations.id = specs.configuration_id
 {CONFIGURATION_JOINS}
 WHERE specs.release_count > 0""",
     "build_listings": f"""\
@@ -116,10 +116,11 @@ SELECT
 SELECT
   packages.name AS package,
 {BUILD_COLUMNS},
-  configurations.spec_count AS specs,
+  configurations.spec_count,
   configurations.release_count,
   configurations.first_seen,
   configurations.last_seen,
+  configurations.is_current,
 {_FOR_ANALYSIS}
 FROM configurations
 {CONFIGURATION_JOINS}
@@ -129,47 +130,57 @@ SELECT
   packages.name AS package,
   variants.name,
   variant_values.value,
-  sum(configurations.spec_count) AS specs,
-  count(*) AS configurations
+  sum(configurations.spec_count) AS spec_count,
+  count(*) AS configuration_count
 FROM configurations
-JOIN packages ON packages.id = configurations.package
-JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
-JOIN variants ON variants.id = variant_set_members.variant
-JOIN variant_values ON variant_values.variant = variants.id
+JOIN packages ON packages.id = configurations.package_id
+JOIN variant_set_members ON variant_set_members.variant_set_id = configurations.variant_set_id
+JOIN variants ON variants.id = variant_set_members.variant_id
+JOIN variant_values ON variant_values.variant_id = variants.id
 WHERE configurations.spec_count > 0
 GROUP BY packages.name, variants.name, variant_values.value""",
     "spec_variants": """\
 SELECT specs.hash, variants.name, variant_values.value
 FROM specs
-JOIN configurations ON configurations.id = specs.configuration
-JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
-JOIN variants ON variants.id = variant_set_members.variant
-JOIN variant_values ON variant_values.variant = variants.id
+JOIN configurations ON configurations.id = specs.configuration_id
+JOIN variant_set_members ON variant_set_members.variant_set_id = configurations.variant_set_id
+JOIN variants ON variants.id = variant_set_members.variant_id
+JOIN variant_values ON variant_values.variant_id = variants.id
 WHERE specs.release_count > 0""",
     "spec_stacks": """\
 SELECT specs.hash, stacks.name AS stack
 FROM specs
-JOIN stack_set_members ON stack_set_members.stack_set = specs.stacks
-JOIN stacks ON stacks.id = stack_set_members.stack
+JOIN stack_set_members ON stack_set_members.stack_set_id = specs.stack_set_id
+JOIN stacks ON stacks.id = stack_set_members.stack_id
 WHERE NOT stacks.is_root AND specs.release_count > 0""",
     "listing_stacks": """\
 SELECT releases.name AS release, specs.hash, stacks.name AS stack
 FROM listings
-JOIN releases ON releases.id = listings.release
-JOIN specs ON specs.id = listings.spec
-JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
-JOIN stacks ON stacks.id = stack_set_members.stack
+JOIN releases ON releases.id = listings.release_id
+JOIN specs ON specs.id = listings.spec_id
+JOIN stack_set_members ON stack_set_members.stack_set_id = listings.stack_set_id
+JOIN stacks ON stacks.id = stack_set_members.stack_id
 WHERE NOT stacks.is_root""",
     "configuration_releases": """\
-SELECT configuration, release, spec_count FROM configuration_history WHERE spec_count > 0""",
+SELECT
+  releases.name AS release,
+  listed.release_id,
+  listed.configuration_id,
+  listed.spec_count
+FROM configuration_history AS listed
+LEFT JOIN releases ON releases.id = listed.release_id
+WHERE listed.spec_count > 0""",
     "release_specs": """\
 SELECT
-  listings.release,
-  listings.spec,
-  specs.configuration,
-  listings.stacks
+  releases.name AS release,
+  specs.hash,
+  listings.release_id,
+  listings.spec_id,
+  specs.configuration_id,
+  listings.stack_set_id
 FROM listings
-JOIN specs ON specs.id = listings.spec""",
+JOIN specs ON specs.id = listings.spec_id
+LEFT JOIN releases ON releases.id = listings.release_id""",
     "dependency_edges": """\
 SELECT
   specs.hash,
@@ -181,17 +192,17 @@ SELECT
   dependency_types.types,
   dependency_virtuals.virtuals
 FROM dependencies
-JOIN specs ON specs.id = dependencies.spec
-JOIN specs AS needed ON needed.id = dependencies.dependency
-LEFT JOIN dependency_types ON dependency_types.id = dependencies.types
-LEFT JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
-LEFT JOIN configurations ON configurations.id = specs.configuration
-LEFT JOIN packages ON packages.id = configurations.package
-LEFT JOIN versions ON versions.id = configurations.version
+JOIN specs ON specs.id = dependencies.spec_id
+JOIN specs AS needed ON needed.id = dependencies.dependency_id
+LEFT JOIN dependency_types ON dependency_types.id = dependencies.dependency_type_id
+LEFT JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.dependency_virtual_id
+LEFT JOIN configurations ON configurations.id = specs.configuration_id
+LEFT JOIN packages ON packages.id = configurations.package_id
+LEFT JOIN versions ON versions.id = configurations.version_id
 LEFT JOIN configurations AS needed_configurations
-  ON needed_configurations.id = needed.configuration
-LEFT JOIN packages AS needed_packages ON needed_packages.id = needed_configurations.package
-LEFT JOIN versions AS needed_versions ON needed_versions.id = needed_configurations.version""",
+  ON needed_configurations.id = needed.configuration_id
+LEFT JOIN packages AS needed_packages ON needed_packages.id = needed_configurations.package_id
+LEFT JOIN versions AS needed_versions ON needed_versions.id = needed_configurations.version_id""",
     "installations": """\
 SELECT
   specs.hash,
@@ -207,7 +218,7 @@ SELECT
   ) AS module,
   CASE WHEN EXISTS (
     SELECT 1 FROM modules AS other
-    WHERE other.name = modules.name AND other.release = modules.release
+    WHERE other.name = modules.name AND other.release_id = modules.release_id
       AND other.tree <> modules.tree
   ) THEN modules.tree END AS module_tree,
   coalesce(
@@ -217,15 +228,15 @@ SELECT
     modules.name
   ) AS module_load
 FROM installs
-LEFT JOIN modules ON modules.id = installs.module
-JOIN records ON records.spec = installs.spec AND records.mirror = installs.mirror
-JOIN nodes ON nodes.id = records.node
-JOIN mirrors ON mirrors.id = installs.mirror
-JOIN releases ON releases.id = mirrors.release
-JOIN specs ON specs.id = installs.spec
-JOIN configurations ON configurations.id = specs.configuration
-LEFT JOIN packages ON packages.id = configurations.package
-LEFT JOIN versions ON versions.id = configurations.version""",
+LEFT JOIN modules ON modules.id = installs.module_id
+JOIN records ON records.spec_id = installs.spec_id AND records.mirror_id = installs.mirror_id
+JOIN nodes ON nodes.id = records.node_id
+JOIN mirrors ON mirrors.id = installs.mirror_id
+JOIN releases ON releases.id = mirrors.release_id
+JOIN specs ON specs.id = installs.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id
+LEFT JOIN packages ON packages.id = configurations.package_id
+LEFT JOIN versions ON versions.id = configurations.version_id""",
     "release_counts": f"""\
 SELECT
   releases.name AS release,
@@ -233,12 +244,13 @@ SELECT
   releases.date,
   packages.name AS package,
 {BUILD_COLUMNS},
-  configuration_releases.spec_count AS specs,
+  listed.spec_count,
 {_FOR_ANALYSIS}
-FROM configuration_releases
-JOIN configurations ON configurations.id = configuration_releases.configuration
-LEFT JOIN releases ON releases.id = configuration_releases.release
-{CONFIGURATION_JOINS}""",
+FROM configuration_history AS listed
+JOIN configurations ON configurations.id = listed.configuration_id
+LEFT JOIN releases ON releases.id = listed.release_id
+{CONFIGURATION_JOINS}
+WHERE listed.spec_count > 0""",
     "release_changes": f"""\
 SELECT
 {CHANGE_COLUMNS},
@@ -250,9 +262,9 @@ SELECT
   listed.removed,
 {_FOR_ANALYSIS}
 FROM configuration_history AS listed
-JOIN configurations ON configurations.id = listed.configuration
-LEFT JOIN releases ON releases.id = listed.release
-LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
+JOIN configurations ON configurations.id = listed.configuration_id
+LEFT JOIN releases ON releases.id = listed.release_id
+LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous_release_id
 {CONFIGURATION_JOINS}
 WHERE listed.added > 0 OR listed.removed > 0""",
     "replaced_configurations": f"""\
@@ -262,37 +274,46 @@ SELECT
   replaced.replacements,
   replaced.removed
 FROM (
-  SELECT configuration, count(*) AS replacements, sum(removed) AS removed
+  SELECT configuration_id, count(*) AS replacements, sum(removed) AS removed
   FROM configuration_history
   WHERE added > 0 AND removed > 0
-  GROUP BY configuration
+  GROUP BY configuration_id
 ) AS replaced
-JOIN configurations ON configurations.id = replaced.configuration
+JOIN configurations ON configurations.id = replaced.configuration_id
 {CONFIGURATION_JOINS}""",
     "facet_counts": """\
-SELECT release, facet, value, spec_count, package_count FROM facet_values
+SELECT
+  releases.name AS release,
+  facet_values.facet,
+  facet_values.value,
+  facet_values.spec_count,
+  facet_values.package_count
+FROM facet_values
+LEFT JOIN releases ON releases.id = facet_values.release_id
 UNION ALL
 SELECT
   NULL AS release,
   'version' AS facet,
   versions.name AS value,
   sum(configurations.spec_count) AS spec_count,
-  count(DISTINCT configurations.package) AS package_count
+  count(DISTINCT configurations.package_id) AS package_count
 FROM configurations
-JOIN versions ON versions.id = configurations.version
+JOIN versions ON versions.id = configurations.version_id
 WHERE configurations.spec_count > 0
 GROUP BY versions.name
 UNION ALL
 SELECT
-  configuration_releases.release,
+  releases.name AS release,
   'version' AS facet,
   versions.name AS value,
-  sum(configuration_releases.spec_count) AS spec_count,
-  count(DISTINCT configurations.package) AS package_count
-FROM configuration_releases
-JOIN configurations ON configurations.id = configuration_releases.configuration
-JOIN versions ON versions.id = configurations.version
-GROUP BY configuration_releases.release, versions.name""",
+  sum(listed.spec_count) AS spec_count,
+  count(DISTINCT configurations.package_id) AS package_count
+FROM configuration_history AS listed
+JOIN releases ON releases.id = listed.release_id
+JOIN configurations ON configurations.id = listed.configuration_id
+JOIN versions ON versions.id = configurations.version_id
+WHERE listed.spec_count > 0
+GROUP BY releases.name, versions.name""",
     "package_status": """\
 SELECT
   known_packages.name,
@@ -305,18 +326,19 @@ SELECT
 FROM known_packages
 LEFT JOIN packages ON packages.name = known_packages.name
 LEFT JOIN versions
-  ON versions.package = packages.id AND versions.name = packages.newest_version""",
+  ON versions.package_id = packages.id AND versions.name = packages.newest_version""",
     "dropped_versions": """\
 SELECT
   packages.name AS package,
   versions.name AS version,
   CASE WHEN known_versions.version IS NULL THEN 'unknown' ELSE 'deprecated' END AS status,
-  sum(configurations.spec_count) AS specs,
-  max(configurations.last_seen) AS last_seen
+  sum(configurations.spec_count) AS spec_count,
+  max(configurations.last_seen) AS last_seen,
+  max(configurations.is_current) AS is_current
 FROM known_packages
 JOIN packages ON packages.name = known_packages.name
-JOIN versions ON versions.package = packages.id
-JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
+JOIN versions ON versions.package_id = packages.id
+JOIN configurations ON configurations.version_id = versions.id AND configurations.spec_count > 0
 LEFT JOIN known_versions
   ON known_versions.package = known_packages.name AND known_versions.version = versions.name
 WHERE known_packages.versions <> '[]'
@@ -336,23 +358,23 @@ SELECT
   variant_meanings.name,
   variant_meanings.default_value,
   variant_meanings.description
-FROM known_packages, json_each(known_packages.variants) AS each
+FROM known_packages, json_each(known_packages.variant_meaning_ids) AS each
 JOIN variant_meanings ON variant_meanings.id = CAST(each.value AS BIGINT)""",
     "known_dependencies": """\
 SELECT
   known_dependents.dependency,
   known_packages.name AS package,
   nullif(dependency_types.types, '') AS types
-FROM known_dependents, json_each(known_dependents.packages) AS each
+FROM known_dependents, json_each(known_dependents.known_package_ids) AS each
 JOIN known_packages ON known_packages.id = CAST(each.value AS BIGINT)
-LEFT JOIN dependency_types ON dependency_types.id = known_dependents.types""",
+LEFT JOIN dependency_types ON dependency_types.id = known_dependents.dependency_type_id""",
     "host_builds": f"""\
 SELECT
   target_runs_on.host,
 {_SPEC_COLUMNS}
 FROM target_runs_on
-JOIN configurations ON configurations.target = target_runs_on.target
-JOIN specs ON specs.configuration = configurations.id
+JOIN configurations ON configurations.target_id = target_runs_on.target_id
+JOIN specs ON specs.configuration_id = configurations.id
 {CONFIGURATION_JOINS}
 WHERE specs.release_count > 0""",
 }

@@ -13,7 +13,7 @@ def word_of(column: str) -> str:
     start from a condition on it.
     """
     if column == "platform":
-        return "(SELECT name FROM platforms WHERE id = configurations.platform)"
+        return "(SELECT name FROM platforms WHERE id = configurations.platform_id)"
     return f"{CONFIGURATION[column]}.{LABELS.get(column, 'name')}"
 
 

@@ -39,20 +39,20 @@ CLOSURE = """
 WITH RECURSIVE closure(spec) AS (
   SELECT id FROM specs WHERE hash = :hash
   UNION
-  SELECT dependencies.dependency FROM closure
-  CROSS JOIN dependencies ON dependencies.spec = closure.spec
-  CROSS JOIN dependency_types ON dependency_types.id = dependencies.types
+  SELECT dependencies.dependency_id FROM closure
+  CROSS JOIN dependencies ON dependencies.spec_id = closure.spec
+  CROSS JOIN dependency_types ON dependency_types.id = dependencies.dependency_type_id
   WHERE ',' || dependency_types.types || ',' LIKE '%,link,%'
     OR ',' || dependency_types.types || ',' LIKE '%,run,%'
 )
 SELECT specs.hash, packages.name, (
-  SELECT json_group_array(records.mirror) FROM records
-  WHERE records.is_listed AND records.spec = coalesce(
-    (SELECT build_spec FROM splices WHERE splices.spec = specs.id LIMIT 1), specs.id))
+  SELECT json_group_array(records.mirror_id) FROM records
+  WHERE records.is_listed AND records.spec_id = coalesce(
+    (SELECT build_spec_id FROM splices WHERE splices.spec_id = specs.id LIMIT 1), specs.id))
 FROM closure
 CROSS JOIN specs ON specs.id = closure.spec
-CROSS JOIN configurations ON configurations.id = specs.configuration
-CROSS JOIN packages ON packages.id = configurations.package
+CROSS JOIN configurations ON configurations.id = specs.configuration_id
+CROSS JOIN packages ON packages.id = configurations.package_id
 WHERE specs.is_binary OR NOT specs.is_external
 ORDER BY specs.hash <> :hash, packages.name, specs.hash
 """

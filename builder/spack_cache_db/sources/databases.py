@@ -56,66 +56,71 @@ _ODD = (
 """Raised by values, or ids without rows, that no build writes."""
 
 _WORDS = ", ".join(
-    "configurations.variants" if column == "variants" else word_of(column)
+    "configurations.variant_set_id" if column == "variants" else word_of(column)
     for column in CONFIGURATION
 )
 CONFIGURATIONS = f"""
 SELECT configurations.id, {_WORDS} FROM configurations {CONFIGURATION_JOINS}
 """  # noqa: S608 - our own names
 VARIANTS = """
-SELECT variant_set, text FROM variant_set_members
-JOIN variants ON variants.id = variant_set_members.variant ORDER BY text
+SELECT variant_set_id, text FROM variant_set_members
+JOIN variants ON variants.id = variant_set_members.variant_id ORDER BY text
 """
 PROBLEMS = """
-SELECT source, page, mirror, specs.id, code, message, problems.hash, value
+SELECT source, page_id, mirror_id, specs.id, code, message, problems.hash, value
 FROM problems LEFT JOIN specs ON specs.hash = problems.hash ORDER BY problems.id
 """
 PAGES = """
 SELECT pages.id, releases.id, releases.name, packages.name, path, sha256, format,
   releases.is_copy
-FROM pages JOIN releases ON releases.id = pages.release
-JOIN packages ON packages.id = pages.package ORDER BY pages.id
+FROM pages JOIN releases ON releases.id = pages.release_id
+JOIN packages ON packages.id = pages.package_id ORDER BY pages.id
 """
 MIRRORS = """
 SELECT mirrors.id, releases.name, releases.kind, releases.is_copy, stacks.name, path, sha256,
   format, url, is_named, is_signed, settings
-FROM mirrors JOIN releases ON releases.id = mirrors.release
-JOIN stacks ON stacks.id = mirrors.stack ORDER BY mirrors.id
+FROM mirrors JOIN releases ON releases.id = mirrors.release_id
+JOIN stacks ON stacks.id = mirrors.stack_id ORDER BY mirrors.id
 """
 PAGE_LISTINGS = """
-SELECT pages.id, listings.release, listings.spec, listings.stacks, size, tarball
-FROM listings JOIN specs ON specs.id = listings.spec
-JOIN configurations ON configurations.id = specs.configuration
+SELECT pages.id, listings.release_id, listings.spec_id, listings.stack_set_id, size,
+  tarball_prefix_id
+FROM listings JOIN specs ON specs.id = listings.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id
 LEFT JOIN pages
-  ON pages.release = listings.release AND pages.package = configurations.package
+  ON pages.release_id = listings.release_id AND pages.package_id = configurations.package_id
 WHERE NOT EXISTS (
-  SELECT 1 FROM records JOIN mirrors ON mirrors.id = records.mirror
-  WHERE records.spec = listings.spec AND mirrors.release = listings.release AND is_listed
+  SELECT 1 FROM records JOIN mirrors ON mirrors.id = records.mirror_id
+  WHERE records.spec_id = listings.spec_id AND mirrors.release_id = listings.release_id
+    AND is_listed
 )
 UNION ALL
-SELECT page, NULL, spec, stacks, size, tarball FROM document_listings WHERE page IS NOT NULL
+SELECT page_id, NULL, spec_id, stack_set_id, size, tarball_prefix_id
+FROM document_listings WHERE page_id IS NOT NULL
 """
 NODES = f"SELECT id, {', '.join(NodeFacts._fields)} FROM nodes"  # noqa: S608 - our own names
 RECORDS = """
-SELECT records.mirror, records.spec, node, is_listed, build_spec,
+SELECT records.mirror_id, records.spec_id, node_id, is_listed, build_spec_id,
   CASE WHEN own.id THEN own.size ELSE listings.size END,
-  CASE WHEN own.id THEN own.tarball ELSE listings.tarball END,
-  installs.spec IS NOT NULL, prefix, explicit, installed_at
-FROM records JOIN mirrors ON mirrors.id = records.mirror
-LEFT JOIN listings ON listings.release = mirrors.release AND listings.spec = records.spec
-LEFT JOIN document_listings AS own ON own.mirror = records.mirror AND own.spec = records.spec
-LEFT JOIN installs ON installs.spec = records.spec AND installs.mirror = records.mirror
-LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror
+  CASE WHEN own.id THEN own.tarball_prefix_id ELSE listings.tarball_prefix_id END,
+  installs.spec_id IS NOT NULL, prefix, explicit, installed_at
+FROM records JOIN mirrors ON mirrors.id = records.mirror_id
+LEFT JOIN listings
+  ON listings.release_id = mirrors.release_id AND listings.spec_id = records.spec_id
+LEFT JOIN document_listings AS own
+  ON own.mirror_id = records.mirror_id AND own.spec_id = records.spec_id
+LEFT JOIN installs ON installs.spec_id = records.spec_id AND installs.mirror_id = records.mirror_id
+LEFT JOIN splices ON splices.spec_id = records.spec_id AND splices.mirror_id = records.mirror_id
 """
 EDGES = """
-SELECT spec, dependency, dependency_types.types, dependency_virtuals.virtuals, direct
-FROM dependencies JOIN dependency_types ON dependency_types.id = dependencies.types
-JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
+SELECT spec_id, dependency_id, dependency_types.types, dependency_virtuals.virtuals, direct
+FROM dependencies JOIN dependency_types ON dependency_types.id = dependencies.dependency_type_id
+JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.dependency_virtual_id
 """
 MODULES = """
 SELECT path, releases.name, modules.name, compiler, tree, hash, package, version, is_hidden,
   parents
-FROM modules JOIN releases ON releases.id = modules.release ORDER BY modules.id
+FROM modules JOIN releases ON releases.id = modules.release_id ORDER BY modules.id
 """
 
 _PACKAGES = msgspec.json.Decoder(list[PackageFacts])
@@ -233,7 +238,7 @@ class _Database:
             self._tarballs[key] = texts.tarballs[Tarball(url, is_whole)]
 
         # Specs.
-        rows = self._select("SELECT id, hash, configuration FROM specs")
+        rows = self._select("SELECT id, hash, configuration_id FROM specs")
         for key, dag_hash, configuration_id in rows:
             if not is_hash(dag_hash):
                 raise ValueError(f"the hash {dag_hash!r}")

@@ -145,7 +145,7 @@ def groups_of(conn: sqlite3.Connection) -> dict[int, list[int]]:
     """Return the binaries of each configuration that has several."""
     found: dict[int, list[int]] = {}
     for key, spec in conn.execute(
-        "SELECT configuration, id FROM specs WHERE release_count > 0 ORDER BY id"
+        "SELECT configuration_id, id FROM specs WHERE release_count > 0 ORDER BY id"
     ):
         found.setdefault(key, []).append(spec)
     return {key: specs for key, specs in found.items() if len(specs) > 1}

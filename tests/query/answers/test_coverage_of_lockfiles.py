@@ -192,7 +192,9 @@ def needs(dag_hash: str) -> set[tuple[str, str]]:
 def shared_configurations(conn: sqlite3.Connection) -> list[list[str]]:
     """Return the hashes of binaries of one configuration, where there are several."""
     found: dict[int, list[str]] = {}
-    sql = "SELECT configuration, hash FROM specs WHERE release_count > 0 ORDER BY hash"
+    sql = (
+        "SELECT configuration_id, hash FROM specs WHERE release_count > 0 ORDER BY hash"
+    )
     for configuration, dag_hash in conn.execute(sql):
         found.setdefault(configuration, []).append(dag_hash)
     return [some for some in found.values() if len(some) > 1]

@@ -149,7 +149,7 @@ def views_follow_the_rule(drawn: list[Listing]) -> None:
                     )
         previous = dict(conn.execute("SELECT release, previous FROM release_changes"))
         counted = conn.execute(
-            f"SELECT release, {words}, specs FROM release_counts"
+            f"SELECT release, {words}, spec_count FROM release_counts"
         ).fetchall()
     assert {*rows} == expected and len(rows) == len(expected)
     assert previous.items() <= before.items()

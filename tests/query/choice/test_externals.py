@@ -203,7 +203,7 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
 RELEASE = """
 SELECT name, package_count, spec_count,
   (SELECT json_group_array(json_array(facet, value, spec_count)) FROM (
-    SELECT * FROM facet_counts WHERE release = releases.id ORDER BY facet, value))
+    SELECT * FROM facet_counts WHERE release = releases.name ORDER BY facet, value))
 FROM releases WHERE kind <> 'installed'
 """
 

@@ -154,8 +154,9 @@ def test_whole_mirrors(tmp_path: Path) -> None:
     releases = {
         row[0]
         for row in conn.execute(
-            "SELECT releases.name, spec FROM records JOIN mirrors ON mirrors.id = mirror "
-            "JOIN releases ON releases.id = release"
+            "SELECT releases.name, spec_id FROM records "
+            "JOIN mirrors ON mirrors.id = mirror_id "
+            "JOIN releases ON releases.id = release_id"
         )
         if row[1] in mute
     }

@@ -87,10 +87,10 @@ def test_the_order_is_that_of_machines_names_and_versions(
     """
     by_name = """
         SELECT configurations.id FROM configurations
-        JOIN packages ON packages.id = configurations.package
-        JOIN versions ON versions.id = configurations.version
-        JOIN platforms ON platforms.id = configurations.platform
-        JOIN targets ON targets.id = configurations.target
+        JOIN packages ON packages.id = configurations.package_id
+        JOIN versions ON versions.id = configurations.version_id
+        JOIN platforms ON platforms.id = configurations.platform_id
+        JOIN targets ON targets.id = configurations.target_id
         ORDER BY platforms.name <> 'linux', platforms.name,
           targets.family <> 'x86_64', targets.family,
           packages.name, versions.position DESC, configurations.id
@@ -124,7 +124,10 @@ def test_other_values_of_a_variant(built: Build) -> None:
     def others(text: str) -> set[str]:
         (constraint,) = parse_query(text).variants
         ids = with_other_variant(conn, constraint)
-        texts = "SELECT text FROM variant_sets JOIN configurations ON variants = variant_sets.id"
+        texts = (
+            "SELECT text FROM variant_sets "
+            "JOIN configurations ON variant_set_id = variant_sets.id"
+        )
         return {
             conn.execute(f"{texts} WHERE configurations.id = ?", [each]).fetchone()[0]
             for each in ids

@@ -34,8 +34,8 @@ from tests.indexes import (
 
 PLACES = """
 SELECT releases.name, stacks.name, mirrors.format, mirrors.record_count, mirrors.spec_count
-FROM mirrors JOIN releases ON releases.id = mirrors.release
-JOIN stacks ON stacks.id = mirrors.stack ORDER BY releases.name, stacks.name
+FROM mirrors JOIN releases ON releases.id = mirrors.release_id
+JOIN stacks ON stacks.id = mirrors.stack_id ORDER BY releases.name, stacks.name
 """
 
 

@@ -17,7 +17,7 @@ from tests.test_databases_as_sources import same
 
 OLD = """
 SELECT specs.hash, nodes.is_before_1_0 FROM specs
-JOIN records ON records.spec = specs.id JOIN nodes ON nodes.id = records.node
+JOIN records ON records.spec_id = specs.id JOIN nodes ON nodes.id = records.node_id
 """
 
 
@@ -122,7 +122,7 @@ def test_a_dev_path_is_a_variant(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         rows = conn.execute(
             "SELECT specs.hash, parameters ->> '$.dev_path' FROM specs "
-            "JOIN records ON records.spec = specs.id JOIN nodes ON nodes.id = records.node "
+            "JOIN records ON records.spec_id = specs.id JOIN nodes ON nodes.id = records.node_id "
             "WHERE parameters ->> '$.dev_path' IS NOT NULL"
         ).fetchall()
         assert rows == [(hash_of("a"), "/home/me/zlib")]

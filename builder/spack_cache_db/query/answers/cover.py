@@ -59,7 +59,7 @@ SELECT specs.hash, max(CASE
 FROM json_each(:hashes) AS wanted
 CROSS JOIN specs ON specs.hash = wanted.value
 CROSS JOIN releases
-CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+CROSS JOIN listings ON listings.release_id = releases.id AND listings.spec_id = specs.id
 GROUP BY specs.hash
 """
 UNCHECKED = (

@@ -31,7 +31,7 @@ from spack_cache_db.query.stored.binary import HASHES_AT_ONCE, Spec, specs_in_sc
 from spack_cache_db.query.stored.reach import Reach
 
 OF_HASHES = """
-SELECT DISTINCT configuration FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))
+SELECT DISTINCT configuration_id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))
 """
 A_NODE = "it is another node of this lockfile"
 MOST_OTHERS = 5

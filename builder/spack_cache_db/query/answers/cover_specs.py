@@ -59,16 +59,16 @@ from spack_cache_db.spack.queries import SpecQuery
 
 PACKAGE_OF_HASH = f"""
 SELECT DISTINCT packages.name FROM specs
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
+JOIN configurations ON configurations.id = specs.configuration_id
+JOIN packages ON packages.id = configurations.package_id
 WHERE {HASH_BEGINS} LIMIT 2
 """
 GONE = "SELECT id FROM specs WHERE is_gone"
 # The one that was listed last comes first.
 GONE_OF_CONFIGURATIONS = f"""
-SELECT {SPEC_COLUMNS}, specs.configuration
+SELECT {SPEC_COLUMNS}, specs.configuration_id
 FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.configuration = wanted.value
+CROSS JOIN specs ON specs.configuration_id = wanted.value
 WHERE specs.is_gone ORDER BY specs.last_seen DESC, specs.id
 """
 IS_COPY = "SELECT name FROM releases WHERE is_copy AND id = :release"

@@ -27,22 +27,23 @@ from spack_cache_db.spack.versions import version_key
 T = TypeVar("T")
 
 LISTED = f"""
-SELECT listings.spec, specs.configuration, listings.stacks
+SELECT listings.spec_id, specs.configuration_id, listings.stack_set_id
 FROM listings
-JOIN specs ON specs.id = listings.spec
-JOIN configurations ON configurations.id = specs.configuration
-WHERE listings.release = :release AND {IN_STACK.format("listings")}
-  AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
-  AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
+JOIN specs ON specs.id = listings.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id
+WHERE listings.release_id = :release AND {IN_STACK.format("listings")}
+  AND (:package IS NULL OR configurations.package_id IN (SELECT value FROM json_each(:package)))
+  AND (:target IS NULL OR configurations.target_id IN (SELECT value FROM json_each(:target)))
 """
 _AMOUNTS = """
 SELECT releases.id, coalesce(added, 0), coalesce(removed, 0)
 FROM releases
 LEFT JOIN (
-  SELECT release, sum(added) AS added, sum(removed) AS removed
-  FROM configuration_history WHERE release IN (SELECT value FROM json_each(:ids))
-  GROUP BY release) ON release = releases.id
-WHERE releases.previous IS NOT NULL AND releases.id IN (SELECT value FROM json_each(:ids))
+  SELECT release_id, sum(added) AS added, sum(removed) AS removed
+  FROM configuration_history WHERE release_id IN (SELECT value FROM json_each(:ids))
+  GROUP BY release_id) ON release_id = releases.id
+WHERE releases.previous_release_id IS NOT NULL
+  AND releases.id IN (SELECT value FROM json_each(:ids))
 """
 
 
@@ -472,8 +473,8 @@ def _versions(numbering: Numbering, numbers: Iterable[int]) -> dict[int, _Versio
     """Return the package and the version of configurations."""
     result = {}
     for lookups, sign, ids in numbering.parts(numbers):
-        package_ids = lookups.column("configurations", "package")
-        version_ids = lookups.column("configurations", "version")
+        package_ids = lookups.column("configurations", "package_id")
+        version_ids = lookups.column("configurations", "version_id")
         lookups.learn({version_ids[key] for key in ids}, set())
         packages = lookups.words["package"]
         versions = lookups.words["version"]

@@ -45,11 +45,11 @@ _FORMS = {
 `os=debian12`.
 """
 FACTS = """
-SELECT specs.id, specs.configuration, nodes.namespace, nodes.package_hash, nodes.parameters
+SELECT specs.id, specs.configuration_id, nodes.namespace, nodes.package_hash, nodes.parameters
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
-LEFT JOIN records ON records.spec = specs.id AND records.mirror = (
-  SELECT min(mirror) FROM records AS first WHERE first.spec = specs.id)
-LEFT JOIN nodes ON nodes.id = records.node
+LEFT JOIN records ON records.spec_id = specs.id AND records.mirror_id = (
+  SELECT min(mirror_id) FROM records AS first WHERE first.spec_id = specs.id)
+LEFT JOIN nodes ON nodes.id = records.node_id
 """
 
 

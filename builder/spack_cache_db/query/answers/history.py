@@ -30,11 +30,12 @@ from spack_cache_db.spack.parser import parse_query
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side
 # by side.
 SHOWN = f"""
-SELECT releases.id, shown.spec, shown.configuration
-FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
-  ON shown.release = releases.id
-  AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
-WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK.format("shown")}
+SELECT releases.id, listings.spec_id, specs.configuration_id
+FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
+  ON listings.release_id = releases.id
+  AND listings.spec_id BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+JOIN specs ON specs.id = listings.spec_id
+WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK.format("listings")}
 """
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 Shown = dict[int, dict[int, int]]

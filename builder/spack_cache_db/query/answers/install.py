@@ -36,8 +36,8 @@ EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 EXAMPLE = """
 SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.name) AS wanted
 FROM releases
-JOIN release_packages ON release_packages.release = releases.id
-JOIN packages ON packages.id = release_packages.package
+JOIN release_packages ON release_packages.release_id = releases.id
+JOIN packages ON packages.id = release_packages.package_id
 WHERE releases.name = :release AND packages.spec_count > 0
 ORDER BY wanted IS NULL, wanted, release_packages.configuration_count DESC, packages.name
 LIMIT 1

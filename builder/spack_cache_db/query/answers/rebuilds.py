@@ -19,10 +19,10 @@ MOST_PAIRS = 400
 """Maximum of pairs of old and new hashes that are compared for one configuration."""
 
 EDGES = """
-SELECT dependencies.spec, configurations.package, dependencies.dependency
-FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec = wanted.value
-CROSS JOIN specs ON specs.id = dependencies.dependency
-CROSS JOIN configurations ON configurations.id = specs.configuration
+SELECT dependencies.spec_id, configurations.package_id, dependencies.dependency_id
+FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec_id = wanted.value
+CROSS JOIN specs ON specs.id = dependencies.dependency_id
+CROSS JOIN configurations ON configurations.id = specs.configuration_id
 """
 _VERSION = ""
 """What `differing` calls the version."""

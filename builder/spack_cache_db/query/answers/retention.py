@@ -39,31 +39,31 @@ WITH_HASHES = (
     "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 )
 LISTED = f"""
-SELECT spec, max(CASE
+SELECT spec_id, max(CASE
   WHEN {is_size("size")} THEN {size_in_bytes("size")}
 END)
-FROM listings JOIN specs ON specs.id = listings.spec
-WHERE (release = :release OR (:release IS NULL AND NOT specs.is_gone))
+FROM listings JOIN specs ON specs.id = listings.spec_id
+WHERE (release_id = :release OR (:release IS NULL AND NOT specs.is_gone))
   AND {IN_STACK.format("listings")}
-  AND (:releases IS NULL OR release IN (SELECT value FROM json_each(:releases)))
-GROUP BY spec
+  AND (:releases IS NULL OR release_id IN (SELECT value FROM json_each(:releases)))
+GROUP BY spec_id
 """
 # The releases that list a hash, those with mirrors of today first.
 LISTED_IN = """
 SELECT hash, packages.name, versions.name, releases.name
 FROM specs
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
-JOIN versions ON versions.id = configurations.version
-LEFT JOIN listings ON listings.spec = specs.id
-LEFT JOIN releases ON releases.id = listings.release
+JOIN configurations ON configurations.id = specs.configuration_id
+JOIN packages ON packages.id = configurations.package_id
+JOIN versions ON versions.id = configurations.version_id
+LEFT JOIN listings ON listings.spec_id = specs.id
+LEFT JOIN releases ON releases.id = listings.release_id
 WHERE hash IN (SELECT value FROM json_each(:hashes))
 ORDER BY hash, releases.is_copy, releases.position
 """
 # Spack installs a spliced spec from the binary of its build spec (Spack 1.2,
 # `installer.py`).
 BUILD_SPECS = """
-SELECT DISTINCT build_spec FROM splices WHERE spec IN (SELECT value FROM json_each(:ids))
+SELECT DISTINCT build_spec_id FROM splices WHERE spec_id IN (SELECT value FROM json_each(:ids))
 """
 
 
@@ -368,9 +368,9 @@ def _incomplete(
 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
-    configurations = lookups.column("specs", "configuration")
-    packages = lookups.column("configurations", "package")
-    versions = lookups.column("configurations", "version")
+    configurations = lookups.column("specs", "configuration_id")
+    packages = lookups.column("configurations", "package_id")
+    versions = lookups.column("configurations", "version_id")
     # By package and version, all by id.
     specs_of: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     version_ids = set()

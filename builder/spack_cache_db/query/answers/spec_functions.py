@@ -30,7 +30,7 @@ thousand.
 """
 
 MOST_KEPT = 8
-SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
+SPEC = "SELECT id, configuration_id FROM specs WHERE hash = :hash"
 
 
 class _MatchingIds(NamedTuple):

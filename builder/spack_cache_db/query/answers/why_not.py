@@ -64,7 +64,7 @@ SCOPE = ("release", "stack", "host")
 """The kinds of conditions that are not part of a spec."""
 SPECS_OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.release_count
-FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration_id = wanted.value
 WHERE {HASH_BEGINS_OR_ANY}
 """
 SHORT = 7

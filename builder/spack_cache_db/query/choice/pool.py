@@ -40,32 +40,32 @@ from spack_cache_db.spack.queries import SpecQuery
 
 # Several indexes may have a record of a spec; one of Spack 1.0 is enough.
 BEFORE_1_0 = """
-SELECT records.spec FROM records JOIN nodes ON nodes.id = records.node
-GROUP BY records.spec HAVING min(nodes.is_before_1_0)
+SELECT records.spec_id FROM records JOIN nodes ON nodes.id = records.node_id
+GROUP BY records.spec_id HAVING min(nodes.is_before_1_0)
 """
 NEWER = """
-SELECT EXISTS (SELECT 1 FROM records JOIN nodes ON nodes.id = records.node
+SELECT EXISTS (SELECT 1 FROM records JOIN nodes ON nodes.id = records.node_id
   WHERE NOT nodes.is_before_1_0)
 """
 DEVELOPED = f"""
 SELECT specs.id FROM variants
-JOIN variant_set_members ON variant_set_members.variant = variants.id
-JOIN configurations ON configurations.variants = variant_set_members.variant_set
-JOIN specs ON specs.configuration = configurations.id
+JOIN variant_set_members ON variant_set_members.variant_id = variants.id
+JOIN configurations ON configurations.variant_set_id = variant_set_members.variant_set_id
+JOIN specs ON specs.configuration_id = configurations.id
 WHERE variants.name = '{DEV_PATH}'
 """
 WRAPPERS = f"""
 SELECT specs.id FROM packages
-JOIN configurations ON configurations.package = packages.id
-JOIN specs ON specs.configuration = configurations.id
+JOIN configurations ON configurations.package_id = packages.id
+JOIN specs ON specs.configuration_id = configurations.id
 WHERE packages.name = '{COMPILER_WRAPPER}'
 """
 INSTALLED_SPECS = """
-SELECT listings.spec FROM releases JOIN listings ON listings.release = releases.id
+SELECT listings.spec_id FROM releases JOIN listings ON listings.release_id = releases.id
 WHERE releases.kind = 'installed'
 """
 SPECS_OF_MIRRORS = """
-SELECT listings.spec FROM releases JOIN listings ON listings.release = releases.id
+SELECT listings.spec_id FROM releases JOIN listings ON listings.release_id = releases.id
 WHERE releases.kind <> 'installed'
 """
 

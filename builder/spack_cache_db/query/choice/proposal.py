@@ -48,17 +48,18 @@ from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.queries import VariantConstraint
 
 _USES = """
-SELECT facet, value, release IS NOT NULL, package_count FROM facet_values
-WHERE (release IS NULL OR release = :release) AND facet <> 'stack'
+SELECT facet, value, release_id IS NOT NULL, package_count FROM facet_values
+WHERE (release_id IS NULL OR release_id = :release) AND facet <> 'stack'
 """
 _OPTION_USES = """
-SELECT variants, sum(spec_count) FROM configurations WHERE version = :version GROUP BY variants
+SELECT variant_set_id, sum(spec_count) FROM configurations
+WHERE version_id = :version GROUP BY variant_set_id
 """
 _LATEST = "SELECT latest_version FROM known_packages WHERE name = :name"
 _DEPRECATED = "SELECT version FROM known_versions WHERE package = :name AND deprecated"
 _DEFAULTS = "SELECT name, default_value FROM known_variants WHERE package = :name"
 _INSTALLED = """
-SELECT specs.id, specs.configuration, max(installations.explicit IS 1)
+SELECT specs.id, specs.configuration_id, max(installations.explicit IS 1)
 FROM installations JOIN specs ON specs.hash = installations.hash
 WHERE :release IS NULL OR installations.release = :release GROUP BY specs.id
 """
@@ -66,8 +67,8 @@ _CURRENT = """
 SELECT id FROM specs WHERE is_current AND id IN (SELECT value FROM json_each(:ids))
 """
 _CURRENT_CONFIGURATIONS = """
-SELECT DISTINCT configuration FROM specs
-WHERE is_current AND configuration IN (SELECT value FROM json_each(:ids))
+SELECT DISTINCT configuration_id FROM specs
+WHERE is_current AND configuration_id IN (SELECT value FROM json_each(:ids))
 """
 _GONE = (
     "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
@@ -290,7 +291,7 @@ def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
         reasons.append(Reason.INSTALLED)
 
     # Installed specs of several packages stay together: `propose` compares them.
-    package_of = lookups.column("configurations", "package")
+    package_of = lookups.column("configurations", "package_id")
     packages = {package_of[key] for key in ids}
     if with_installed or len(packages) < 2:
         return _Narrowed(ids, tuple(reasons))

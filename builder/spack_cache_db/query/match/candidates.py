@@ -20,9 +20,9 @@ from spack_cache_db.query.open.lookups import Lookups, Memory
 from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.query.stored.binary import Spec, specs_in_scope
 from spack_cache_db.query.stored.configurations import configuration_of, learn
-from spack_cache_db.schema.tables import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION, ID_COLUMNS
 
-_COLUMNS = ", ".join(CONFIGURATION)
+_COLUMNS = ", ".join(ID_COLUMNS.values())
 ROWS = (
     f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
 )
@@ -81,7 +81,8 @@ class Candidates(Memory):
         columns.
         """
         # Configurations without a binary are groups of their own.
-        sql = GROUPS.format(", ".join(["spec_count > 0", *columns]))
+        terms = ["spec_count > 0", *(ID_COLUMNS[column] for column in columns)]
+        sql = GROUPS.format(", ".join(terms))
         return _rows(self.lookups, select(self.lookups.conn, sql))
 
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
@@ -135,7 +136,7 @@ class Candidates(Memory):
 
         def read() -> Rows:
             order = order_for(self.lookups, self.scope)
-            where = "1" if package is None else "package = :package"
+            where = "1" if package is None else "package_id = :package"
             sql = ROWS.format(where, order.sql)
             parameters = {"package": package} | order.parameters
             return _rows(self.lookups, select(self.lookups.conn, sql, **parameters))

@@ -20,13 +20,13 @@ from spack_cache_db.query.stored.binary import HASH_BEGINS_OR_ANY, IN_STACK
 from spack_cache_db.query.stored.gone import Gone, has_gone
 
 OF_CONFIGURATIONS = f"""
-SELECT specs.id, specs.configuration, specs.last_seen
+SELECT specs.id, specs.configuration_id, specs.last_seen
 FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.configuration = wanted.value
+CROSS JOIN specs ON specs.configuration_id = wanted.value
 WHERE specs.is_gone AND {HASH_BEGINS_OR_ANY} AND {IN_STACK.format("specs")}
   AND (:release IS NULL OR EXISTS (
     SELECT 1 FROM listings
-    WHERE listings.release = :release AND listings.spec = specs.id
+    WHERE listings.release_id = :release AND listings.spec_id = specs.id
       AND {IN_STACK.format("listings")}))
 """
 

@@ -12,27 +12,28 @@ from spack_cache_db.spack.targets import ancestors, machine_of
 # Explicitly installed configurations come first, then other installed ones.
 _INSTALLED_FIRST = """
 id NOT IN (
-  SELECT specs.configuration FROM installations JOIN specs ON specs.hash = installations.hash
+  SELECT specs.configuration_id FROM installations JOIN specs ON specs.hash = installations.hash
   WHERE installations.explicit),
 id NOT IN (
-  SELECT configuration FROM configuration_releases
-  WHERE release IN (SELECT value FROM json_each(:trees))),
+  SELECT configuration_id FROM configuration_history
+  WHERE spec_count > 0 AND release_id IN (SELECT value FROM json_each(:trees))),
 """
 # By system and family of CPUs, the most common first; within a package by Spack's
 # preferred version, then the nearest target, then current releases. The ids of packages
 # are in the order of their names, those of versions in Spack's preference.
 _ORDER = """
-platform <> (SELECT id FROM platforms WHERE name = 'linux'),
-platform,
+platform_id <> (SELECT id FROM platforms WHERE name = 'linux'),
+platform_id,
 (SELECT CASE family WHEN 'x86_64' THEN '' ELSE family END
-  FROM targets WHERE targets.id = configurations.target),
-package,
--version,
+  FROM targets WHERE targets.id = configurations.target_id),
+package_id,
+-version_id,
 {nearest}
-(SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
+(SELECT min(release_id) FROM configuration_history
+  WHERE configuration_id = configurations.id AND configuration_history.spec_count > 0),
 id
 """
-_NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
+_NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target_id),"
 
 
 class Order(NamedTuple):

@@ -48,17 +48,17 @@ _KINDS_OF_NAMES = {
 """The parts of a spec that are names, and their kinds (`Spellings`)."""
 RECORDED_PROVIDERS = """
 SELECT DISTINCT packages.name FROM dependencies
-JOIN specs ON specs.id = dependencies.dependency
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
-WHERE dependencies.virtuals IN (SELECT value FROM json_each(:sets))
+JOIN specs ON specs.id = dependencies.dependency_id
+JOIN configurations ON configurations.id = specs.configuration_id
+JOIN packages ON packages.id = configurations.package_id
+WHERE dependencies.dependency_virtual_id IN (SELECT value FROM json_each(:sets))
 ORDER BY packages.name
 """
 OPTION = """
 SELECT 1 FROM configurations
-JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
-JOIN variants ON variants.id = variant_set_members.variant
-JOIN packages ON packages.id = configurations.package
+JOIN variant_set_members ON variant_set_members.variant_set_id = configurations.variant_set_id
+JOIN variants ON variants.id = variant_set_members.variant_id
+JOIN packages ON packages.id = configurations.package_id
 WHERE packages.name = :package AND variants.text = :on LIMIT 1
 """
 

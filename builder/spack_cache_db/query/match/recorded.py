@@ -26,13 +26,13 @@ from spack_cache_db.spack.queries import SpecQuery
 
 EVERY = "SELECT id FROM specs"
 UNRECORDED = """
-SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
+SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec_id = specs.id)
 """
 # SQLite takes the node from the row that has the minimum (SQLite docs, "SELECT", 2.5).
-FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
+FIRST_RECORDS = "SELECT spec_id, node_id, min(mirror_id) FROM records GROUP BY spec_id"
 FIRST_RECORDS_OF = """
-SELECT spec, node, min(mirror) FROM records
-WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
+SELECT spec_id, node_id, min(mirror_id) FROM records
+WHERE spec_id IN (SELECT value FROM json_each(:ids)) GROUP BY spec_id
 """
 PARAMETERS = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
@@ -45,9 +45,9 @@ SELECT id FROM mirrors
 WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
   OR format = 'spec files, layout 2' AND NOT EXISTS (
     SELECT 1 FROM records
-    JOIN dependencies ON dependencies.spec = records.spec
-    JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
-    WHERE records.mirror = mirrors.id AND dependency_virtuals.virtuals <> '')
+    JOIN dependencies ON dependencies.spec_id = records.spec_id
+    JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.dependency_virtual_id
+    WHERE records.mirror_id = mirrors.id AND dependency_virtuals.virtuals <> '')
 """
 NONE: frozenset[int] = frozenset()
 

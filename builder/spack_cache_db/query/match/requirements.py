@@ -28,9 +28,9 @@ MOST_EXPLAINED = 6
 MOST_NAMED = 3
 """Maximum of options that a label names."""
 USED_PROVIDERS = """
-SELECT DISTINCT dependency FROM dependencies
-WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
-  AND types IN (SELECT value FROM json_each(:types))
+SELECT DISTINCT dependency_id FROM dependencies
+WHERE dependency_virtual_id IN (SELECT value FROM json_each(:virtuals))
+  AND dependency_type_id IN (SELECT value FROM json_each(:types))
 """
 
 

@@ -28,23 +28,25 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_ids
 from spack_cache_db.query.stored.binary import HASH_BEGINS, counts_in_scope
 from spack_cache_db.query.stored.configurations import Counted, configurations_by_id
+from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.spack.matching import variant_matches
 from spack_cache_db.spack.queries import VariantConstraint
 
 VERSIONS = "SELECT id, name FROM versions"
-VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package = :package"
+VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package_id = :package"
 VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
 SETS_WITH = """
-SELECT DISTINCT variant_set FROM variant_set_members
-WHERE variant IN (SELECT value FROM json_each(:ids))
+SELECT DISTINCT variant_set_id FROM variant_set_members
+WHERE variant_id IN (SELECT value FROM json_each(:ids))
 """
 _FILTERS = {
     "release": """id IN (
-  SELECT configuration FROM configuration_releases WHERE release = :release)""",
+  SELECT configuration_id FROM configuration_history
+  WHERE release_id = :release AND configuration_history.spec_count > 0)""",
     "stack": """id IN (
-  SELECT configuration FROM configuration_stacks WHERE stack = :stack)""",
+  SELECT configuration_id FROM configuration_stacks WHERE stack_id = :stack)""",
     "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
-    "hash": f"id IN (SELECT configuration FROM specs WHERE {HASH_BEGINS})",
+    "hash": f"id IN (SELECT configuration_id FROM specs WHERE {HASH_BEGINS})",
 }
 """Conditions of SQL on configurations, by the kinds of conditions."""
 _HAS_BINARY = "spec_count > 0"
@@ -243,9 +245,11 @@ def _having(
             long_columns.append(column)
             continue
         (pieces[column],) = json_pieces(columns[column])
-        tests.append(f"{column} IN (SELECT value FROM json_each(:{column}))")
+        tests.append(
+            f"{ID_COLUMNS[column]} IN (SELECT value FROM json_each(:{column}))"
+        )
     where = "\n  AND ".join([*tests, *filters]) or "1"
-    selected = ", ".join(["id", *long_columns])
+    selected = ", ".join(["id", *(ID_COLUMNS[column] for column in long_columns)])
     sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
     rows: Iterable[tuple[Any, ...]] = select(conn, sql, **pieces, **parameters)
 

@@ -22,8 +22,8 @@ NAME = """
 SELECT packages.spec_count, packages.release_count,
   EXISTS (SELECT 1 FROM known_packages WHERE known_packages.name = asked.name),
   coalesce(packages.spec_count, 1) = 0 AND EXISTS (
-    SELECT 1 FROM configurations JOIN specs ON specs.configuration = configurations.id
-    WHERE configurations.package = packages.id AND specs.is_external)
+    SELECT 1 FROM configurations JOIN specs ON specs.configuration_id = configurations.id
+    WHERE configurations.package_id = packages.id AND specs.is_external)
 FROM (SELECT :name AS name) AS asked LEFT JOIN packages ON packages.name = asked.name
 """
 Kind = Literal[

@@ -23,7 +23,7 @@ from spack_cache_db.spack.targets import is_known, known_targets
 
 MOST_LISTED = 5
 """Names in a message if none is similar to the unknown one."""
-_EXPLICIT = "SELECT spec FROM installs WHERE explicit"
+_EXPLICIT = "SELECT spec_id FROM installs WHERE explicit"
 
 
 class UnknownNameError(BuilderError):

@@ -25,7 +25,8 @@ from spack_cache_db.query.rows import grouped
 from spack_cache_db.schema.tables import CONFIGURATION, LABELS
 
 RELEASES = """
-SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
+SELECT id, name, kind, date, position, previous_release_id, package_count, spec_count
+FROM releases
 ORDER BY position
 """
 STACKS = "SELECT id, name, release_count, spec_count FROM stacks WHERE NOT is_root ORDER BY name"
@@ -33,21 +34,21 @@ VERSIONS = """
 SELECT id, name, position FROM versions WHERE id IN (SELECT value FROM json_each(:ids))
 """
 VARIANTS = """
-SELECT member.variant_set, variants.text
-FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
-WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
+SELECT member.variant_set_id, variants.text
+FROM variant_set_members AS member JOIN variants ON variants.id = member.variant_id
+WHERE member.variant_set_id IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
 """
 DESCRIPTIONS = """
 SELECT "table", "column", description FROM column_descriptions ORDER BY id LIMIT 10000
 """
 STACK_SETS = "SELECT id, shown FROM stack_sets"
 RELEASES_OF_STACK = """
-SELECT release, spec_count FROM facet_counts
-WHERE facet = 'stack' AND value = :name AND release IS NOT NULL
+SELECT release_id, spec_count FROM facet_values
+WHERE facet = 'stack' AND value = :name AND release_id IS NOT NULL
 """
 PROVIDERS = """
 SELECT virtual, known_packages.name FROM providers
-JOIN known_packages ON known_packages.id = providers.package
+JOIN known_packages ON known_packages.id = providers.known_package_id
 ORDER BY virtual, known_packages.name
 """
 Result = TypeVar("Result")

@@ -25,10 +25,15 @@ from spack_cache_db.query.open.sql import (
 from spack_cache_db.query.stored.configurations import OF_IDS, configurations_by_id
 
 OF_PLACE = """
-SELECT configuration, spec_count FROM configuration_{place}s
-WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
+SELECT configuration_id, spec_count FROM {table}
+WHERE {place}_id = :{place} AND spec_count > 0
+  AND configuration_id IN (SELECT value FROM json_each(:ids))
 """
 """The number of specs of each configuration in a `release` or a `stack`."""
+COUNTED_BY = {"release": "configuration_history", "stack": "configuration_stacks"}
+"""The tables with numbers of specs by place. Rows of `configuration_history` may have
+none.
+"""
 HASH_BEGINS = "specs.hash >= :hash AND specs.hash < :hash || '{'"
 """The specs whose hashes begin with a text, by the index of hashes.
 
@@ -37,7 +42,8 @@ Hashes have digits and the letters a to z, and `{` is the character after z.
 HASH_BEGINS_OR_ANY = f"(:hash = '' OR ({HASH_BEGINS}))"
 """Without a text, all specs; SQLite does not search these specs by their hashes."""
 IN_STACK = """
-(:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+(:stack IS NULL OR {}.stack_set_id IN (
+  SELECT stack_set_id FROM stack_set_members WHERE stack_id = :stack))
 """
 """The specs or listings (a table or its alias) in a stack; all if the stack is NULL."""
 HASHES_AT_ONCE = 4_000
@@ -48,21 +54,21 @@ IDS_OF_HASHES = (
     "SELECT hash, id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 )
 SPEC_COLUMNS = (
-    "specs.id, specs.hash, specs.stacks, "
+    "specs.id, specs.hash, specs.stack_set_id, "
     "specs.first_seen, specs.last_seen, specs.is_gone"
 )
 AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
 """The specs that count without a release: listed, and not lost by their mirror."""
 _OF_DATABASE = f"specs WHERE {AVAILABLE}"
 _OF_RELEASE = f"""specs
-CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+CROSS JOIN listings ON listings.release_id = :release AND listings.spec_id = specs.id
 WHERE {IN_STACK.format("listings")}"""
 _OF_STACK = f"specs WHERE {AVAILABLE} AND {IN_STACK.format('specs')}"
 BEGINNING = f"""
 SELECT id, hash FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
 """
 CONFIGURATIONS_BEGINNING = f"""
-SELECT hash, configuration FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
+SELECT hash, configuration_id FROM specs WHERE {HASH_BEGINS} ORDER BY hash LIMIT :limit
 """
 
 
@@ -86,7 +92,7 @@ def configurations_of_listed(
     conn: sqlite3.Connection, specs: Iterable[int]
 ) -> Set[int]:
     """Return the configurations of those specs that a release lists, all by id."""
-    sql = f"SELECT configuration FROM specs WHERE id {OF_IDS} AND release_count > 0"
+    sql = f"SELECT configuration_id FROM specs WHERE id {OF_IDS} AND release_count > 0"
     return select_ids(conn, sql, specs)
 
 
@@ -129,7 +135,7 @@ def counts_in_scope(
     # The counts of a release and of a stack are stored.
     if kinds in ({"release"}, {"stack"}):
         (place,) = kinds
-        sql = OF_PLACE.format(place=place)
+        sql = OF_PLACE.format(place=place, table=COUNTED_BY[place])
         value = {place: condition_value(conditions, place)}
         return Counter(dict(select_in(lookups.conn, sql, ids, **value)))
 
@@ -140,7 +146,7 @@ def counts_in_scope(
         and not _is_few(verdict.matching, ids)
     ):
         # A spec that does not count has 0 instead of its configuration.
-        counted_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
+        counted_for = lookups.column("specs", f"configuration_id * ({AVAILABLE})")
         wanted = set(ids)
         configurations = (counted_for[spec] for spec in verdict.matching)
         return Counter(key for key in configurations if key in wanted)
@@ -175,13 +181,13 @@ def _rows_in_scope(
     # Search by configurations, or by the specs themselves if these are fewer.
     verdict = condition_value(conditions, "specs")
     configurations = list(ids) if verdict is None else set(ids)
-    column = "configuration"
+    column = "configuration_id"
     searched: Collection[int] = configurations
     if verdict is not None and _is_few(verdict.matching, configurations):
         column = "id"
         searched = verdict.matching
     sql = f"""
-SELECT specs.configuration, {columns} FROM {listed}
+SELECT specs.configuration_id, {columns} FROM {listed}
   AND specs.{column} {OF_IDS}
   AND {HASH_BEGINS_OR_ANY} {order}
 """
@@ -232,4 +238,6 @@ def specs_of_configurations(
     conn: sqlite3.Connection, ids: Collection[int]
 ) -> frozenset[int]:
     """Return the ids of the specs of some configurations."""
-    return select_ids(conn, f"SELECT id FROM specs WHERE configuration {OF_IDS}", ids)
+    return select_ids(
+        conn, f"SELECT id FROM specs WHERE configuration_id {OF_IDS}", ids
+    )

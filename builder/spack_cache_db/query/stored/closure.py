@@ -30,29 +30,29 @@ from spack_cache_db.spack.facts import LIBC
 
 SPECS = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.last_seen,
-  EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id),
+  EXISTS (SELECT 1 FROM records WHERE records.spec_id = specs.id),
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
-    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node
-    WHERE records.spec = specs.id) END
+    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node_id
+    WHERE records.spec_id = specs.id) END
 FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.id = wanted.value
-JOIN configurations ON configurations.id = specs.configuration
-LEFT JOIN packages ON packages.id = configurations.package
-LEFT JOIN versions ON versions.id = configurations.version
+JOIN configurations ON configurations.id = specs.configuration_id
+LEFT JOIN packages ON packages.id = configurations.package_id
+LEFT JOIN versions ON versions.id = configurations.version_id
 """
 # One build spec for each spliced spec, even if indexes contradict each other.
 BUILD_SPECS = """
-SELECT splices.spec, max(splices.build_spec) FROM json_each(:ids) AS wanted
-CROSS JOIN splices ON splices.spec = wanted.value
-GROUP BY splices.spec
+SELECT splices.spec_id, max(splices.build_spec_id) FROM json_each(:ids) AS wanted
+CROSS JOIN splices ON splices.spec_id = wanted.value
+GROUP BY splices.spec_id
 """
 # A text that is not a size is left out: the size is not known.
 SIZES = f"""
-SELECT listings.spec, releases.name, {size_in_bytes("listings.size")}
+SELECT listings.spec_id, releases.name, {size_in_bytes("listings.size")}
 FROM json_each(:ids) AS wanted
 CROSS JOIN json_each(:releases) AS used
 CROSS JOIN releases ON releases.name = used.value
-CROSS JOIN listings ON listings.release = releases.id AND listings.spec = wanted.value
+CROSS JOIN listings ON listings.release_id = releases.id AND listings.spec_id = wanted.value
 WHERE {is_size("listings.size")}
 """
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select, select_in
-from spack_cache_db.schema.tables import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION, ID_COLUMNS
 
 OF_IDS = "IN (SELECT value FROM json_each(:ids))"
 """The condition of a statement for `select_in`, which gives it `:ids`."""
-_COLUMN_NAMES = ("id", *CONFIGURATION, "spec_count")
+_COLUMN_NAMES = ("id", *ID_COLUMNS.values(), "spec_count")
 _COLUMNS = ", ".join(_COLUMN_NAMES)
 # Where a row has the two ids whose words are read when they are needed (`learn`).
-_VERSION = _COLUMN_NAMES.index("version")
-_VARIANTS = _COLUMN_NAMES.index("variants")
+_VERSION = _COLUMN_NAMES.index(ID_COLUMNS["version"])
+_VARIANTS = _COLUMN_NAMES.index(ID_COLUMNS["variants"])
 
 
 class Counted(NamedTuple):
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
 
 def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
     """Return the configurations of a package, given its id; some have no binary."""
-    sql = f"SELECT {_COLUMNS} FROM configurations WHERE package = :package"
+    sql = f"SELECT {_COLUMNS} FROM configurations WHERE package_id = :package"
     rows = select(lookups.conn, sql, package=package)
     return _in_words(lookups, list(rows))
 

@@ -17,8 +17,8 @@ SELECT EXISTS (SELECT 1 FROM releases WHERE is_copy)
 OF_PACKAGE = """
 SELECT count(*), max(specs.last_seen)
 FROM packages
-JOIN configurations ON configurations.package = packages.id
-JOIN specs ON specs.configuration = configurations.id
+JOIN configurations ON configurations.package_id = packages.id
+JOIN specs ON specs.configuration_id = configurations.id
 WHERE packages.name = :package AND specs.is_gone
 """
 

@@ -18,42 +18,44 @@ from typing import NamedTuple
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select, select_ids, select_in
+from spack_cache_db.query.stored.configurations import OF_IDS
 from spack_cache_db.spack.facts import RUN_TIME
 
 EDGES = """
-SELECT dependencies.spec, dependency, types, virtuals FROM json_each(:ids) AS wanted
-CROSS JOIN dependencies ON dependencies.spec = wanted.value
+SELECT dependencies.spec_id, dependency_id, dependency_type_id, dependency_virtual_id
+FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.spec_id = wanted.value
 WHERE 1"""
-TYPED = "\n  AND types IN (SELECT value FROM json_each(:types))"
-PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
+TYPED = "\n  AND dependency_type_id IN (SELECT value FROM json_each(:types))"
+PROVIDING = "\n  AND dependency_virtual_id IN (SELECT value FROM json_each(:virtuals))"
 """Conditions on edges, which follow a statement: on its types, and virtual packages."""
 NEEDING = (
     """
-SELECT dependencies.spec FROM json_each(:ids) AS wanted
-CROSS JOIN dependencies ON dependencies.dependency = wanted.value
+SELECT dependencies.spec_id FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.dependency_id = wanted.value
 WHERE 1"""
     + TYPED
 )
-NEEDING_ANY = "SELECT spec FROM dependencies WHERE 1" + TYPED
+NEEDING_ANY = "SELECT spec_id FROM dependencies WHERE 1" + TYPED
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary, specs.is_gone,
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
-    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node
-    WHERE records.spec = specs.id) END
+    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node_id
+    WHERE records.spec_id = specs.id) END
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
-JOIN configurations ON configurations.id = specs.configuration
-LEFT JOIN packages ON packages.id = configurations.package
-LEFT JOIN versions ON versions.id = configurations.version
+JOIN configurations ON configurations.id = specs.configuration_id
+LEFT JOIN packages ON packages.id = configurations.package_id
+LEFT JOIN versions ON versions.id = configurations.version_id
 """
 DEPENDENT_PACKAGES = """
 SELECT DISTINCT packages.name FROM (
-  SELECT dependents.configuration FROM configurations
-  CROSS JOIN specs ON specs.configuration = configurations.id
-  CROSS JOIN dependencies ON dependencies.dependency = specs.id
-  CROSS JOIN specs AS dependents ON dependents.id = dependencies.spec
-  WHERE configurations.package = :package LIMIT :limit) AS needing
-JOIN configurations ON configurations.id = needing.configuration
-JOIN packages ON packages.id = configurations.package
+  SELECT dependents.configuration_id FROM configurations
+  CROSS JOIN specs ON specs.configuration_id = configurations.id
+  CROSS JOIN dependencies ON dependencies.dependency_id = specs.id
+  CROSS JOIN specs AS dependents ON dependents.id = dependencies.spec_id
+  WHERE configurations.package_id = :package LIMIT :limit) AS needing
+JOIN configurations ON configurations.id = needing.configuration_id
+JOIN packages ON packages.id = configurations.package_id
 WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
@@ -129,7 +131,7 @@ def externals(lookups: Lookups) -> frozenset[int]:
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     """Return the specs that have an index record, in order."""
     ids = list(specs)
-    sql = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
+    sql = f"SELECT DISTINCT spec_id FROM records WHERE spec_id {OF_IDS}"
     recorded = select_ids(conn, sql, ids)
     return [spec for spec in ids if spec in recorded]
 
@@ -194,7 +196,10 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
     """
     dependencies = Dependencies(conn)
     direct: dict[int, Edge] = {}
-    sql = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
+    sql = (
+        "SELECT spec_id, dependency_type_id, dependency_virtual_id "
+        "FROM dependencies WHERE dependency_id = :spec"
+    )
     for other, types, virtuals in select(conn, sql, spec=spec):
         direct[other] = dependencies.edge(spec, types, virtuals, direct.get(other))
     needing = dependencies.with_ancestors({spec}, dependencies.run_time_types)
@@ -204,7 +209,10 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
 
 def direct_dependents(conn: sqlite3.Connection, spec: int, limit: int) -> list[int]:
     """Return the ids of at most `limit` direct dependents of a spec, in order."""
-    sql = "SELECT DISTINCT spec FROM dependencies WHERE dependency = :spec ORDER BY 1 LIMIT :limit"
+    sql = (
+        "SELECT DISTINCT spec_id FROM dependencies WHERE dependency_id = :spec "
+        "ORDER BY 1 LIMIT :limit"
+    )
     return [row[0] for row in select(conn, sql, spec=spec, limit=limit)]
 
 

@@ -10,16 +10,16 @@ from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.open.sql import select
 
 STORED = """
-SELECT specs.id, configuration, stack_sets.shown, release_count, first_seen, last_seen
-FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks WHERE hash = :hash
+SELECT specs.id, configuration_id, stack_sets.shown, release_count, first_seen, last_seen
+FROM specs JOIN stack_sets ON stack_sets.id = specs.stack_set_id WHERE hash = :hash
 """
 LISTINGS = """
 SELECT releases.name, releases.kind, stack_sets.shown, releases.is_copy, build_listings.size,
   build_listings.tarball
 FROM specs
-JOIN listings ON listings.spec = specs.id
-JOIN releases ON releases.id = listings.release
-JOIN stack_sets ON stack_sets.id = listings.stacks
+JOIN listings ON listings.spec_id = specs.id
+JOIN releases ON releases.id = listings.release_id
+JOIN stack_sets ON stack_sets.id = listings.stack_set_id
 JOIN build_listings ON build_listings.release = releases.name AND build_listings.hash = :hash
 WHERE specs.hash = :hash ORDER BY releases.position
 """

@@ -23,37 +23,37 @@ from spack_cache_db.releases import is_public_mirror, public_mirror
 from spack_cache_db.schema.tarballs import TARBALL_PATH
 
 MIRRORS = f"""
-SELECT mirrors.id, mirrors.release, stacks.name, stacks.is_root, mirrors.url, mirrors.is_signed,
+SELECT mirrors.id, mirrors.release_id, stacks.name, stacks.is_root, mirrors.url, mirrors.is_signed,
   mirrors.settings
 FROM mirrors
-JOIN releases ON releases.id = mirrors.release
-JOIN stacks ON stacks.id = mirrors.stack
+JOIN releases ON releases.id = mirrors.release_id
+JOIN stacks ON stacks.id = mirrors.stack_id
 WHERE releases.kind <> '{INSTALLED}' AND NOT releases.is_copy
 ORDER BY releases.position, NOT stacks.is_root, mirrors.spec_count DESC, mirrors.id
 """
 WITH_PAGES = f"""
 SELECT id FROM releases
 WHERE kind <> '{INSTALLED}' AND NOT is_copy
-  AND EXISTS (SELECT 1 FROM pages WHERE pages.release = releases.id)
+  AND EXISTS (SELECT 1 FROM pages WHERE pages.release_id = releases.id)
 """
 COPIES = "SELECT id FROM releases WHERE is_copy"
 LISTED_BY_INDEX = """
-SELECT records.spec, records.mirror FROM json_each(:ids) AS wanted
-CROSS JOIN records ON records.spec = wanted.value
+SELECT records.spec_id, records.mirror_id FROM json_each(:ids) AS wanted
+CROSS JOIN records ON records.spec_id = wanted.value
 WHERE records.is_listed
 """
 LISTED_BY_PAGE = """
-SELECT listings.spec, listings.release, tarball_prefixes.url, tarball_prefixes.is_whole
+SELECT listings.spec_id, listings.release_id, tarball_prefixes.url, tarball_prefixes.is_whole
 FROM json_each(:ids) AS wanted
 CROSS JOIN json_each(:releases) AS pages
-CROSS JOIN listings ON listings.release = pages.value AND listings.spec = wanted.value
-LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
+CROSS JOIN listings ON listings.release_id = pages.value AND listings.spec_id = wanted.value
+LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball_prefix_id
 """
 
 # The ids of releases are in order, and one of the first releases lists most specs.
 _FIRST = f"""
 SELECT releases.id FROM releases
-CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+CROSS JOIN listings ON listings.release_id = releases.id AND listings.spec_id = specs.id
 WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
 """
 FIRST_RELEASE = f"""

@@ -13,7 +13,7 @@ from spack_cache_db.query.stored.totals import largest_packages
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror
 
 URLS = """
-SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release
+SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release_id
 WHERE releases.kind <> 'installed' ORDER BY url
 """
 INSTALLATIONS = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
@@ -36,9 +36,9 @@ MOST_EXAMPLES = 4
 KNOWN_EXAMPLES = """
 SELECT packages.name, json_extract(wanted.value, '$[1]'), EXISTS (
   SELECT 1 FROM configurations
-  JOIN variant_set_members AS member ON member.variant_set = configurations.variants
-  JOIN variants ON variants.id = member.variant
-  WHERE configurations.package = packages.id AND configurations.spec_count > 0
+  JOIN variant_set_members AS member ON member.variant_set_id = configurations.variant_set_id
+  JOIN variants ON variants.id = member.variant_id
+  WHERE configurations.package_id = packages.id AND configurations.spec_count > 0
     AND variants.text = json_extract(wanted.value, '$[1]'))
 FROM json_each(:examples) AS wanted
 JOIN packages ON packages.name = json_extract(wanted.value, '$[0]') AND packages.spec_count > 0

@@ -23,7 +23,9 @@ ORDER BY position DESC
 _VARIANTS = """
 SELECT name, default_value, description FROM known_variants WHERE package = :name ORDER BY name
 """
-_PROVIDED = "SELECT virtual FROM providers WHERE package = :package ORDER BY virtual"
+_PROVIDED = (
+    "SELECT virtual FROM providers WHERE known_package_id = :package ORDER BY virtual"
+)
 _DEPENDENTS = """
 SELECT packages.name FROM known_dependencies
 JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
@@ -45,11 +47,11 @@ FROM packages WHERE name = :name
 _NEWEST = """
 SELECT DISTINCT packages.newest_version, targets.family
 FROM packages
-JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
-JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
-JOIN targets ON targets.id = configurations.target
+JOIN versions ON versions.package_id = packages.id AND versions.name = packages.newest_version
+JOIN configurations ON configurations.version_id = versions.id AND configurations.spec_count > 0
+JOIN targets ON targets.id = configurations.target_id
 WHERE packages.name = :name AND EXISTS (
-  SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
+  SELECT 1 FROM specs WHERE specs.configuration_id = configurations.id AND specs.is_binary)
 ORDER BY targets.family
 """
 PUBLIC_NAMESPACE = "builtin"
@@ -59,10 +61,10 @@ _NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
 NAMESPACES = """
 SELECT DISTINCT nodes.namespace
 FROM packages
-JOIN configurations ON configurations.package = packages.id
-JOIN specs ON specs.configuration = configurations.id
-JOIN records ON records.spec = specs.id
-JOIN nodes ON nodes.id = records.node
+JOIN configurations ON configurations.package_id = packages.id
+JOIN specs ON specs.configuration_id = configurations.id
+JOIN records ON records.spec_id = specs.id
+JOIN nodes ON nodes.id = records.node_id
 WHERE packages.name = :package ORDER BY nodes.namespace
 """
 RECIPES = "SELECT namespace, url FROM recipes"
@@ -72,7 +74,7 @@ SELECT known_packages.id, build_system, recipe, dependent_count, asked.name, des
 FROM (SELECT :name AS name) AS asked
 LEFT JOIN known_packages ON known_packages.name = asked.name
 LEFT JOIN packages ON packages.name = asked.name
-LEFT JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
+LEFT JOIN versions ON versions.package_id = packages.id AND versions.name = packages.newest_version
 WHERE known_packages.id IS NOT NULL OR packages.id IS NOT NULL
 """
 MOST_OF_SENTENCE = 160
@@ -80,7 +82,7 @@ MOST_OF_SENTENCE = 160
 _SENTENCE_END = re.compile(r"[.!?] ")
 _BEHIND = """
 SELECT packages.name, versions.name, versions_behind, latest_version FROM versions
-JOIN packages ON packages.id = versions.package
+JOIN packages ON packages.id = versions.package_id
 JOIN known_packages ON known_packages.name = packages.name WHERE versions_behind IS NOT NULL
 """
 

@@ -13,29 +13,30 @@ from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_in
-from spack_cache_db.query.stored.binary import Spec
+from spack_cache_db.query.stored.binary import COUNTED_BY, Spec
 from spack_cache_db.query.stored.configurations import OF_IDS
 
 # Grouped into a row per configuration, because there are many pairs.
 IN_PLACES = """
-SELECT configuration, json_group_array({place}) FROM configuration_{place}s
-WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
+SELECT configuration_id, json_group_array({place}_id) FROM {table}
+WHERE spec_count > 0 AND configuration_id IN (SELECT value FROM json_each(:ids))
+GROUP BY configuration_id
 """
 FIRST_RELEASES = """
 SELECT id FROM releases WHERE EXISTS (
-  SELECT 1 FROM configuration_releases AS listed
-  WHERE listed.release = releases.id
-    AND listed.configuration IN (SELECT value FROM json_each(:ids)))
+  SELECT 1 FROM configuration_history AS listed
+  WHERE listed.release_id = releases.id AND listed.spec_count > 0
+    AND listed.configuration_id IN (SELECT value FROM json_each(:ids)))
 ORDER BY position LIMIT :limit
 """
 DAYS = f"SELECT id, first_seen, last_seen FROM configurations WHERE id {OF_IDS}"
 # Only (release, spec) is a key of listings, and the specs of a configuration have
 # consecutive ids.
 SPEC_RELEASES = """
-SELECT listings.spec, listings.release
+SELECT listings.spec_id, listings.release_id
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
-  ON listings.release = releases.id
-  AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+  ON listings.release_id = releases.id
+  AND listings.spec_id BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
 """
 PROVISIONS = """
 SELECT specs.id, installations.is_external, prefix, module_load, module_tree
@@ -46,23 +47,25 @@ WHERE :release IS NULL OR releases.id = :release
 ORDER BY releases.position DESC, prefix DESC
 """
 _COUNTS = """
-SELECT {place}, count(*) FROM configuration_{place}s
-WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY {place}
+SELECT {place}_id, count(*) FROM {table}
+WHERE spec_count > 0 AND configuration_id IN (SELECT value FROM json_each(:ids))
+GROUP BY {place}_id
 """
 _RELEASE_COUNTS_IN_STACK = """
-SELECT shown.release, count(DISTINCT shown.configuration)
-FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown
-  ON shown.configuration = wanted.value
-WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :within)
-GROUP BY shown.release
+SELECT listings.release_id, count(DISTINCT specs.configuration_id)
+FROM json_each(:ids) AS wanted CROSS JOIN listings
+JOIN specs ON specs.id = listings.spec_id AND specs.configuration_id = wanted.value
+WHERE listings.stack_set_id IN (
+  SELECT stack_set_id FROM stack_set_members WHERE stack_id = :within)
+GROUP BY listings.release_id
 """
 _STACK_COUNTS_IN_RELEASE = """
-SELECT member.stack, count(DISTINCT shown.configuration)
+SELECT member.stack_id, count(DISTINCT specs.configuration_id)
 FROM json_each(:ids) AS wanted
-CROSS JOIN release_specs AS shown
-  ON shown.configuration = wanted.value AND shown.release = :within
-CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
-GROUP BY member.stack
+CROSS JOIN listings ON listings.release_id = :within
+JOIN specs ON specs.id = listings.spec_id AND specs.configuration_id = wanted.value
+CROSS JOIN stack_set_members AS member ON member.stack_set_id = listings.stack_set_id
+GROUP BY member.stack_id
 """
 _COUNTS_WITHIN = {
     "release": _RELEASE_COUNTS_IN_STACK,
@@ -70,12 +73,13 @@ _COUNTS_WITHIN = {
 }
 _PACKAGES_IN_STACKS = """
 SELECT packages.name, stacks.name, count(*)
-FROM release_specs AS shown
-JOIN configurations ON configurations.id = shown.configuration
-JOIN packages ON packages.id = configurations.package
-JOIN stack_set_members AS members ON members.stack_set = shown.stacks
-JOIN stacks ON stacks.id = members.stack
-WHERE shown.release = :release AND NOT stacks.is_root GROUP BY packages.id, stacks.id
+FROM listings
+JOIN specs ON specs.id = listings.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id
+JOIN packages ON packages.id = configurations.package_id
+JOIN stack_set_members AS members ON members.stack_set_id = listings.stack_set_id
+JOIN stacks ON stacks.id = members.stack_id
+WHERE listings.release_id = :release AND NOT stacks.is_root GROUP BY packages.id, stacks.id
 """
 
 
@@ -135,7 +139,8 @@ def _in_places(
     conn: sqlite3.Connection, place: str, ids: Collection[int]
 ) -> dict[int, list[int]]:
     """Return the releases or the stacks (`place`) of each configuration."""
-    rows = dict(select_in(conn, IN_PLACES.format(place=place), ids))
+    sql = IN_PLACES.format(place=place, table=COUNTED_BY[place])
+    rows = dict(select_in(conn, sql, ids))
     return {key: stored_json(rows.get(key, "[]")) for key in ids}
 
 
@@ -152,7 +157,9 @@ def count_by_place(
         condition_value(conditions, "stack"),
     )
     within = stack if place == "release" else release
-    sql = _COUNTS.format(place=place) if within is None else _COUNTS_WITHIN[place]
+    sql = _COUNTS_WITHIN[place]
+    if within is None:
+        sql = _COUNTS.format(place=place, table=COUNTED_BY[place])
     counts = Counter[int]()
     for key, count in select_in(conn, sql, ids, within=within):
         counts[key] += count

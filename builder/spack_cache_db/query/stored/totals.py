@@ -20,6 +20,7 @@ from spack_cache_db.query.conditions.conditions import (
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import json_pieces, select, select_ids
 from spack_cache_db.query.stored.binary import AVAILABLE
+from spack_cache_db.schema import tables
 
 TOTALS = f"""
 SELECT
@@ -40,49 +41,54 @@ ORDER BY spec_count DESC, name LIMIT :most
 """
 FACETS = """
 SELECT facet, value, spec_count FROM facet_values
-WHERE release IS :release AND NOT (facet = 'stack' AND value = :root)
+WHERE release_id IS :release AND NOT (facet = 'stack' AND value = :root)
 """
 PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
 MIRRORS = """
 SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
-FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
+FROM mirrors
+JOIN releases ON releases.id = mirrors.release_id
+JOIN stacks ON stacks.id = mirrors.stack_id
 ORDER BY releases.position, stacks.name, mirrors.path
 """
 RELEASES_WITH = """
-SELECT DISTINCT release FROM facet_counts
-WHERE facet = :facet AND release IS NOT NULL AND value IN (SELECT value FROM json_each(:texts))
+SELECT DISTINCT release_id FROM facet_values
+WHERE facet = :facet AND release_id IS NOT NULL
+  AND value IN (SELECT value FROM json_each(:texts))
 """
 SIZES = """
-SELECT spec, size FROM json_each(:listings) AS wanted
+SELECT spec_id, size FROM json_each(:listings) AS wanted
 CROSS JOIN releases ON releases.name = json_extract(wanted.value, '$[0]')
-CROSS JOIN listings ON release = releases.id AND spec = json_extract(wanted.value, '$[1]')
+CROSS JOIN listings ON release_id = releases.id AND spec_id = json_extract(wanted.value, '$[1]')
 """
 
 MOST_CACHED = 16
 """Number of counts by columns that a process caches for a database."""
-_LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
+_LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration_id"
 # Among the versions of a package, Spack prefers the one with the largest id.
-_NEWEST = "max(configurations.version)"
+_NEWEST = "max(configurations.version_id)"
 ANYWHERE = f"""
 count(*), sum(spec_count), {_NEWEST} FROM configurations WHERE configurations.spec_count > 0
 """
 IN_RELEASE = f"""
-count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_releases {_LISTED}
-WHERE listed.release = :release
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_history {_LISTED}
+WHERE listed.release_id = :release AND listed.spec_count > 0
 """
 PACKAGES_IN_RELEASE = """
-SELECT package, configuration_count, spec_count, newest_version FROM release_packages
-WHERE release = :release
+SELECT package_id, configuration_count, spec_count, newest_version_id
+FROM release_packages WHERE release_id = :release
 """
 IN_STACK = f"""
 count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
-WHERE listed.stack = :stack AND listed.spec_count > 0
+WHERE listed.stack_id = :stack AND listed.spec_count > 0
 """
 IN_BOTH = f"""
 count(DISTINCT configurations.id), count(*), {_NEWEST}
-FROM release_specs AS shown JOIN configurations ON configurations.id = shown.configuration
-WHERE shown.release = :release
-  AND shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+FROM listings
+JOIN specs ON specs.id = listings.spec_id
+JOIN configurations ON configurations.id = specs.configuration_id
+WHERE listings.release_id = :release AND listings.stack_set_id IN (
+  SELECT stack_set_id FROM stack_set_members WHERE stack_id = :stack)
 """
 
 
@@ -250,6 +256,8 @@ def newest_release(
     releases = frozenset(lookups.releases)
     for condition in without(conditions, "release", "stack"):
         facet = COLUMNS[condition.kind]
+        if facet not in tables.FACETS:
+            continue
         texts = json.dumps(list(words_with(lookups, condition)))
         releases &= select_ids(lookups.conn, RELEASES_WITH, facet=facet, texts=texts)
 
@@ -289,7 +297,9 @@ def _read_counts(
     lookups: Lookups, release: int | None, stack: int | None, columns: tuple[str, ...]
 ) -> dict[tuple[str, ...], Count]:
     # The packages of a release are counted by the build.
-    grouped_by = ", ".join(f"configurations.{column}" for column in columns)
+    grouped_by = ", ".join(
+        f"configurations.{tables.ID_COLUMNS[column]}" for column in columns
+    )
     if columns == ("package",) and release is not None and stack is None:
         sql = PACKAGES_IN_RELEASE
     else:

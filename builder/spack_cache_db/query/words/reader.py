@@ -35,16 +35,16 @@ PACKAGES = "SELECT name, release_count FROM packages"
 SWITCH = """
 SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
   :package = '' OR EXISTS (
-    SELECT 1 FROM packages JOIN configurations ON configurations.package = packages.id
-    JOIN variant_set_members AS member ON member.variant_set = configurations.variants
-    WHERE packages.name = :package AND member.variant = variants.id))
+    SELECT 1 FROM packages JOIN configurations ON configurations.package_id = packages.id
+    JOIN variant_set_members AS member ON member.variant_set_id = configurations.variant_set_id
+    WHERE packages.name = :package AND member.variant_id = variants.id))
 LIMIT 1
 """
 WITH_WORDS = """
 SELECT 1 FROM configurations_fts
 JOIN configurations ON configurations.id = configurations_fts.rowid
 WHERE configurations_fts MATCH :match AND spec_count > 0
-  AND (:package = '' OR package = (SELECT id FROM packages WHERE name = :package))
+  AND (:package = '' OR package_id = (SELECT id FROM packages WHERE name = :package))
 LIMIT 1
 """
 NEEDS = """

@@ -89,7 +89,7 @@ def load_changes(
     """
     # The number of changed configurations, by the word for the change and by package.
     names = lookups.words["package"]
-    package_of = lookups.column("configurations", "package")
+    package_of = lookups.column("configurations", "package_id")
     counts = {}
     for change, keys in changes.by_change.items():
         counts[change] = Counter(sorted(names[package_of[key]] for key in keys))

@@ -42,6 +42,7 @@ from spack_cache_db.query.words.vocabulary import (
     packages_providing,
     repository_name,
 )
+from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.filters import (
     EVERYWHERE,
     LABELS,
@@ -548,7 +549,7 @@ def facets_of(
         if getattr(query, part) is not None:
             continue
         names = lookups.words[column]
-        keys = lookups.column("configurations", column)
+        keys = lookups.column("configurations", ID_COLUMNS[column])
         counts = most_first(Counter(names[keys[key]] for key in results.ids))
         if len(counts) < 2:
             continue
