@@ -67,12 +67,11 @@ class TarStream:
     """A forward-only stream of a tar archive that limits each read and checks the end.
 
     A header may claim any size (a long name, PAX records, a sparse map), and `tarfile`
-    would read
-    all of it into memory: `expect` sets the limit before each read. A tar file ends
-    with two blocks
-    of zeros (POSIX pax, "ustar Interchange Format"). `tarfile` treats a damaged header
-    as the end and drops the remaining members without an error; `require_end` detects
-    that.
+    would read all of it into memory: `expect` sets the limit before each read.
+
+    A tar file ends with two blocks of zeros (POSIX pax, "ustar Interchange Format").
+    `tarfile` treats a damaged header as the end and drops the remaining members without
+    an error; `require_end` detects that.
     """
 
     def __init__(self, stream: Any, packed_size: int) -> None:

@@ -1,7 +1,8 @@
-"""Files of the input, and the checks of their texts that all readers share.
+"""Checks of the texts in sources, which all readers share: length, number, characters.
 
-Search words and lists grow faster than the texts that they are made of, so texts have
-limits, which are far above all known sources.
+A text of a source becomes a row of the database, a word of its search, a part of a URL
+and a cell of a table. Nothing that a stranger has written may fill a disk on the way,
+or do something in a spreadsheet. The limits are far above all known sources.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ MAX_INDEX = 4 * 2**30
 """Bytes of an uncompressed index; the largest known index has 200 MB."""
 
 MAX_TEXTS = 1000
-"""Texts in one list of a spec or of `meta`."""
+"""Texts in one list of a spec, or in one list of a page's `meta`, its summary."""
+
+_ENABLED_VARIANT = re.compile(r"\+{1,2}\w[\w.-]*")
+"""`+cuda` or `++cuda`: begins like a formula, but cannot call anything."""
 
 
 def require_text(data: bytes) -> None:
-    """Raise `LineFault` unless bytes are UTF-8 text without NUL, which decoders
-    accept.
-    """
+    """Raise `LineFault`, with the line, unless bytes are UTF-8 text without NUL."""
     position = data.find(b"\0")
     if position >= 0:
         raise _text_fault(data, position, "a NUL byte")
-    # Nearly all files are ASCII, which is tested faster than decoded.
+    # Nearly all files are ASCII, for which a test is faster than decoding.
     if data.isascii():
         return
     try:
@@ -52,17 +54,19 @@ def _text_fault(data: bytes, position: int, message: str) -> LineFault:
 
 
 def require_bounded(configuration: Configuration) -> None:
-    """Raise `ValueError` if a text of a configuration is too long, or it has too many
-    variants.
+    """Raise `ValueError` if a text of a configuration cannot be stored, or is too long.
+
+    An empty text, for a value that a source does not give, is allowed.
     """
     package = configuration.package
     if not is_package(package):
         raise ValueError(
             f"has the package {cut_name(package)!a}, expected a name that Spack can read"
         )
-    for word, value in zip(Configuration._fields, configuration, strict=True):
+    for field, value in zip(Configuration._fields, configuration, strict=True):
+        # The variants are a tuple.
         if isinstance(value, str) and value:
-            require_name(word, value)
+            require_name(field, value)
     require_bounded_variants(configuration.variants)
 
 
@@ -72,27 +76,33 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
     require_few("variants", len(variants))
     for text in variants:
         require_short("variant", text, MAX_TEXT)
-        require_short("variant name", text.partition("=")[0], MAX_NAME)
-        if text.startswith(FORMULA) and not _ENABLED.fullmatch(text):
+        name = text.partition("=")[0]
+        require_short("variant name", name, MAX_NAME)
+        if text.startswith(FORMULA) and not _ENABLED_VARIANT.fullmatch(text):
             raise ValueError(
                 f"has the variant {cut_name(text)!a}, expected +name, ~name or name=value"
             )
 
 
-_ENABLED = re.compile(r"\+{1,2}\w[\w.-]*")
-
-
 @lru_cache(maxsize=2**16)
-def require_name(word: str, text: str) -> None:
-    """Raise `ValueError` if a text is not a name or is too long; `word` is its kind."""
-    require_short(word, text, MAX_NAME)
+def require_name(kind: str, text: str) -> None:
+    """Raise `ValueError` if a text is not a name (see `is_name`), or is too long.
+
+    Args:
+        kind: what the text is, for the message, such as "version".
+        text: the text.
+    """
+    require_short(kind, text, MAX_NAME)
     if not is_name(text):
-        expected = "expected a name without a blank at either end, that does not begin with = + - @"
-        raise ValueError(f"has the {word} {cut_name(text)!a}, {expected}")
+        expected = (
+            "expected a name without a blank at either end, "
+            "that does not begin with = + - @"
+        )
+        raise ValueError(f"has the {kind} {cut_name(text)!a}, {expected}")
 
 
-def require_short(word: str, text: str, limit: int) -> None:
-    """Raise `ValueError` if a text is too long or not printable; `word` is its kind.
+def require_short(kind: str, text: str, limit: int) -> None:
+    """Raise `ValueError` if a text is too long or not printable.
 
     Control and format characters change the display of the text around them: U+202E
     reverses it.
@@ -100,25 +110,25 @@ def require_short(word: str, text: str, limit: int) -> None:
     if not text.isprintable():
         wrong = next(char for char in text if not char.isprintable())
         raise ValueError(
-            f"has a {word} with the character {wrong!a}, expected printable text"
+            f"has a {kind} with the character {wrong!a}, expected printable text"
         )
     if len(text) > limit:
         raise ValueError(
-            f"has a {word} of {len(text):,} characters, expected at most {limit:,}"
+            f"has a {kind} of {len(text):,} characters, expected at most {limit:,}"
         )
 
 
-def require_cell(word: str, text: str) -> None:
-    """Raise `ValueError` if a text is too long, or a formula to spreadsheets."""
-    require_short(word, text, MAX_TEXT)
+def require_cell(kind: str, text: str) -> None:
+    """Raise `ValueError` if a text is too long, or a formula in a cell of a
+    spreadsheet.
+    """
+    require_short(kind, text, MAX_TEXT)
     if text.startswith(FORMULA):
         expected = "expected a text without = + - @ at its start"
-        raise ValueError(f"has the {word} {cut_name(text)!a}, {expected}")
+        raise ValueError(f"has the {kind} {cut_name(text)!a}, {expected}")
 
 
-def require_few(word: str, count: int) -> None:
-    """Raise `ValueError` if there are more than `MAX_TEXTS` texts; `word` is their
-    kind.
-    """
+def require_few(kind: str, count: int) -> None:
+    """Raise `ValueError` if a list has more than `MAX_TEXTS` texts of a kind."""
     if count > MAX_TEXTS:
-        raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
+        raise ValueError(f"has {count:,} {kind}, expected at most {MAX_TEXTS:,}")

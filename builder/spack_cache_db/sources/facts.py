@@ -1,8 +1,8 @@
-"""Columns: the common form of all sources.
+"""The records into which all sources are read.
 
-Repeated texts and records are stored once (`Texts`), and tables of numbers refer to
-them (`TABLES`). A reader fills a `Writer`; worker processes send its `Columns` to their
-parent. Numbers count from 1; 0 means that the source does not give the value.
+A source is a page, an index of a mirror or an installation, a list of environment
+modules, package data, or a database of an earlier build. Its reader makes these records
+and fills a `Writer` (`sources.writer`), which stores repeated ones once.
 """
 
 from __future__ import annotations
@@ -17,29 +17,33 @@ from spack_cache_db.model import Problem
 Stacks = tuple[str, ...]
 """A set of stacks: sorted, each once."""
 
-FORMS = PUBLISHED, LISTED, NAMED = "site", "list", "names"
-"""Forms of package data, the richest first: a file of the packages site, an entry of
-the list that Spack prints, and a name alone.
-"""
+
+# Documents.
 
 
 class PageFacts(NamedTuple):
-    """The package of a page, and the era of its format."""
+    """A document that is a page: its package, and the era of its format."""
 
     package: str
     format: str
 
 
 class IndexFacts(NamedTuple):
-    """The facts of an index as a document.
+    """A document that is an index.
 
-    `format` is the version of its database, or the layout of a mirror's spec files.
-    `whole` is the location of the mirror or index with all binaries of the release and
-    stack; None for a single spec file. `is_named` is true if the release of an
-    installation was given by name. `is_signed` is true for a mirror whose binaries are
-    signed, false for one without signatures, and None if they differ or nothing shows
-    it. `settings` are the properties of a mirror in `mirrors.yaml` that its users need
-    (`indexes.settings_of`), as JSON; None without any.
+    Attributes:
+        stack: the stack whose binaries it lists.
+        format: the version of its database, such as "8"; or `spec file 4` for a single
+            spec file, and `spec files, layout 3` for a mirror of them.
+        url: the URL of the mirror; None if unknown.
+        whole: the location of the mirror or index with all binaries of the release and
+            stack; None for a single spec file.
+        is_installed: whether it is the index of an installation.
+        is_named: whether the release of an installation was given by name.
+        is_signed: whether the binaries of a mirror are signed; None if they differ or
+            nothing shows it.
+        settings: the properties of a mirror in `mirrors.yaml` that its users need, as
+            JSON (`indexes.addresses.settings_of`); None without any.
     """
 
     stack: str
@@ -56,24 +60,19 @@ SPEC_FILE = "spec file "
 """Start of the format of an index that is one spec file; its version follows."""
 
 
-class Origin(NamedTuple):
-    """The options with which the database at a location was built; `recipes` are
-    URLs.
-    """
-
-    location: str
-    first: str | None
-    recipes: Mapping[str, str]
-    without_paths: bool
-
-
 class Document(NamedTuple):
     """A piece of the input about one release: a page, or the index of a mirror.
 
-    `location` is the path as the user would type it, for messages; `path` is the path
-    within the input, which goes into the database. A page has `page`, and an index has
-    `index_facts`. `is_copy` is true in a snapshot that `build --snapshot` made: its
-    binaries are in the mirror of the release that it copies.
+    Attributes:
+        location: the path as the user would type it, for messages.
+        path: the path within the input, which goes into the database.
+        sha256: the checksum of its content.
+        release: the release.
+        problems: inconsistencies in it.
+        page: the facts of a page; None for an index.
+        index_facts: the facts of an index; None for a page.
+        is_copy: true in a snapshot that `build --snapshot` made; its binaries are in
+            the mirror of the release that it copies.
     """
 
     location: str
@@ -87,10 +86,11 @@ class Document(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A document, or a file of package data, that contradicts another one and is left
-    out.
+    """A document, or a file of package data, that is left out of a build because it
+    contradicts another one.
 
-    The message is the path of `known` between `before` and `after`.
+    The message about it is the path of `known`, the other one, between `before` and
+    `after`.
     """
 
     refused: Document | PackageFacts
@@ -101,26 +101,52 @@ class Refusal(NamedTuple):
     @property
     def fault(self) -> Fault:
         """The fault, with paths as the user would type them."""
-        return Fault(
-            self.refused.location, 0, f"{self.before} {self.known.location}{self.after}"
-        )
+        message = f"{self.before} {self.known.location}{self.after}"
+        return Fault(self.refused.location, 0, message)
 
     @property
     def recorded(self) -> tuple[str, str]:
-        """The path within the input and the message; neither depends on the input's
-        location.
+        """The path and the message for the database.
+
+        Both have paths within the input, so that they are the same wherever it is.
         """
-        return self.refused.path, f"{self.before} {self.known.path}{self.after}"
+        message = f"{self.before} {self.known.path}{self.after}"
+        return self.refused.path, message
+
+
+class Origin(NamedTuple):
+    """The options with which a database was built, for a source that is a database.
+
+    Attributes:
+        location: the path of the database, for messages.
+        first: the release that stands before all others; None if none was chosen.
+        recipes: the URLs of recipes, by namespace.
+        without_paths: whether the paths of installations were left out.
+    """
+
+    location: str
+    first: str | None
+    recipes: Mapping[str, str]
+    without_paths: bool
+
+
+# Specs of indexes.
 
 
 class NodeFacts(NamedTuple):
-    """The facts of a node beyond its configuration and its dependencies; many specs
-    share one.
+    """The facts in a record of an index beyond configuration and dependencies.
 
-    `parameters` (variants and compiler flags) and `external` (its path and modules) are
-    JSON with sorted keys. `has_compiler` is true for nodes that name their compiler
-    instead of depending on it, and `is_before_1_0` for all that Spack before 1.0
-    concretized (spec format below 5).
+    Many specs have the same.
+
+    Attributes:
+        namespace: the repository of the recipe.
+        package_hash: the hash of the recipe.
+        parameters: variants and compiler flags, as JSON with sorted keys.
+        external: the path and the modules of an external, as JSON with sorted keys;
+            None for a package that Spack built.
+        has_compiler: whether the record names its compiler, instead of having it as a
+            dependency.
+        is_before_1_0: whether Spack before 1.0 concretized it (spec format below 5).
     """
 
     namespace: str
@@ -132,8 +158,12 @@ class NodeFacts(NamedTuple):
 
 
 class Install(NamedTuple):
-    """An installed spec: its prefix, whether it was installed explicitly, and the time
-    in UTC.
+    """How a spec is installed.
+
+    Attributes:
+        prefix: the folder of the installed package.
+        explicit: whether somebody asked for it, and not only another package.
+        installed_at: the time in UTC, such as `2025-01-31 12:00:00`.
     """
 
     prefix: str | None
@@ -141,14 +171,31 @@ class Install(NamedTuple):
     installed_at: str | None
 
 
-class ModuleFacts(NamedTuple):
-    """An environment module, with the path of the file that lists it.
+class Tarball(NamedTuple):
+    """The stored part of a tarball's URL: all of it, or only the mirror's prefix."""
 
-    `release` is that of its installation, None if there is only one; `compiler` is in
-    the name of its folder, and `tree` is the folder of modules that contains it. A list
-    without the hash of the spec has its package and version. `module avail` leaves out
-    hidden modules. `parents` is a JSON list of alternatives, each a list of the modules
-    that must be loaded first; None if none.
+    url: str
+    is_whole: bool
+
+
+# Environment modules.
+
+
+class ModuleFacts(NamedTuple):
+    """An environment module.
+
+    Attributes:
+        path: the path of the file that lists it, within the input.
+        release: that of its installation; None if there is only one.
+        name: the name that `module load` takes.
+        compiler: the compiler in the name of its folder, such as `gcc@13.2.0`.
+        tree: the folder of modules that contains it.
+        hash: the hash of its spec; None if the list does not have it.
+        package: the package, for a module without a hash.
+        version: the version, for a module without a hash.
+        is_hidden: whether `module avail` leaves it out.
+        parents: a JSON list of alternatives, each a list of the modules that must be
+            loaded first; None if there are none.
     """
 
     path: str
@@ -163,11 +210,15 @@ class ModuleFacts(NamedTuple):
     parents: str | None = None
 
 
-class Tarball(NamedTuple):
-    """The stored part of a URL: all of it, or only the mirror's prefix."""
+# Package data: what recipes say about packages.
 
-    url: str
-    is_whole: bool
+PUBLISHED = "site"
+LISTED = "list"
+NAMED = "names"
+FORMS = (PUBLISHED, LISTED, NAMED)
+"""Forms of package data, the richest first: a file of the packages site, an entry of
+the list that Spack prints, and a name alone.
+"""
 
 
 class KnownVersion(NamedTuple):
@@ -188,10 +239,20 @@ class KnownVariant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageFacts:
-    """The content of one file about a package; `path` and `location` as in `Document`.
+    """The content of one file about a package.
 
-    `texts` are by column of `known_packages`, `dependencies` have their types, which
-    are empty if unknown, and `descriptions` are those of other packages.
+    Attributes:
+        location: as in `Document`.
+        path: as in `Document`.
+        form: one of `FORMS`.
+        name: the name of the package.
+        texts: its description, homepage and so on, by column of `known_packages`.
+        versions: its versions, by name.
+        variants: its variants, by name.
+        dependencies: the types of its dependencies, by name; empty if unknown.
+        dependents: the packages that depend on it.
+        descriptions: the descriptions of other packages that the file has.
+        problems: inconsistencies in it.
     """
 
     location: str
@@ -208,7 +269,9 @@ class PackageFacts:
 
     @property
     def content(self) -> PackageFacts:
-        """The facts without the fields that depend on the file's path or on other
-        files.
+        """The facts without the fields that depend on the file.
+
+        The same package in two files has equal content. Problems are left out, because
+        a file reports an unknown key only once, for its first package.
         """
         return replace(self, location="", path="", problems=())

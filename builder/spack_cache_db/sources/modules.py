@@ -1,11 +1,17 @@
-"""Reads which environment modules there are: Spack's `module-index.yaml`, and the lists
-of Lmod.
+"""Reads lists of environment modules, the names that `module load` takes.
 
-Spack names the spec of each module by its hash (Spack 1.2 `modules/common.py`). Lmod,
-asked by `spider -o jsonSoftwarePage` or `spider -o spider-json`, knows names and
-versions as the site has written them (Lmod 8 `docs/source/136_spider.rst`,
-`src/Spider.lua`). In a hierarchy it also knows which modules must be loaded first: the
-software page has them as `parent`, the other as `parentAA`.
+There are three forms:
+
+1. Spack's `module-index.yaml` (Spack 1.2 `modules/common.py`). It has the hash of the
+   spec of each module.
+2. Lmod's software page, from `spider -o jsonSoftwarePage` (Lmod 8
+   `docs/source/136_spider.rst`): a list of packages with their versions.
+3. Lmod's own table, from `spider -o spider-json` (`src/Spider.lua`): modules by the
+   paths of their files.
+
+Lmod knows no hashes, only the names and versions that the site has chosen. In a
+hierarchy of modules, where a module appears only after others are loaded, it also knows
+these others: the key is `parent` in the software page, and `parentAA` in the table.
 """
 
 from __future__ import annotations
@@ -42,45 +48,55 @@ _BOUNDS = YamlBounds(size=2**26, parts=2_000_000)
 characters.
 """
 
-_COMPILER = re.compile(r".*/([A-Za-z][\w+-]*)/(\d[\w.-]*)")
-"""The folders that a module hierarchy has for what a compiler built, such as
-`gcc/13.2.0`.
-"""
+_FOLDER_OF_COMPILER = re.compile(r".*/(?P<name>[A-Za-z][\w+-]*)/(?P<version>\d[\w.-]*)")
+"""The folder that a hierarchy has for the modules of one compiler: `…/gcc/13.2.0`."""
 
+_BYTE_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\x([0-9A-Fa-f]{2})")
+r"""The escape of a byte, such as `\xe2`, which Lmod writes and JSON does not have.
+
+Before it, there may be pairs of backslashes, each of which stands for a backslash.
+"""
 
 _Parents = list[list[str] | str]
-"""Alternatives: a list of modules, or in Lmod 6 a text such as
-`default:gcc/4.8.5:openmpi/1.10`.
+"""The modules to load first, as alternatives.
+
+Each is a list of modules, or in Lmod 6 a text: `default:gcc/4.8.5:openmpi/1.10`.
 """
 
 
-class _Version(Struct):
+# The objects of Lmod's lists, with its own names of keys.
+
+
+class _PageVersion(Struct):
     full: str
     path: str = ""
-    versionName: str = ""  # noqa: N815 - as Lmod calls it
+    versionName: str = ""  # noqa: N815
     hidden: bool = False
     parent: _Parents = []
-    parentAA: _Parents = []  # noqa: N815 - as Lmod calls it
+    parentAA: _Parents = []  # noqa: N815
 
 
-class _Package(Struct):
+class _PagePackage(Struct):
     package: str
-    versions: list[_Version]
+    versions: list[_PageVersion]
 
 
-class _File(Struct):
-    """An entry of `spider -o spider-json`: a module by the path of its file."""
-
-    fullName: str = ""  # noqa: N815 - as Lmod calls it
+class _TableEntry(Struct):
+    fullName: str = ""  # noqa: N815
     full: str = ""
     Version: str | bool | None = None
     hidden: bool = False
     parent: _Parents = []
-    parentAA: _Parents = []  # noqa: N815 - as Lmod calls it
+    parentAA: _Parents = []  # noqa: N815
+
+
+_SOFTWARE_PAGE = msgspec.json.Decoder(list[_PagePackage])
+# The modules of each package, by the paths of their files.
+_TABLE = msgspec.json.Decoder(dict[str, dict[str, _TableEntry]])
 
 
 class _LmodModule(NamedTuple):
-    """A module in a list of Lmod."""
+    """A module in either list of Lmod."""
 
     package: str
     name: str
@@ -90,33 +106,34 @@ class _LmodModule(NamedTuple):
     parents: _Parents
 
 
-_SOFTWARE_PAGE = msgspec.json.Decoder(list[_Package])
-_SPIDER = msgspec.json.Decoder(dict[str, dict[str, _File]])
-_BYTE = re.compile(rb"(?<!\\)((?:\\\\)*)\\x([0-9A-Fa-f]{2})")
-"""An escape that JSON does not have: Lmod writes bytes beyond ASCII so."""
-
-
 def read_modules(file: RawFile) -> list[ModuleFacts]:
-    """Return the modules of a file; `InputError` with its first fault."""
+    """Return the modules of a file.
+
+    Raises:
+        InputError: the file is not such a list; it has the first fault.
+    """
     is_json = file.data[:64].lstrip().startswith((b"[", b"{"))
     with faults_of(file.location):
         require_text(file.data)
         try:
-            return list(_of_lmod(file) if is_json else _of_spack(file))
+            return list(_lmod_modules(file) if is_json else _spack_modules(file))
         except BROKEN as error:
-            printed = "spider -o jsonSoftwarePage or spider -o spider-json prints"
-            words = f"{message_of(error)}, expected what Lmod's {printed}"
-            raise LineFault(0, words) from None
+            commands = "spider -o jsonSoftwarePage or spider -o spider-json prints"
+            message = f"{message_of(error)}, expected what Lmod's {commands}"
+            raise LineFault(0, message) from None
 
 
-def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
+def _spack_modules(file: RawFile) -> Iterator[ModuleFacts]:
     """Yield the modules of `module_index: {HASH: {path: …, use_name: …}}`."""
+    # The outermost key, which is the only one.
     node = compose(file.data.decode(), _BOUNDS, file.location)
     expected = "Spack's module-index.yaml"
     top = {} if node is None else entries_of(node, expected)
     if top.keys() != {"module_index"}:
         keys = ", ".join(printable_name(key) for key in top)
         raise LineFault(1, f"has the keys {keys}, expected {expected}")
+
+    # The module of each hash.
     modules = entries_of(top["module_index"], "hashes with modules")
     for dag_hash, entry in modules.items():
         fields = entries_of(entry, "path and use_name")
@@ -127,15 +144,17 @@ def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
         path = text_of(fields["path"], "path")
         try:
             require_hash(dag_hash)
-            yield _module(file, name, path)._replace(hash=dag_hash)
+            module = _module(file, name, path)
         except ValueError as error:
             raise fault_at(entry, str(error)) from None
+        yield module._replace(hash=dag_hash)
 
 
-def _of_lmod(file: RawFile) -> Iterator[ModuleFacts]:
+def _lmod_modules(file: RawFile) -> Iterator[ModuleFacts]:
+    """Yield the modules of a list of Lmod, which is a software page or a table."""
     data = _as_json(file.data)
     is_page = data.lstrip().startswith(b"[")
-    for entry in _of_software_page(data) if is_page else _of_spider(data):
+    for entry in _of_software_page(data) if is_page else _of_table(data):
         # The version follows the package: hdf5/1.14, or hdf5/.1.14 for a hidden one.
         version = entry.version
         start = f"{entry.package}/"
@@ -143,12 +162,32 @@ def _of_lmod(file: RawFile) -> Iterator[ModuleFacts]:
             version = entry.name.removeprefix(start).lstrip(".")
         require_short("package", entry.package, MAX_TEXT)
         require_short("version", version, MAX_TEXT)
-        yield _module(file, entry.name, entry.path)._replace(
+        module = _module(file, entry.name, entry.path)
+        yield module._replace(
             package=entry.package,
             version=version,
             is_hidden=entry.is_hidden,
             parents=_alternatives(entry.parents),
         )
+
+
+def _as_json(data: bytes) -> bytes:
+    r"""Return data with bytes in place of escapes such as `\xe2`."""
+    if b"\\x" not in data:
+        return data
+
+    def character(escape: re.Match[bytes]) -> bytes:
+        backslashes = escape[1]
+        byte = int(escape[2], 16)
+        # JSON reads some ASCII characters, such as quotes, as its own signs. So they
+        # stay escapes, in JSON's form.
+        if byte < 0x80:
+            return backslashes + b"\\u%04x" % byte
+        return backslashes + bytes([byte])
+
+    # Bytes that are no text remain visible as replacement characters.
+    text = _BYTE_ESCAPE.sub(character, data).decode(errors="replace")
+    return text.encode()
 
 
 def _of_software_page(data: bytes) -> Iterator[_LmodModule]:
@@ -164,38 +203,25 @@ def _of_software_page(data: bytes) -> Iterator[_LmodModule]:
             )
 
 
-def _of_spider(data: bytes) -> Iterator[_LmodModule]:
-    for package, files in _SPIDER.decode(data).items():
+def _of_table(data: bytes) -> Iterator[_LmodModule]:
+    for package, files in _TABLE.decode(data).items():
         for path, entry in files.items():
             name = entry.fullName or entry.full
+            # Not a text if the module has no version.
             version = entry.Version if isinstance(entry.Version, str) else ""
             parents = entry.parentAA or entry.parent
             yield _LmodModule(package, name, version, path, entry.hidden, parents)
 
 
-def _as_json(data: bytes) -> bytes:
-    r"""Return data with bytes in place of escapes such as `\xe2`."""
-    if b"\\x" not in data:
-        return data
-
-    def character(escape: re.Match[bytes]) -> bytes:
-        backslashes = escape[1]
-        number = int(escape[2], 16)
-        if number < 0x80:
-            return backslashes + b"\\u%04x" % number
-        return backslashes + bytes([number])
-
-    # Bytes that are no text remain visible as replacement characters.
-    return _BYTE.sub(character, data).decode(errors="replace").encode()
-
-
 def _alternatives(parents: Sequence[list[str] | str]) -> str | None:
-    """Return the modules to load first as JSON, the alternative with the fewest modules
-    first.
+    """Return the modules to load first as JSON; None if there are none.
+
+    The alternative with the fewest modules comes first.
     """
     alternatives = set()
     for entry in parents:
         names = entry.split(":") if isinstance(entry, str) else entry
+        # The texts of Lmod 6 begin with the word default.
         modules = tuple(name for name in names if name not in ("", "default"))
         for name in modules:
             _require_module(name)
@@ -203,23 +229,31 @@ def _alternatives(parents: Sequence[list[str] | str]) -> str | None:
             alternatives.add(modules)
     if not alternatives:
         return None
-    return as_json(sorted(alternatives, key=lambda modules: (len(modules), modules)))
+    in_order = sorted(alternatives)
+    in_order.sort(key=len)
+    return as_json(in_order)
 
 
 def _module(file: RawFile, name: str, path: str) -> ModuleFacts:
-    """Return a module; the folder of its file up to its name is its tree."""
+    """Return a module with its tree and compiler, which its path shows.
+
+    The path is the tree and the name: `/modules/gcc/13.2.0/hdf5/1.14.lua` is the module
+    hdf5/1.14 in the tree `/modules/gcc/13.2.0`, which is that of a compiler.
+    """
     _require_module(name)
     require_short("path", path, MAX_TEXT)
     if not path:
         return ModuleFacts(file.path, file.release, name, compiler=None, tree=None)
-    # /modules/gcc/13.2.0/hdf5/1.14.lua: the tree is /modules/gcc/13.2.0.
-    stem = path.removesuffix(".lua")
+    path_and_name = path.removesuffix(".lua")
     end = f"/{name}"
-    tree = str(PurePosixPath(path).parent)
-    if stem.endswith(end):
-        tree = stem.removesuffix(end)
-    folders = _COMPILER.fullmatch(tree)
-    compiler = f"{folders[1]}@{folders[2]}" if folders else None
+    if path_and_name.endswith(end):
+        tree = path_and_name.removesuffix(end)
+    else:
+        tree = str(PurePosixPath(path).parent)
+    folder = _FOLDER_OF_COMPILER.fullmatch(tree)
+    compiler = None
+    if folder is not None:
+        compiler = f"{folder['name']}@{folder['version']}"
     return ModuleFacts(file.path, file.release, name, compiler, tree)
 
 

@@ -1,8 +1,13 @@
-"""Reads package data within limits.
+"""Reads package data, which is what Spack's recipes say about packages.
 
-The formats are the list of Spack 1.1 (`cmd/list.py`, `version_json`), and the packages
-site's `data/packages/<name>.json`. Unknown keys, such as those of later versions, are
-reported and ignored.
+There are two formats. Unknown keys, such as those of later versions, are reported and
+ignored.
+
+1. The list that `spack list --format version_json` prints (Spack 1.1 `cmd/list.py`,
+   `version_json`); a member may also be a name alone:
+   `[{"name": "zlib", "latest_version": "1.3.1", ...}, "zsh"]`.
+2. One file of the packages site for each package, `data/packages/zlib.json`, which also
+   has variants and descriptions.
 """
 
 from __future__ import annotations
@@ -42,13 +47,16 @@ package `c` has six thousand dependents.
 """
 
 Text = Annotated[str, Meta(max_length=MAX_DESCRIPTION, pattern=r"^[^\0]*\Z")]
+"""A text of limited length, without a NUL."""
+
 _Many = Meta(max_length=MAX_MEMBERS)
 
 
+# The objects of both formats, as msgspec decodes them.
+
+
 class ListedPackage(Struct, gc=False):
-    """A member of `spack list --format version_json`; `dependencies` are names by
-    type.
-    """
+    """A member of the list; `dependencies` are names by type."""
 
     name: str
     latest_version: Text | None = None
@@ -81,7 +89,7 @@ class Described(Struct, gc=False):
 
 
 class PublishedPackage(Struct, gc=False):
-    """A file of the packages site."""
+    """A file of the packages site; `dependent_to` are packages that depend on it."""
 
     name: str
     versions: Annotated[list[Version], _Many] = []
@@ -95,54 +103,63 @@ class PublishedPackage(Struct, gc=False):
     dependent_to: Annotated[list[Described], _Many] = []
 
 
-_BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
-_ARCH = re.compile(rb"\"arch\"\s*:")
-"""A key of the specs in `spack find --json`."""
-_BEGINS_PACKAGE = re.compile(rb"\s*\{\s*\"")
-_OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
-
-_LIST = msgspec.json.Decoder(list[Raw])
-
 _KNOWN_KEYS = {
     *PublishedPackage.__struct_fields__, *ListedPackage.__struct_encode_fields__,
     "aliases", "conflicts", "maintainers", "patches", "resources",
 }  # fmt: skip
-"""The keys of a package; others are unknown."""
-_KNOWN_IN_LISTS = {
-    "versions": {*Version.__struct_fields__, "sha256", "tag", "commit"},
-    "versions_deprecated": {*Version.__struct_fields__, "sha256", "tag", "commit"},
-    "variants": {*Variant.__struct_fields__},
-    "dependencies": {*Described.__struct_fields__},
-    "dependent_to": {*Described.__struct_fields__},
+"""The keys of a package in either format; others are unknown."""
+
+_VERSION_KEYS = {*Version.__struct_fields__, "sha256", "tag", "commit"}
+_KNOWN_KEYS_IN_LISTS = {
+    "versions": _VERSION_KEYS,
+    "versions_deprecated": _VERSION_KEYS,
+    "variants": set(Variant.__struct_fields__),
+    "dependencies": set(Described.__struct_fields__),
+    "dependent_to": set(Described.__struct_fields__),
 }
-"""The keys of the objects in the lists of a package; others are unknown."""
+"""The keys of the objects in each list of a package; others are unknown."""
+
+
+# How the formats begin, to tell them from other JSON.
+
+_BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
+_BEGINS_OBJECT = re.compile(rb"\s*\{\s*\"")
+_BEGINS_INDEX = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
+_KEY_OF_CONCRETE_SPECS = re.compile(rb"\"arch\"\s*:")
+"""A key of the specs that `spack find --json` prints, which are also a list."""
 
 
 def is_package_data(data: bytes) -> bool:
     """Return whether a file is package data: a list, or an object with its keys."""
     if _BEGINS_LIST.match(data):
-        return not _ARCH.search(data, 0, 4096)
-    if not _BEGINS_PACKAGE.match(data) or _OF_INDEXES.match(data):
+        return not _KEY_OF_CONCRETE_SPECS.search(data, 0, 4096)
+    if not _BEGINS_OBJECT.match(data) or _BEGINS_INDEX.match(data):
         return False
     return b'"latest_version"' in data and b'"name"' in data
+
+
+_MEMBERS = msgspec.json.Decoder(list[Raw])
+"""Splits a list into its members, without decoding them."""
 
 
 def read_facts(file: RawFile) -> list[PackageFacts]:
     """Return the facts about the packages of a file.
 
-    Raises InputError with the first fault.
+    Raises:
+        InputError: the file is not package data; it has the first fault.
     """
     data = file.data
     is_list = data[:64].lstrip().startswith(b"[")
     facts: dict[str, PackageFacts] = {}
     reported_keys: set[str] = set()
-    # Where the member begins that is read, for the line of a fault.
+    # The member that is being read, and the byte at which it begins, for the line of a
+    # fault.
     member = data
     start = 0
     with faults_of(file.location):
         require_text(data)
         try:
-            for raw_member in _LIST.decode(data) if is_list else [data]:
+            for raw_member in _MEMBERS.decode(data) if is_list else [data]:
                 member = bytes(raw_member)
                 start = data.index(member, start)
                 package = _read_package(member, is_list, reported_keys)
@@ -162,13 +179,17 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
 
 
 def _broken_at(error: BaseException, length: int) -> int:
-    """Return the byte at which the JSON of a member is broken, as its decoder says; 0
-    for the fault of a value, which has no place.
+    """Return the byte at which the JSON of a member is broken.
+
+    The message of msgspec contains it: `... (byte 12)`, or `truncated` for the end. The
+    fault of a value has no place, so it is that of the member, 0.
     """
-    found = re.search(r"\(byte (\d+)\)|truncated", str(error))
+    found = re.search(r"\(byte (?P<byte>\d+)\)|truncated", str(error))
     if found is None:
         return 0
-    return length if found[1] is None else int(found[1])
+    if found["byte"] is None:
+        return length
+    return int(found["byte"])
 
 
 def _read_package(
@@ -176,8 +197,8 @@ def _read_package(
 ) -> PackageFacts:
     """Return the facts about one package, without the path of its file.
 
-    An unknown key is a problem of the first package that has it, and is added to
-    `reported_keys`.
+    An unknown key is a problem of the first package of the file that has it, and is
+    added to `reported_keys`.
     """
     value = msgspec.json.decode(member)
     problems: list[Problem] = []
@@ -188,6 +209,8 @@ def _read_package(
         reported_keys.add(key)
         message = f"has the unknown key {printable_name(key)}"
         problems.append(Problem("unknown_key", message))
+
+    # The messages name the package.
     named_problems = []
     for problem in problems:
         message = f"the package {package.name} {problem.message}"
@@ -200,25 +223,28 @@ def _listed_package(value: Any, problems: list[Problem]) -> PackageFacts:
     package = msgspec.convert(value, ListedPackage | str)
     if isinstance(package, str):
         return PackageFacts("", "", NAMED, package)
-    # From the names of each type to the types of each name.
-    types: dict[str, list[str]] = {}
+    # The list has names by type: {"build": ["cmake"], "link": ["zlib"]}. The facts have
+    # types by name. A name that is repeated counts once.
+    types_of: dict[str, list[str]] = {}
     for deptype in DEPTYPES:
         names = package.dependencies.get(deptype, [])
         for name in dict.fromkeys(names):
-            types.setdefault(name, []).append(deptype)
+            types_of.setdefault(name, []).append(deptype)
     return replace(
         PackageFacts("", "", LISTED, package.name),
         texts=_stored_texts(package, problems),
+        # The list does not show which versions are deprecated, or branches.
         versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
-        dependencies={name: tuple(deptypes) for name, deptypes in types.items()},
+        dependencies={name: tuple(types) for name, types in types_of.items()},
     )
 
 
 def _published_package(value: Any, problems: list[Problem]) -> PackageFacts:
     """Return the facts of a file of the packages site."""
     package = msgspec.convert(value, PublishedPackage)
-    # Read from the last to the first, because the first of several entries of one name
-    # counts.
+
+    # Of several entries with one name, the first one counts. Read from the last to the
+    # first, each entry replaces those after it.
     variants = {}
     for variant in reversed(package.variants):
         word = f"variant {printable_name(variant.name)}"
@@ -231,8 +257,8 @@ def _published_package(value: Any, problems: list[Problem]) -> PackageFacts:
     for other in reversed([*package.dependencies, *package.dependent_to]):
         descriptions[other.name] = other.description
 
-    # A version may be in both lists; without the list of deprecated versions, it is
-    # unknown which versions are.
+    # A version may be in both lists. Without the list of deprecated versions, nothing
+    # shows which ones are.
     is_deprecated = None if package.versions_deprecated is None else False
     versions = {}
     for version in package.versions:
@@ -247,7 +273,9 @@ def _published_package(value: Any, problems: list[Problem]) -> PackageFacts:
         PackageFacts("", "", PUBLISHED, package.name),
         texts=_stored_texts(package, problems),
         versions=versions,
+        # In the order of the file again.
         variants=dict(reversed(variants.items())),
+        # The site does not show the types of dependencies.
         dependencies={dependency.name: () for dependency in package.dependencies},
         dependents=tuple(dict.fromkeys(dependents)),
         descriptions=descriptions,
@@ -259,18 +287,23 @@ _HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
 
 def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
-    """Return the texts to store, without null, `None`, formulas and homepages that are
-    not URLs.
+    """Return the texts of a package that are stored, by column.
+
+    Null and the word None, which Spack writes for a missing text, are left out. So are
+    formulas and homepages that are not URLs, which are added to the problems.
     """
     texts = {}
     for key in _TEXTS:
+        # Each format lacks some of the texts.
         value = getattr(package, key, None)
-        if value is None or value == "None" or _is_formula(key, value, problems):
+        if value is None or value == "None":
+            continue
+        if _is_formula(key, value, problems):
             continue
         if key == "homepage" and not _is_url(value):
             problems.append(_left_out(key, value, "a URL of the web"))
-        else:
-            texts[key] = value
+            continue
+        texts[key] = value
     return texts
 
 
@@ -279,9 +312,7 @@ def _is_url(text: str) -> bool:
 
 
 def _is_formula(word: str, text: str, problems: list[Problem]) -> bool:
-    """Return whether a text is a formula to spreadsheets, and add a problem if it
-    is.
-    """
+    """Return whether a spreadsheet would run a text; if so, add a problem."""
     is_formula = text.lstrip().startswith(FORMULA)
     if is_formula:
         problems.append(_left_out(word, text, "text that begins with no = + - @"))
@@ -289,30 +320,9 @@ def _is_formula(word: str, text: str, problems: list[Problem]) -> bool:
 
 
 def _left_out(word: str, text: str, expected: str) -> Problem:
+    """Return the problem of a text that is not stored; the problem has it as JSON."""
     message = f"has the {word} {quoted(text)}, expected {expected}; it is left out"
     return Problem("package_text", message, value=json.dumps(text))
-
-
-def _unknown_keys(value: Any) -> set[str]:
-    """Return the keys of a package that are not known, such as `versions[].odd`."""
-    if not isinstance(value, dict):
-        return set()
-    unknown = value.keys() - _KNOWN_KEYS
-    for key, known_names in _KNOWN_IN_LISTS.items():
-        entries = value.get(key)
-        # Null, or a key that this form of the data does not use.
-        if not isinstance(entries, list):
-            continue
-        for entry in entries:
-            if isinstance(entry, dict):
-                names = entry.keys() - known_names
-                unknown |= {f"{key}[].{name}" for name in names}
-    # In a list that Spack prints, dependencies are by type.
-    dependencies = value.get("dependencies")
-    if isinstance(dependencies, dict):
-        names = dependencies.keys() - set(DEPTYPES)
-        unknown |= {f"dependencies.{name}" for name in names}
-    return unknown
 
 
 def _check_names(facts: PackageFacts) -> None:
@@ -320,11 +330,33 @@ def _check_names(facts: PackageFacts) -> None:
     if not is_package(facts.name):
         name = printable_name(facts.name)
         raise ValueError(f"has the name {name}, expected one that Spack can read")
-    names = {
-        "version": facts.versions,
-        "variant": facts.variants,
-        "dependency": (*facts.dependencies, *facts.dependents),
-    }
-    for word, members in names.items():
-        for name in members:
-            require_name(word, name)
+    for name in facts.versions:
+        require_name("version", name)
+    for name in facts.variants:
+        require_name("variant", name)
+    for name in (*facts.dependencies, *facts.dependents):
+        require_name("dependency", name)
+
+
+def _unknown_keys(value: Any) -> set[str]:
+    """Return the unknown keys of a package, such as `odd` and `versions[].odd`."""
+    # A name alone.
+    if not isinstance(value, dict):
+        return set()
+    unknown = value.keys() - _KNOWN_KEYS
+    for key, known_keys in _KNOWN_KEYS_IN_LISTS.items():
+        entries = value.get(key)
+        # Null, or a key that this format does not have, or has with other content.
+        if not isinstance(entries, list):
+            continue
+        for entry in entries:
+            # In the list that Spack prints, versions are texts.
+            if isinstance(entry, dict):
+                names = entry.keys() - known_keys
+                unknown |= {f"{key}[].{name}" for name in names}
+    # In the list that Spack prints, dependencies are an object by type.
+    dependencies = value.get("dependencies")
+    if isinstance(dependencies, dict):
+        names = dependencies.keys() - set(DEPTYPES)
+        unknown |= {f"dependencies.{name}" for name in names}
+    return unknown

@@ -1,6 +1,10 @@
 """Finds the files of the input, recognizes each by its content, and reads it into
 columns.
 
+`plan` lists the files below the paths that the user named and divides them into units,
+one for each task of a worker process. A worker passes its unit to `read`, which opens
+the files, and what that yields to `read_files`, which calls the reader of each kind.
+
 Hidden names (with a leading dot) are skipped. A link to a folder is followed, unless
 that folder is read anyway.
 """
@@ -51,6 +55,7 @@ from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Columns, Writer
 
 AnyFile = RawFile | File
+"""The bytes of a file, or a mirror or database that its reader opens itself."""
 
 ENTRIES_PER_UNIT = 800
 """Files of a unit: enough to make the cost of passing it to a process negligible."""
@@ -63,10 +68,6 @@ def plan(
 ) -> list[Unit]:
     """Return the input divided into units; the order of `paths` does not matter.
 
-    Files are sorted by the name of their folder, then by path: pages of one package
-    have much the
-    same content in every release, and one unit stores equal texts once.
-
     Args:
         paths: files and folders.
         installations: release and path of each installation.
@@ -75,65 +76,103 @@ def plan(
     Raises:
         InputError: a path does not exist, or is a folder without a file.
     """
-    file_of_location: dict[str, File] = {}
-    faults: list[Fault] = []
-    unlisted: list[Fault] = []
-
-    # Files, folders and installations. A file with two paths is read once, under the
-    # first of them.
-    inputs: list[tuple[str, str | None]] = [(path, None) for path in sorted(paths)]
-    inputs += sorted((path, release) for release, path in installations)
-    real_folders = set()
-    for path, _ in inputs:
-        if os.path.isdir(path):  # noqa: PTH112
-            real_folders.add(os.path.realpath(path))
-    for path, release in inputs:
-        below = _files_below(path, real_folders)
-        unlisted += below.faults
-        if not below.files and not below.faults:
-            is_empty = os.path.exists(path)  # noqa: PTH110
-            message = "the folder has no file" if is_empty else "no such file or folder"
-            faults.append(Fault(path, 0, f"{message}, expected pages or indexes"))
-        for file in below.files:
-            earlier = file_of_location.get(file.location, file)
-            if release is None:
-                file_of_location[file.location] = min(earlier, file)
-                continue
-            if earlier.release not in (None, release):
-                message = (
-                    f"is given as the installation {earlier.release} and as {release}"
-                )
-                faults.append(Fault(path, 0, f"{message}, expected one name"))
-            path_in_input = f"{release}/{file.path}".rstrip("/")
-            renamed = file._replace(path=path_in_input, release=release)
-            file_of_location[file.location] = renamed
-
-    # Lists of modules. In a folder, other files are skipped.
-    for release, path in modules:
-        is_folder = os.path.isdir(path)  # noqa: PTH112
-        lists = [
-            file
-            for file in _files_below(path, set()).files
-            if not is_folder or file.path.endswith(("module-index.yaml", ".json"))
-        ]
-        for file in lists:
-            name = f"{release or ''}/{file.path}".lstrip("/")
-            module_list = File(file.location, name, "modules", release)
-            file_of_location[file.location] = module_list
-        if not lists:
-            message = "no such file, or folder with a list of modules"
-            expected = "expected module-index.yaml, or JSON of Lmod's spider"
-            faults.append(Fault(path, 0, f"{message}, {expected}"))
-    if faults:
-        raise InputError(faults)
-    units = _units_of(list(file_of_location.values()))
-    if unlisted:
-        units.append(tuple(unlisted))
+    found = _FoundFiles()
+    found.add_paths(sorted(paths), sorted(installations, key=_path_first))
+    found.add_module_lists(modules)
+    if found.faults:
+        raise InputError(found.faults)
+    units = _units_of(list(found.file_of_location.values()))
+    # These faults are a part of the input, so that `--keep-going` builds the rest.
+    if found.unlisted:
+        units.append(tuple(found.unlisted))
     return units
 
 
+def _path_first(installation: tuple[str, str]) -> tuple[str, str]:
+    release, path = installation
+    return path, release
+
+
+class _FoundFiles:
+    """The files of the input, each once.
+
+    Attributes:
+        file_of_location: the files and mirrors by their locations.
+        faults: what is wrong with the paths that were named.
+        unlisted: faults of folders below them that cannot be listed.
+    """
+
+    def __init__(self) -> None:
+        self.file_of_location: dict[str, File] = {}
+        self.faults: list[Fault] = []
+        self.unlisted: list[Fault] = []
+
+    def add_paths(self, paths: list[str], installations: list[tuple[str, str]]) -> None:
+        """Add all files below some paths, and those of installations."""
+        # Real paths of folders that are read anyway.
+        real_folders = set()
+        for path in (*paths, *(path for _, path in installations)):
+            if os.path.isdir(path):  # noqa: PTH112
+                real_folders.add(os.path.realpath(path))
+
+        # A file with two paths within the input is read once, under the first of them.
+        for path in paths:
+            for file in self._files_below(path, real_folders):
+                other = self.file_of_location.get(file.location, file)
+                self.file_of_location[file.location] = min(other, file)
+
+        # The name of an installation takes the place of its folder's.
+        for release, path in installations:
+            for file in self._files_below(path, real_folders):
+                other = self.file_of_location.get(file.location, file)
+                if other.release not in (None, release):
+                    message = (
+                        f"is given as the installation {other.release} and as {release}"
+                    )
+                    self._refuse(path, f"{message}, expected one name")
+                path_in_input = f"{release}/{file.path}".rstrip("/")
+                named = file._replace(path=path_in_input, release=release)
+                self.file_of_location[file.location] = named
+
+    def _files_below(self, path: str, real_folders: set[str]) -> list[File]:
+        """Return the files below a path; a path without any is a fault."""
+        below = _files_below(path, real_folders)
+        self.unlisted += below.faults
+        if not below.files and not below.faults:
+            message = "no such file or folder"
+            if os.path.exists(path):  # noqa: PTH110
+                message = "the folder has no file"
+            self._refuse(path, f"{message}, expected pages or indexes")
+        return below.files
+
+    def _refuse(self, path: str, message: str) -> None:
+        self.faults.append(Fault(path, 0, message))
+
+    def add_module_lists(self, modules: Iterable[tuple[str | None, str]]) -> None:
+        """Add lists of modules; each replaces a file that was found otherwise."""
+        for release, path in modules:
+            files = _files_below(path, set()).files
+            # In a folder, other files are skipped.
+            if os.path.isdir(path):  # noqa: PTH112
+                suffixes = ("module-index.yaml", ".json")
+                files = [file for file in files if file.path.endswith(suffixes)]
+            if not files:
+                message = "no such file, or folder with a list of modules"
+                expected = "expected module-index.yaml, or JSON of Lmod's spider"
+                self._refuse(path, f"{message}, {expected}")
+            for file in files:
+                path_in_input = f"{release or ''}/{file.path}".lstrip("/")
+                module_list = File(file.location, path_in_input, "modules", release)
+                self.file_of_location[file.location] = module_list
+
+
 def _units_of(files: list[File]) -> list[Unit]:
-    """Return files divided into units, the small ones first."""
+    """Return files divided into units: many small ones together, each large one alone.
+
+    Small files are sorted by the name of their folder, then by path. Pages of one
+    package are in folders of its name, and have much the same content in every release;
+    within a unit, equal texts are stored once.
+    """
     small = sorted(file for file in files if not _is_large(file))
     small.sort(key=lambda file: posixpath.basename(posixpath.dirname(file.path)))
     units: list[Unit] = []
@@ -146,37 +185,40 @@ def _units_of(files: list[File]) -> list[Unit]:
 
 
 def _is_large(file: File) -> bool:
-    """Return whether a file is a unit of its own."""
-    is_plain = file.kind in ("file", "modules")
-    return not is_plain or is_archive(file) or file.path.endswith("index.json")
+    """Return whether a file is a unit of its own: an index, a mirror, an archive."""
+    if file.kind in ("mirror", "database"):
+        return True
+    return is_archive(file) or file.path.endswith("index.json")
 
 
 class _Below(NamedTuple):
-    """The files and mirrors below a path, and the folders that cannot be listed."""
+    """The files and mirrors below a path, and the faults of folders below it."""
 
     files: list[File]
     faults: list[Fault]
 
 
 def _files_below(path: str, real_folders: set[str]) -> _Below:
-    """Return the files and mirrors of a path, and the faults of folders that cannot be
-    listed.
+    """Return the files and mirrors of a path.
 
-    Targets of links are added to `real_folders`, the real paths of folders that are
-    read anyway.
+    Args:
+        path: a file or a folder.
+        real_folders: the real paths of folders that are read anyway; a link to one of
+            them is skipped. The targets of the links that are followed are added.
     """
     if not os.path.exists(path):  # noqa: PTH110 - methods of Path raise for a name that is too long
         return _Below([], [])
+
+    # A file. Only one that was named may be a database: those in folders are skipped,
+    # because an earlier build may have written them there.
     if not os.path.isdir(path):  # noqa: PTH112
-        # Databases in folders are skipped: an earlier build may have written them
-        # there.
         file = File(path, Path(path).name)
         if is_database(Path(path)):
             file = file._replace(kind="database")
         return _Below([file], [])
-    files: list[File] = []
-    faults: list[Fault] = []
-    # Folders that are found are added while the list is read.
+
+    # A folder. Those that are found in it are added to the list that is being read.
+    below = _Below([], [])
     folders = [File(path.rstrip(os.sep) or os.sep, "")]
     for folder in folders:
         try:
@@ -184,10 +226,11 @@ def _files_below(path: str, real_folders: set[str]) -> _Below:
                 members = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             message = f"cannot be listed: {reason(error)}"
-            faults.append(Fault(folder.location, 0, message))
+            below.faults.append(Fault(folder.location, 0, message))
             continue
+        # A mirror is read as a whole.
         if _is_mirror(folder.location, {member.name for member in members}):
-            files.append(File(folder.location, folder.path, "mirror"))
+            below.files.append(folder._replace(kind="mirror"))
             continue
         for member in members:
             if member.name.startswith("."):
@@ -195,25 +238,22 @@ def _files_below(path: str, real_folders: set[str]) -> _Below:
             path_in_input = f"{folder.path}/{member.name}".lstrip("/")
             entry = File(member.path, path_in_input)
             if not _leads_to_folder(member):
-                files.append(entry)
-                continue
-            if not member.is_symlink():
+                below.files.append(entry)
+            elif not member.is_symlink():
                 folders.append(entry)
-                continue
-            # A link to a folder that is read anyway is skipped.
-            target = os.path.realpath(member.path)
-            if _is_within(target, os.path.realpath(folder.location)):
+            elif _is_circle(folder, entry):
                 message = "is a link to a folder that contains it, expected no circle"
-                faults.append(Fault(member.path, 0, message))
-            elif not any(_is_within(known, target) for known in real_folders):
-                real_folders.add(target)
+                below.faults.append(Fault(member.path, 0, message))
+            elif _is_new(entry, real_folders):
                 folders.append(entry)
-    return _Below(files, faults)
+    return below
 
 
 _FOLDERS_OF_MIRRORS = {"build_cache": "", ".spack-db": "", "v3": "manifests"}
-"""Folders of mirrors of layout 2, installations, and mirrors of layout 3, each with the
-folder that it has to have.
+"""The folder by which a mirror is known, and the folder that has to be in it.
+
+The first is of mirrors of layout 2 (before Spack 1.0), the second of installations, and
+the third of mirrors of layout 3.
 """
 
 
@@ -228,15 +268,30 @@ def _is_mirror(folder: str, names: set[str]) -> bool:
     return False
 
 
-def _is_within(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
-
-
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:
         return False  # A link to itself, for example: opening it reports the error.
+
+
+def _is_circle(folder: File, link: File) -> bool:
+    """Return whether a link in a folder leads to a folder that contains it."""
+    target = os.path.realpath(link.location)
+    return _is_within(target, os.path.realpath(folder.location))
+
+
+def _is_new(link: File, real_folders: set[str]) -> bool:
+    """Return whether the target of a link is not read anyway, and remember it."""
+    target = os.path.realpath(link.location)
+    if any(_is_within(known, target) for known in real_folders):
+        return False
+    real_folders.add(target)
+    return True
+
+
+def _is_within(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def input_files(file: File) -> list[Path]:
@@ -248,26 +303,71 @@ def input_files(file: File) -> list[Path]:
 def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
     """Yield the files and mirrors of a unit, and a fault for each file that cannot be
     read.
+
+    Archives are opened: their members are yielded instead of them.
+
+    Args:
+        unit: the unit.
+        max_page_size: the maximum size of a page in bytes.
     """
     for entry in unit:
-        entries: Iterable[AnyFile | Fault]
+        if isinstance(entry, Fault):
+            yield entry
+            continue
         try:
-            with faults_of(entry.path if isinstance(entry, Fault) else entry.location):
-                if isinstance(entry, Fault) or entry.kind not in ("file", "modules"):
-                    entries = [entry]
-                elif is_archive(entry):
-                    entries = read_archive(entry.location, max_page_size)
-                else:
-                    entries = _read_file(entry, max_page_size)
-                for file in entries:
+            with faults_of(entry.location):
+                for file in _opened(entry, max_page_size):
                     if isinstance(file, Fault):
                         yield file
-                        continue
-                    if isinstance(file, RawFile) and isinstance(entry, File):
-                        file = file._replace(release=entry.release, kind=entry.kind)
-                    yield _name_fault(file.location, file.path) or file
+                    else:
+                        yield _name_fault(file.location, file.path) or file
         except InputError as error:
             yield from error.faults
+
+
+def _opened(file: File, max_page_size: int) -> Iterator[AnyFile | Fault]:
+    """Yield the bytes of a file or of the members of an archive, or their faults.
+
+    A mirror or a database is yielded as it is.
+    """
+    if file.kind not in ("file", "modules"):
+        yield file
+        return
+    if is_archive(file):
+        contents = read_archive(file.location, max_page_size)
+    else:
+        contents = _file_content(file, max_page_size)
+    for content in contents:
+        if isinstance(content, RawFile):
+            content = content._replace(release=file.release, kind=file.kind)
+        yield content
+
+
+def _file_content(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
+    """Yield the bytes of a file, or its fault.
+
+    Yields nothing for a file that this program wrote itself: a database, or the file of
+    counts beside it.
+    """
+
+    def limit(start: bytes) -> int | None:
+        """Return the largest size of a file that starts so; None for one to skip."""
+        if is_own(start):
+            return None
+        # An index is far larger than a page.
+        if start.startswith(b"{"):
+            return MAX_INDEX
+        return max_page_size
+
+    try:
+        data = read_wanted(file.location, limit)
+    except LargeFileFault as error:
+        yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
+    except OSError as error:
+        yield Fault(file.location, 0, unreadable(error))
+    else:
+        if data is not None:
+            yield RawFile(file.location, file.path, data)
 
 
 def _name_fault(location: str, path: str) -> Fault | None:
@@ -285,27 +385,6 @@ def _name_fault(location: str, path: str) -> Fault | None:
     return None
 
 
-def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
-    """Yield a file, or its fault; nothing for a file that this program wrote itself."""
-
-    def limit(data: bytes) -> int | None:
-        """Return the largest size of a file that starts so; None for one to skip."""
-        if is_own(data):
-            return None
-        # An index is far larger than a page.
-        return MAX_INDEX if data.startswith(b"{") else max_page_size
-
-    try:
-        data = read_wanted(file.location, limit)
-    except LargeFileFault as error:
-        yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
-    except OSError as error:
-        yield Fault(file.location, 0, unreadable(error))
-    else:
-        if data is not None:
-            yield RawFile(file.location, file.path, data)
-
-
 def read_files(
     files: Iterable[AnyFile | Fault],
     place: Place = ANYWHERE,
@@ -313,8 +392,10 @@ def read_files(
 ) -> Columns:
     """Return the columns of a unit; a file that cannot be read adds its faults.
 
-    `place` is the release and stack of indexes that were given by name. `share` is
-    called repeatedly with the part of an index that has been read.
+    Args:
+        files: what `read` yields.
+        place: the release and stack that the user gave for indexes.
+        share: called repeatedly with the part of an index that has been read.
     """
     writer = Writer()
     columns = writer.columns
@@ -325,29 +406,45 @@ def read_files(
             continue
         try:
             with faults_of(file.location):
-                own_place = place._replace(release=file.release or place.release)
-                if isinstance(file, File) and file.kind == "mirror":
-                    add_indexes(writer, open_mirror(file, own_place), share)
-                elif isinstance(file, File):
-                    columns = read_database(file)  # It is a unit of its own.
+                # A database has columns of its own, and is a unit of its own.
+                if isinstance(file, File) and file.kind == "database":
+                    columns = read_database(file)
                 else:
-                    columns.bytes_read += len(file.data)
-                    if file.kind == "modules":
-                        columns.modules += read_modules(file)
-                    elif is_package_data(file.data):
-                        columns.packages += read_facts(file)
-                    elif is_spacks(file.data):
-                        add_indexes(writer, [open_file(file, own_place)], share)
-                    else:  # The reader of pages reports files of an unknown format.
-                        pages.add(parse_page(file))
+                    own_place = place._replace(release=file.release or place.release)
+                    _read_into(writer, pages, file, own_place, share)
         except InputError as error:
             columns.faults.extend(_named_faults(file, error))
     return columns
 
 
+def _read_into(
+    writer: Writer,
+    pages: PageReader,
+    file: AnyFile,
+    place: Place,
+    share: Share | None,
+) -> None:
+    """Read a file or a mirror with the reader of its kind."""
+    if isinstance(file, File):
+        add_indexes(writer, open_mirror(file, place), share)
+        return
+    columns = writer.columns
+    columns.bytes_read += len(file.data)
+    if file.kind == "modules":
+        columns.modules += read_modules(file)
+    elif is_package_data(file.data):
+        columns.packages += read_facts(file)
+    elif is_spacks(file.data):
+        add_indexes(writer, [open_file(file, place)], share)
+    else:
+        # The reader of pages also reports files of an unknown format.
+        pages.add(parse_page(file))
+
+
 def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
-    """Return the faults of a file; a file of a known other kind has one fault that
-    names it.
+    """Return the faults of a file that cannot be read.
+
+    A file of a known other kind has one fault that names it, such as an HTML page.
     """
     if isinstance(file, RawFile) and file.kind == "file":
         text = file.data.decode("utf-8", "replace")
@@ -358,7 +455,7 @@ def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
 
 
 def _environment_fault(text: str) -> LineFault | None:
-    """Return a fault if a text is an environment, which is not a source of binaries."""
+    """Return a fault if a text lists the specs of an environment, but no binaries."""
     head = text[:4096].lstrip()
     if re.match(r"\[\s*\{[^\[\]]*\"arch\"", head):
         kind = "is output of 'spack find --json'"

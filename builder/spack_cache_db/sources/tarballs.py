@@ -1,8 +1,13 @@
-"""The addresses of tarballs, in parts.
+"""Splits the URL of a binary's tarball into the part that is stored and the rest.
 
-A tarball of the old layout is at
-`https://mirror/build_cache/linux-rhel8-zen2/gcc-13.2.0/zlib-1.3/…-HASH.spack`. Its
-prefix, the mirror, is stored; the rest follows from the configuration and the hash.
+In a mirror of the layout before Spack 1.0, the whole URL follows from the mirror, the
+configuration of the binary and its hash:
+
+    https://mirror/build_cache/linux-rhel8-zen2/gcc-13.2.0/zlib-1.3/
+        linux-rhel8-zen2-gcc-13.2.0-zlib-1.3-HASH.spack
+
+So only `https://mirror` is stored, once for all of its binaries. A URL of any other
+form is stored as a whole.
 """
 
 from __future__ import annotations
@@ -13,47 +18,66 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.schema.tarballs import TARBALL_PATH
 from spack_cache_db.sources.facts import Tarball
 
+# The pattern of a path below the mirror, before and after the hash of the binary.
 _BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
 
 
-def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
-    """Return the complete URL of a tarball."""
+def tarball_url(tarball: Tarball, configuration: Configuration, dag_hash: str) -> str:
+    """Return the whole URL of a tarball from its stored part.
+
+    Args:
+        tarball: the stored part.
+        configuration: the configuration of the binary.
+        dag_hash: the hash of the binary.
+    """
     if tarball.is_whole:
         return tarball.url
-    return f"{tarball.url}{_path_before_hash(spec)}{dag_hash}{_AFTER_HASH}"
+    path = _path_before_hash(configuration) + dag_hash + _AFTER_HASH
+    return tarball.url + path
 
 
 class TarballParts:
-    """Splits the URLs of tarballs.
+    """Returns the parts of URLs that are stored.
+
+    Many binaries share a configuration, and successive ones usually a mirror. So the
+    path of each configuration, and the last mirror, are remembered.
 
     Args:
-        configurations: all configurations; the first has the number 1.
+        configurations: all configurations, to which others may be added; they are
+            numbered from 1.
     """
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
         self._configurations = configurations
         self._path_of_configuration: dict[int, str] = {}
-        self._latest = Tarball("", is_whole=False)
+        self._last_mirror = Tarball("", is_whole=False)
 
     def split(self, url: str, configuration: int, dag_hash: str) -> Tarball:
-        """Return the stored part of a URL; `configuration` is a number."""
+        """Return the part of a URL that is stored.
+
+        Args:
+            url: the whole URL.
+            configuration: the number of the binary's configuration.
+            dag_hash: the hash of the binary.
+        """
+        # The end that the URL has if it is of the old layout.
         path = self._path_of_configuration.get(configuration)
         if path is None:
             path = _path_before_hash(self._configurations[configuration - 1])
             self._path_of_configuration[configuration] = path
-        end = f"{path}{dag_hash}{_AFTER_HASH}"
+        end = path + dag_hash + _AFTER_HASH
 
-        # Consecutive tarballs usually belong to the same mirror.
-        if url == self._latest.url + end:
-            return self._latest
+        if url == self._last_mirror.url + end:
+            return self._last_mirror
         if not url.endswith(end):
             return Tarball(url, is_whole=True)
-        self._latest = Tarball(url.removesuffix(end), is_whole=False)
-        return self._latest
+        self._last_mirror = Tarball(url.removesuffix(end), is_whole=False)
+        return self._last_mirror
 
 
-def _path_before_hash(spec: Configuration) -> str:
-    """Return the part of a tarball's URL between the mirror's prefix and the hash."""
-    words = spec._asdict()
-    words["compiler"] = spec.compiler.replace("@", "-")
+def _path_before_hash(configuration: Configuration) -> str:
+    """Return the path of a tarball below its mirror, up to the hash of the binary."""
+    words = configuration._asdict()
+    # A compiler has a dash in paths: gcc-13.2.0.
+    words["compiler"] = configuration.compiler.replace("@", "-")
     return _BEFORE_HASH.format(**words)

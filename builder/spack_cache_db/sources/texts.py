@@ -1,4 +1,8 @@
-"""Short texts for messages and tables."""
+"""Short texts for messages and tables.
+
+Names, keys and errors come from files of strangers, so a message never contains them
+whole: they may be a megabyte, or have control characters.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,9 @@ _MAX_NAME = 60
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of a decoder as one short line: it may quote keys of any
+    """Return the message of a decoder as one short line.
+
+    Its start says what is wrong, and its end where; the keys between may be of any
     length.
     """
     if isinstance(error, RecursionError):
@@ -35,7 +41,7 @@ def quoted(text: str) -> str:
 
 
 def cut_name(text: str) -> str:
-    """Return a name of a source that fits into a message."""
+    """Return a name of a source, cut if it is too long for a message."""
     return cut(text, _MAX_NAME, "...")
 
 
@@ -47,8 +53,12 @@ def printable_name(text: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return values as JSON with sorted keys; `ValueError` if they are not UTF-8."""
-    # The help of `fetch` should not wait for it.
+    """Return values as JSON with sorted keys, so that equal values have equal texts.
+
+    Raises:
+        ValueError: a text has half of a surrogate pair, which UTF-8 cannot encode.
+    """
+    # Imported late: the help of `fetch` should not wait for it.
     import msgspec
 
     data = msgspec.json.encode(value, order="sorted")

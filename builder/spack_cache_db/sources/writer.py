@@ -1,4 +1,18 @@
-"""Collects what a reader finds as columns of numbers and dictionaries of texts."""
+"""Columns, the common form into which all sources are read, and the writer of them.
+
+A source repeats most of its texts and records: thousands of specs share a
+configuration, a stack or a size. So each value is stored once, in a dictionary that
+gives it a number (`Texts`), and a row of a table (`TABLES`) has only numbers:
+
+    listings:  document  spec  configuration  stacks  size  tarball
+               1         7     3              1       0     2
+
+is the seventh hash with the third configuration, in document 1. Numbers count from 1; 0
+means that the source does not give the value.
+
+A reader fills a `Writer`. Worker processes send its `Columns` to their parent, which is
+quick, because arrays of numbers need no decoding.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +40,10 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interned(dict[T, int], Generic[T]):
-    """Assigns consecutive numbers to values: `interned[value]`; `things` has them in
-    order.
+    """Assigns consecutive numbers to values: `interned[value]`.
+
+    A new value gets the next number. `things` has the values in the order of their
+    numbers, so number 1 is `things[0]`.
     """
 
     __slots__ = ("things",)
@@ -63,26 +79,6 @@ class Texts:
         return things
 
 
-DOCUMENTS = "documents"
-
-DICTIONARIES = {
-    "document": DOCUMENTS,
-    "spec": "hashes",
-    "configuration": "configurations",
-    "stacks": "stack_sets",
-    "size": "sizes",
-    # Relative to the configuration, unless it is a complete URL.
-    "tarball": "tarballs",
-    "node": "nodes",
-    "install": "installs",
-    "build_spec": "hashes",
-    "dependency": "hashes",
-    "use": "uses",
-}
-"""The dictionary of `Texts`, or `DOCUMENTS`, that the numbers of each column refer
-to.
-"""
-
 TABLES = {
     # Specs in releases; several documents may list one spec in one release.
     "listings": ("document", "spec", "configuration", "stacks", "size", "tarball"),
@@ -99,8 +95,29 @@ TABLES = {
 OPTIONAL = ("size", "tarball")
 """The columns of listings in which documents may lack a value."""
 
+DOCUMENTS = "documents"
+
+DICTIONARIES = {
+    "document": DOCUMENTS,
+    "spec": "hashes",
+    "configuration": "configurations",
+    "stacks": "stack_sets",
+    "size": "sizes",
+    # Relative to the configuration, unless it is a complete URL.
+    "tarball": "tarballs",
+    "node": "nodes",
+    "install": "installs",
+    "build_spec": "hashes",
+    "dependency": "hashes",
+    "use": "uses",
+}
+"""What the numbers of each column refer to: a dictionary of `Texts`, or `DOCUMENTS`,
+the list of documents.
+"""
+
 
 def _no_rows() -> dict[str, dict[str, array[int]]]:
+    """Return the tables without a row; "I" is an array of unsigned numbers."""
     tables = {}
     for table, columns in TABLES.items():
         tables[table] = {name: array("I") for name in columns}
@@ -109,11 +126,18 @@ def _no_rows() -> dict[str, dict[str, array[int]]]:
 
 @dataclass(slots=True)
 class Columns:
-    """The content of a unit of the input.
+    """The content of a unit of the input, which is what one process reads at a time.
 
-    `things` are the values of the dictionaries in `Texts`, `tables` the numbers in each
-    column, and `left_out` the path and message of each document that a database left
-    out.
+    Attributes:
+        documents: its pages and indexes; the first has the number 1.
+        things: the values of each dictionary of `Texts`.
+        tables: the numbers of each table, by column.
+        packages: package data.
+        modules: environment modules.
+        origins: the options with which databases were built.
+        left_out: the path and the message of each document that a database left out.
+        faults: why some files could not be read.
+        bytes_read: the size of its files, without those of mirrors.
     """
 
     documents: list[Document] = field(default_factory=list)
@@ -128,12 +152,16 @@ class Columns:
 
 
 class Writer:
-    """Fills columns: a reader gets numbers from `texts`, and adds one document after
-    another.
+    """Fills columns: a reader adds one document after another, each with its rows.
+
+    Attributes:
+        texts: the dictionaries, from which a reader gets the numbers of its values.
+        columns: the columns so far.
     """
 
     def __init__(self) -> None:
         self.texts = Texts()
+        # The lists of values are shared, so those that are added are in both.
         self.columns = Columns(things=self.texts.things())
 
     def add(self, document: Document) -> int:
@@ -142,7 +170,10 @@ class Writer:
         return len(self.columns.documents)
 
     def remove(self, document: int) -> None:
-        """Remove the document that was added last, with all of its rows."""
+        """Remove the document that was added last, with all of its rows.
+
+        A reader does so if it finds a fault after it has added rows.
+        """
         del self.columns.documents[document - 1 :]
         for rows in self.columns.tables.values():
             start = bisect_left(rows["document"], document)
@@ -150,16 +181,21 @@ class Writer:
                 del column[start:]
 
     def append(self, table: str, document: int, **columns: Sequence[int]) -> None:
-        """Append rows of a document to one of `TABLES`, with all of its other
-        columns.
+        """Append several rows of one document.
+
+        Args:
+            table: one of `TABLES`.
+            document: the number of the document.
+            columns: the numbers in each of its other columns, all equally long.
         """
         rows = self.columns.tables[table]
-        rows["document"].extend([document] * len(columns["spec"]))
+        count = len(columns["spec"])
+        rows["document"].extend([document] * count)
         for name, values in columns.items():
             rows[name].extend(values)
 
     def append_row(self, table: str, **row: int) -> None:
-        """Append one row to one of `TABLES`, with all of its columns."""
+        """Append one row to one of `TABLES`: the number in each of its columns."""
         for name, value in row.items():
             self.columns.tables[table][name].append(value)
 
@@ -172,20 +208,29 @@ class Writer:
         spec: int,
         **record: int,
     ) -> None:
-        """Add the record of a spec in an index, with the other columns of `records`.
+        """Add the record of a spec in an index.
 
-        `listing` has stacks, size and tarball of its binary; `edges` are dependencies
-        and uses.
+        Args:
+            configuration: the number of its configuration.
+            listing: the stacks, size and tarball of its binary; None if it has none.
+            edges: the numbers of its dependencies, each with that of its use.
+            document: the number of the index.
+            spec: the number of its hash.
+            record: the other columns of `records`.
         """
         row = {"document": document, "spec": spec}
-        table = "unlisted" if listing is None else "listings"
-        self.append_row(table, **row, configuration=configuration, **(listing or {}))
+        if listing is None:
+            self.append_row("unlisted", **row, configuration=configuration)
+        else:
+            self.append_row("listings", **row, configuration=configuration, **listing)
         self.append_row("records", **row, **record)
-        columns = {
-            "dependency": [end for end, _ in edges],
-            "use": [use for _, use in edges],
-        }
-        self.append("edges", document, spec=[spec] * len(edges), **columns)
+        self.append(
+            "edges",
+            document,
+            spec=[spec] * len(edges),
+            dependency=[dependency for dependency, _ in edges],
+            use=[use for _, use in edges],
+        )
 
     def add_unrecorded(self, document: int, spec: int, package: str) -> None:
         """Add a spec that an index names as a dependency, without a record of it."""

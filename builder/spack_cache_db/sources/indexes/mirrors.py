@@ -536,7 +536,10 @@ def _open_index(
     """
     # Where it belongs.
     is_installed = records.is_installed
-    release, stack = place.of_tree(file) if is_installed else place.of(path, view)
+    if is_installed:
+        release, stack = place.of_installation(file)
+    else:
+        release, stack = place.of_mirror(path, view)
     try:
         require_name("release", release)
         require_name("stack", stack)
