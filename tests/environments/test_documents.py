@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from spack_cache_db.environments.model import Environment, UnreadableEnvironment
+from spack_cache_db.environments.known_names import KnownNames
+from spack_cache_db.environments.model import (
+    Environment,
+    Surroundings,
+    UnreadableEnvironment,
+)
 from spack_cache_db.environments.reading import read_environment
 from tests.indexes import hash_of, node
 
@@ -138,6 +143,24 @@ def test_conda() -> None:
     assert "conda" in environment.notes[0]
     with pytest.raises(UnreadableEnvironment, match="dependencies: is not a list"):
         read("name: x\ndependencies:\n  a: b\n")
+
+
+def test_conda_names_are_those_of_packages() -> None:
+    """With and without a version, `numpy` is the package `py-numpy`, if Spack has
+    it.
+    """
+    names = ("numpy", "numpy=1.26", "PyYAML", "cmake", "unknown", "https://x/y")
+    text = "dependencies:\n" + "".join(f"- {name}\n" for name in names)
+    packages = {"cmake", "py-numpy", "py-pyyaml"}
+    known = KnownNames(is_package=packages.__contains__)
+    environment = read_environment(
+        text.encode(), "-", surroundings=Surroundings(known=known)
+    )
+
+    specs = [spec.text for spec in environment.specs]
+    assert specs[:3] == ["py-numpy", "py-numpy@1.26", "py-pyyaml"]
+    assert specs[3:] == ["cmake", "unknown", "https://x/y"]
+    assert [spec.error is None for spec in environment.specs[3:]] == [True, True, False]
 
 
 def test_json_that_is_not_json_costs_little() -> None:

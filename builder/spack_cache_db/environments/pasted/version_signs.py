@@ -1,9 +1,9 @@
 """Reads versions as other package managers write them: `hdf5==1.14.6`,
 `hdf5>=1.12,<1.14`.
 
-In Spack, `hdf5==1.14.6` is a variant that all dependencies have too. If the word before
-the sign is a package, nobody means that. pip's signs are those of PEP 440; conda's `=`
-is a version and its second `=` a build.
+In Spack, `hdf5==1.14.6` would be a variant "hdf5" that all dependencies have too. If
+the word before the sign is a package, nobody means that. The signs of pip are those of
+PEP 440. In conda, `hdf5=1.14.6=nompi_h1` has a version and a build.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ from typing import NamedTuple
 
 _SIGN = r"(?:===?|[<>~!]=|[=<>])"
 _NUMBER = r"v?\d[\w.+!-]*?(?:\.\*)?"
-# A name with perhaps extras, such as `dask[array]`, signs with versions, perhaps
-# conda's build, and whatever follows a blank.
+_EXTRAS = r"(?:\[[\w,. -]*\])?"
+_BUILD = r"(?:=[\w.*]+)?"
 _PINNED = re.compile(
-    rf"(?P<name>[A-Za-z0-9][\w.-]*?)(?:\[[\w,. -]*\])?\s*"
+    rf"(?P<name>[A-Za-z0-9][\w.-]*?){_EXTRAS}\s*"
     rf"(?P<pins>{_SIGN}\s*{_NUMBER}(?:\s*,\s*{_SIGN}\s*{_NUMBER})*)"
-    r"(?:=[\w.*]+)?(?P<more>(?:\s.*)?)",
+    rf"{_BUILD}(?P<more>(?:\s.*)?)",
     re.DOTALL,
 )
+"""A name with its versions, perhaps with pip's extras or conda's build.
+
+In `dask[array]>=2,<3 +x`, the name is `dask`, the pins `>=2,<3` and the rest ` +x`.
+"""
 _PIN = re.compile(rf"(?P<sign>{_SIGN})\s*(?P<version>{_NUMBER})\s*(?:,|\Z)")
+"""One sign with its version, such as `>=2`."""
 _COUNTED = re.compile("[0-9]{1,100}")
-"""A part of a version that has one below it; Python refuses to count in longer ones."""
+"""A number in a version; Python refuses to read much longer ones."""
 _MARKER = re.compile(r"\s*;.*|\s+--hash=\S+.*", re.DOTALL)
-"""The parts that pip puts behind a version: a condition, or the checksums of its
-files.
+"""The parts that pip puts behind a version: a condition (`; python_version > '3.8'`),
+or the checksums of its files.
 """
 
 
@@ -41,11 +46,14 @@ class SpackVersions(NamedTuple):
 def with_spack_versions(
     text: str, is_package: Callable[[str], bool]
 ) -> SpackVersions | None:
-    """Return a text with the version as Spack writes it; None if it is not written so.
+    """Return a text with its version as Spack writes it; None without such a version.
 
-    `hdf5==1.14.6`, `hdf5=1.14.6` and `hdf5=1.14.6=nompi_h1` are `hdf5@1.14.6`;
-    `hdf5>=1.12` is `hdf5@1.12:`, and `hdf5~=1.14` is `hdf5@1.14:1`. Versions below 1.13
-    are `@:1.12`.
+    | text | spec |
+    | --- | --- |
+    | `hdf5==1.14.6`, `hdf5=1.14.6`, `hdf5=1.14.6=nompi_h1` | `hdf5@1.14.6` |
+    | `hdf5>=1.12` | `hdf5@1.12:` |
+    | `hdf5<1.13` | `hdf5@:1.12` |
+    | `hdf5~=1.14` | `hdf5@1.14:1` |
 
     Args:
         text: the text that a person typed.
@@ -54,7 +62,7 @@ def with_spack_versions(
     pinned = _PINNED.fullmatch(_MARKER.sub("", text.strip()))
     if pinned is None:
         return None
-    name = _package_called(pinned["name"], is_package)
+    name = package_called(pinned["name"], is_package)
     if name is None:
         return None
     pins = _read_pins(pinned["pins"])
@@ -68,8 +76,11 @@ def with_spack_versions(
     return SpackVersions(spec, note)
 
 
-def _package_called(name: str, is_package: Callable[[str], bool]) -> str | None:
-    """Return the package of a name of pip's or conda's: `numpy` is `py-numpy`."""
+def package_called(name: str, is_package: Callable[[str], bool]) -> str | None:
+    """Return the package that pip or conda calls so: `numpy` is `py-numpy`.
+
+    None if there is no such package.
+    """
     lowered = name.lower().replace("_", "-").replace(".", "-")
     for candidate in (name, lowered, f"py-{lowered}"):
         if is_package(candidate):
@@ -78,7 +89,12 @@ def _package_called(name: str, is_package: Callable[[str], bool]) -> str | None:
 
 
 class _Pins(NamedTuple):
-    """The versions that signs allow, as Spack writes them, and the signs left out."""
+    """The versions of a text such as `>=1.12,!=1.13`.
+
+    Attributes:
+        versions: the range as Spack writes it, `1.12:`; empty for none.
+        left_out: the signs that a range cannot express, `!=1.13`.
+    """
 
     versions: str
     left_out: tuple[str, ...]
@@ -92,21 +108,26 @@ def _read_pins(text: str) -> _Pins:
     left_out = []
     for pin in _PIN.finditer(text):
         sign = pin["sign"]
+        # `1.14` in a range of Spack has all versions 1.14.x, as `1.14.*` for pip.
         version = pin["version"].removeprefix("v").removesuffix(".*")
         below = _just_below(version)
         if sign in ("=", "==", "==="):
             exact = version
         elif sign in (">", ">="):
+            # Spack has no range without its first version.
             lower = version
         elif sign == "<=":
             upper = version
         elif sign == "~=":
+            # `~=1.14.2` is any 1.14.x from 1.14.2 on.
             lower = version
             upper = version.rpartition(".")[0]
-        elif sign == "<" and below:
+        elif sign == "<" and below is not None:
             upper = below
         else:
             left_out.append(f"{sign}{pin['version']}")
+
+    # An exact version needs no range.
     versions = exact
     if not exact and (lower or upper):
         versions = f"{lower}:{upper}"
@@ -114,11 +135,10 @@ def _read_pins(text: str) -> _Pins:
 
 
 def _just_below(version: str) -> str | None:
-    """Return the versions below one as the end of a range of Spack's, which includes
-    it.
+    """Return the last version of a range that ends before a version.
 
-    `:1.12` has all versions 1.12.x, so it stands for `<1.13`. None if there is no such
-    end.
+    A range of Spack includes its end, and all versions below it: `:1.12` has 1.12.9, so
+    it has the versions before 1.13. None if the version does not end in a number.
     """
     parts = version.split(".")
     # `1.14.0` ends where `1.14` does.
