@@ -38,6 +38,8 @@ ENV = {"SPACK_CI_TARGET": "zen3", "EMPTY": ""}
         ("'a' < 'b' < 'c'", True),
         ("not (platform == 'linux' or os == 'x')", False),
         ("env.get('NO') is None", True),
+        ("os.startswith(('rhel', 'sles'))", True),
+        ("('a', 'b') == ['a', 'b']", False),
     ],
 )
 def test_what_is_evaluated(text: str, expected: bool) -> None:

@@ -128,11 +128,9 @@ class _Evaluation:
         match node:
             case ast.Constant(value=str() | int() | None as value):
                 return value
-            case (
-                ast.Tuple(elts=elements)
-                | ast.List(elts=elements)
-                | ast.Set(elts=elements)
-            ):
+            case ast.Tuple(elts=elements):
+                return tuple(self._values(elements))
+            case ast.List(elts=elements) | ast.Set(elts=elements):
                 return self._values(elements)
             case ast.Name(id="env"):
                 return _known(self._env)
