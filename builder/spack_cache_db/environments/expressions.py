@@ -1,11 +1,16 @@
 """Evaluates the conditions of a `spack.yaml` (`when:`), a small part of Python.
 
+For example, an include may have the condition
+
+    platform == 'linux' and re.search('^login', hostname)
+
 A condition is never run: it is parsed with `ast`, and comparisons, `and`, `or`, `not`,
 `in`, constants and a few calls are evaluated. A regular expression may only be a text
-with `^`, `$` and `.*` around it, because others can take unlimited time. The names are
-those of Spack 1.2's `eval_conditional`: `platform`, `os`, `target`, `arch_str` and
-`hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env`
-has the environment variables, and `re` searches.
+with `^`, `$` or `.*` around it, because others can take unlimited time.
+
+The names are those of Spack 1.2's `eval_conditional`: `platform`, `os`, `target`,
+`arch_str` and `hostname` are texts, `arch` and `architecture` a spec with the method
+`satisfies`, `env` has the environment variables, and `re` searches.
 """
 
 from __future__ import annotations
@@ -23,9 +28,12 @@ from spack_cache_db.spack.queries import SpecQuery
 
 MOST_CHARACTERS = 1000
 """Longest condition that is evaluated."""
+_LONGEST_SHOWN = 40
+"""Maximum of characters of a condition in a message."""
 
 MACHINE = ("platform", "os", "target")
 NAMES = (*MACHINE, "arch", "architecture", "arch_str", "hostname")
+"""The names of a condition that have a value, besides `env`."""
 _SPECS = ("arch", "architecture")
 _METHODS = ("startswith", "endswith", "lower", "upper", "strip")
 _SEARCHES = ("search", "match", "fullmatch")
@@ -42,6 +50,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.LtE: le,
     ast.Gt: gt,
     ast.GtE: ge,
+    # `x is None` and `x is 'linux'`, which Python may answer either way.
     ast.Is: eq,
     ast.IsNot: ne,
     ast.In: lambda member, container: member in container,
@@ -52,6 +61,7 @@ _PATTERN = re.compile(
     r"(?P<text>(?:[^\\^$.|?*+()\[\]{}]|\\[^\w\s])*)"
     r"(?P<behind>\$|\.\*)?"
 )
+"""A regular expression that is a plain text: `^login`, `.*-gpu$`, `node\\.1`."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -92,11 +102,16 @@ def evaluate_condition(
     except (SyntaxError, RecursionError, MemoryError):
         raise ExpressionError("is not an expression") from None
     except (TypeError, ValueError, KeyError, IndexError) as error:
+        # Python would raise these as well, such as `env['NO']` without this variable.
         raise ExpressionError(f"cannot be evaluated: {error}") from None
 
 
 class _Evaluation:
-    """Evaluates the parts of an expression."""
+    """Evaluates the parts of an expression.
+
+    Its methods raise `_UnknownError` for an unknown value, and `ExpressionError` for a
+    part that is not evaluated.
+    """
 
     def __init__(
         self, names: Mapping[str, str | None], env: Mapping[str, str] | None
@@ -105,8 +120,9 @@ class _Evaluation:
         self._env = env
 
     def is_true(self, node: ast.expr) -> bool:
-        """Return whether a part is true; one operand may decide although others are
-        unknown.
+        """Return whether a part is true.
+
+        One operand of `and` or `or` may decide although others are unknown.
         """
         if not isinstance(node, ast.BoolOp):
             return bool(self._value(node))
@@ -124,35 +140,47 @@ class _Evaluation:
         return not deciding
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the value of a part, as Python has it; raises `ExpressionError`."""
+        """Return the value of a part, as Python has it."""
         match node:
+            # 'linux', 1, True, None
             case ast.Constant(value=str() | int() | None as value):
                 return value
+            # ('rhel8', 'rhel9')
             case ast.Tuple(elts=elements):
                 return tuple(self._values(elements))
+            # ['rhel8', 'rhel9'] or {'rhel8', 'rhel9'}, which have the same members
             case ast.List(elts=elements) | ast.Set(elts=elements):
                 return self._values(elements)
             case ast.Name(id="env"):
                 return _known(self._env)
             case ast.Name(id=name) if name in NAMES:
                 return _known(self._names.get(name))
+            # a or b
             case ast.BoolOp(op=operator, values=operands):
                 return self._value_of_operands(operator, operands)
+            # not a
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self.is_true(operand)
+            # a == b, a < b < c
             case ast.Compare(left=left, ops=operators, comparators=others):
                 return self._is_each_true(operators, [left, *others])
+            # env['HOME']
             case ast.Subscript(value=ast.Name(id="env"), slice=key):
                 return _known(self._env)[self._value(key)]
+            # f(a), a.f(b)
             case ast.Call(func=function, args=arguments, keywords=[]):
                 return self._called(function, arguments)
-        raise ExpressionError(f"has {ast.unparse(node)[:40]!r}, which is not evaluated")
+        part = ast.unparse(node)[:_LONGEST_SHOWN]
+        raise ExpressionError(f"has {part!r}, which is not evaluated")
 
     def _values(self, nodes: Iterable[ast.expr]) -> list[Any]:
         return [self._value(node) for node in nodes]
 
     def _value_of_operands(self, operator: ast.boolop, operands: list[ast.expr]) -> Any:
-        """Return the first operand that decides `and` or `or`, else the last one."""
+        """Return the first operand that decides `and` or `or`, else the last one.
+
+        In Python, `'' or 'linux'` is `'linux'`, not true or false.
+        """
         deciding = isinstance(operator, ast.Or)
         for operand in operands:
             value = self._value(operand)
@@ -170,32 +198,38 @@ class _Evaluation:
             compare = _COMPARISONS[type(operator)]
             if not compare(left, right):
                 return False
+            # The right side of a comparison is the left one of the next.
             left = right
         return True
 
     def _called(self, function: ast.expr, arguments: list[ast.expr]) -> Any:
-        """Return the value of a call, one case for each function that is evaluated."""
+        """Return the value of a call, one case for each form that is evaluated."""
         match function, arguments:
+            # len(os)
             case ast.Name(id=name), [argument] if name in _FUNCTIONS:
                 return _FUNCTIONS[name](self._value(argument))
+            # env.get('CRAYPE_VERSION') or env.get('SITE', 'none')
             case ast.Attribute(value=ast.Name(id="env"), attr="get"), [_] | [_, _]:
                 return _known(self._env).get(*self._values(arguments))
+            # re.search('^login', hostname)
             case (
                 ast.Attribute(value=ast.Name(id="re"), attr=search),
                 [pattern, text],
             ) if search in _SEARCHES:
                 return _is_found(search, self._value(pattern), self._value(text))
+            # arch.satisfies('target=x86_64_v3:')
             case (
                 ast.Attribute(value=ast.Name(id=name), attr="satisfies"),
                 [spec],
             ) if name in _SPECS:
                 return self._machine_satisfies(self._value(spec))
+            # hostname.startswith('login')
             case ast.Attribute(value=subject, attr=name), _ if name in _METHODS:
                 value = self._value(subject)
                 if isinstance(value, str):
                     method = getattr(value, name)
                     return method(*self._values(arguments))
-        called = ast.unparse(function)[:40]
+        called = ast.unparse(function)[:_LONGEST_SHOWN]
         raise ExpressionError(f"calls {called}, which is not evaluated")
 
     def _machine_satisfies(self, text: Any) -> bool:
@@ -203,7 +237,8 @@ class _Evaluation:
         try:
             query = parse_query(str(text))
         except QuerySyntaxError as error:
-            message = f"asks for {str(text)[:40]!r}, which is not a spec"
+            shown = str(text)[:_LONGEST_SHOWN]
+            message = f"asks for {shown!r}, which is not a spec"
             raise ExpressionError(message) from error
         # Only the parts that the spec constrains must be known.
         for part in MACHINE:
@@ -221,25 +256,27 @@ def _is_found(search: str, pattern: Any, text: Any) -> bool:
     """Return whether a function of `_SEARCHES` finds a pattern in a text."""
     if not isinstance(pattern, str) or not isinstance(text, str):
         raise ExpressionError("searches a value that is not text")
+    # `rhel8|rhel9` is found if one of its choices is.
     return any(_fits(search, choice, text) for choice in pattern.split("|"))
 
 
 def _fits(search: str, pattern: str, text: str) -> bool:
-    """Return whether a text matches a pattern, which is a text with `^`, `$` or `.*`
-    around it.
-    """
+    """Return whether a plain text with `^`, `$` or `.*` around it is found."""
     parts = _PATTERN.fullmatch(pattern)
     if parts is None:
-        message = f"has the pattern {pattern[:40]!r}, which is not evaluated"
-        raise ExpressionError(message)
+        shown = pattern[:_LONGEST_SHOWN]
+        raise ExpressionError(f"has the pattern {shown!r}, which is not evaluated")
     plain = _ESCAPED.sub(r"\1", parts["text"])
-    # `match` begins at the start of the text, and `fullmatch` ends at its end as well.
+
+    # `match` begins at the start of the text, and `fullmatch` ends at its end as well,
+    # unless the pattern has a sign of its own there.
     is_at_start = parts["before"] == "^"
     if parts["before"] is None:
         is_at_start = search in ("match", "fullmatch")
     is_at_end = parts["behind"] == "$"
     if parts["behind"] is None:
         is_at_end = search == "fullmatch"
+
     if is_at_start and is_at_end:
         return text == plain
     if is_at_start:
@@ -250,6 +287,7 @@ def _fits(search: str, pattern: str, text: str) -> bool:
 
 
 def _known(value: Any) -> Any:
+    """Return a value that is known, or raise `_UnknownError` if it is None."""
     if value is None:
         raise _UnknownError
     return value

@@ -1,12 +1,20 @@
 """Merges an environment's configuration with its includes, as Spack merges scopes.
 
-The rules are those of Spack 1.2's `config.py` and its documentation ("Configuration
-Scopes", "Include Settings"). A file has precedence over its includes, and an include
-over later ones. Mappings are merged; lists of higher scopes come first; other values
-replace lower ones. A key that ends in `::` replaces the lower value, `+:` puts its text
-or list before it, and `-:` behind it.
+A scope is a file, or a folder of files such as `packages.yaml`, with settings for
+Spack. An environment has precedence over the scopes that it includes, and each of these
+over later ones. With
 
-The `when:` of an include or a definition is evaluated by `expressions`.
+    spack: {include: [site.yaml], packages: {hdf5: {require: [+mpi]}}}     # spack.yaml
+    packages: {hdf5: {require: ['@1.14']}, zlib: {require: +pic}}          # site.yaml
+
+the merged section `packages` is `{hdf5: {require: [+mpi, '@1.14']}, zlib: …}`: mappings
+are merged, lists of higher scopes come first, and other values replace lower ones. A
+key that ends in `::` replaces the lower value, `+:` puts its text or list before it,
+and `-:` behind it.
+
+The rules are those of Spack 1.2's `config.py` and its documentation ("Configuration
+Scopes", "Include Settings"). The condition of an include (`when:`) is evaluated by
+`expressions`.
 """
 
 from __future__ import annotations
@@ -31,7 +39,7 @@ from spack_cache_db.bounded_yaml import (
     text_at,
     text_of,
 )
-from spack_cache_db.environments.decoding import TOP_KEYS, decoded
+from spack_cache_db.environments.decoding import decoded
 from spack_cache_db.environments.expressions import (
     ExpressionError,
     evaluate_condition,
@@ -40,6 +48,9 @@ from spack_cache_db.environments.key_check import refuse_unknown_keys, unknown_k
 from spack_cache_db.environments.known_keys import KEYS_OF_AN_INCLUDE
 from spack_cache_db.environments.model import Surroundings
 from spack_cache_db.errors import LineFault
+
+TOP_KEYS = ("spack", "env")
+"""The top-level key of a `spack.yaml`; `env` in old files."""
 
 SECTIONS = ("packages", "definitions", "toolchains", "concretizer", "mirrors")
 """The sections that select binaries."""
@@ -54,6 +65,7 @@ MOST_PARTS = 50_000
 _LOCKFILE = "spack.lock"
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+"""A variable in a path: `${HOME}` or `$HOME`."""
 
 
 class IncludedLockfile(NamedTuple):
@@ -63,6 +75,7 @@ class IncludedLockfile(NamedTuple):
         written: its path as it is written.
         path: its path as it is opened.
         node: the node of the include, for faults.
+        is_optional: whether the lockfile may be missing.
     """
 
     written: str
@@ -71,19 +84,12 @@ class IncludedLockfile(NamedTuple):
     is_optional: bool = False
 
 
-class _Include(NamedTuple):
-    """An entry of `include:`, with its path or URL as it is written."""
-
-    path: str
-    is_optional: bool = False
-
-
 @dataclass(slots=True)
 class SpackConfiguration:
     """The merged configuration of an environment and its includes.
 
     Attributes:
-        sections: the merged nodes of `SECTIONS`.
+        sections: the merged nodes of `SECTIONS`, by name.
         missing: the includes that cannot be opened, as they are written.
         undecided: the includes whose `when:` is unknown, with the reason.
         lockfiles: the lockfiles that the environment itself includes.
@@ -104,15 +110,19 @@ class SpackConfiguration:
 def merged_configuration(
     section: yaml.Node, path: str, surroundings: Surroundings
 ) -> SpackConfiguration:
-    """Return the section `spack` of the environment at `path`, merged with its
-    includes.
+    """Return the configuration of an environment, merged with its includes.
+
+    Args:
+        section: the value of `spack:`.
+        path: the path of the environment, to which the paths of includes are relative.
+        surroundings: the files that can be opened, and the values of conditions.
 
     Raises:
         LineFault: an include cannot be read, or is not a configuration.
     """
     reader = _IncludeReader(surroundings)
     highest_first = list(reader.scopes(section, path, ()))
-    # Fold the scopes into one node, from the lowest to the highest.
+    # Merge the scopes into one node, from the lowest to the highest.
     node = highest_first.pop()
     while highest_first:
         node = merged(node, highest_first.pop())
@@ -128,36 +138,51 @@ def spack_section(entries: Mapping[str, yaml.Node]) -> yaml.Node | None:
 
 
 def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
-    """Return the nodes of `SECTIONS` in a configuration."""
+    """Return the nodes of `SECTIONS` in a configuration, by name."""
     entries = entries_of(node, "a configuration")
     return {name: entries[name] for name in SECTIONS if name in entries}
+
+
+class _Include(NamedTuple):
+    """An entry of `include:`, with its path or URL as it is written."""
+
+    path: str
+    is_optional: bool = False
 
 
 class _IncludeReader:
     """Reads the included files, each once.
 
-    In its methods, `chain` are the addresses of the files that lead to a file, from the
-    first include of the environment on.
+    In its methods, `chain` has the paths of the included files that lead to the file
+    that is read: empty for the environment, then the file that it includes, and so on.
+
+    Attributes:
+        configuration: what is found besides the sections.
     """
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.configuration = SpackConfiguration({})
         self._surroundings = surroundings
-        self._read_addresses: set[str] = set()
+        self._read_paths: set[str] = set()
+        # The size of all files so far.
         self._byte_count = 0
         self._part_count = 0
 
     def scopes(
         self, node: yaml.Node, path: str, chain: tuple[str, ...]
     ) -> Iterator[yaml.Node]:
-        """Yield the sections of a file, then those of each of its includes, highest
-        first.
+        """Yield the sections of a file, then those of each of its includes.
+
+        So the scopes come in the order of their precedence, the highest first.
         """
+        # The file itself.
         entries = entries_of(node, "a configuration")
         unknown = unknown_keys(node)
         self.configuration.faults += unknown.faults
         self.configuration.notes += unknown.notes
         yield node
+
+        # Its includes, each with those below it.
         included = entries.get("include")
         if included is None or is_nothing(included):
             return
@@ -177,6 +202,8 @@ class _IncludeReader:
         # A text is a path.
         if not isinstance(node, yaml.MappingNode):
             return _Include(text_of(node, "a path"))
+
+        # A mapping has a path or a repository.
         entries = entries_of(node, "an include")
         refuse_unknown_keys(node, KEYS_OF_AN_INCLUDE)
         optional = text_at(entries, "optional", "true or false")
@@ -195,8 +222,9 @@ class _IncludeReader:
         if "git" in entries:
             self._add_missing(git, is_optional=is_optional)
             return None
+
+        # An environment variable may have a path that replaces the written one.
         required_node(entries, "path", node)
-        # The value of a variable may take the place of the path.
         variable = text_at(entries, "path_override_env_var", "a variable")
         path = self._surroundings.variables.get(variable, path)
         return _Include(path, is_optional)
@@ -209,65 +237,77 @@ class _IncludeReader:
     def _scopes_of(
         self, include: _Include, node: yaml.Node, including: str, chain: tuple[str, ...]
     ) -> Iterator[yaml.Node]:
-        """Yield the scopes of an include; lockfiles and missing files are recorded."""
-        path = include.path
-        address = resolved_path(path, including, self._surroundings)
+        """Yield the scope of an include, and those that it includes.
+
+        A lockfile is not a scope: it is recorded, as a missing file is. `including` is
+        the path of the file that has the include.
+        """
+        written = include.path
+        path = resolved_path(written, including, self._surroundings)
 
         # Spack reads a lockfile only if the environment itself includes it.
-        if posixpath.basename(address) == _LOCKFILE:
+        if posixpath.basename(path) == _LOCKFILE:
             if chain:
-                self.configuration.unused.append(path)
+                self.configuration.unused.append(written)
             else:
-                lockfile = IncludedLockfile(path, address, node, include.is_optional)
+                lockfile = IncludedLockfile(written, path, node, include.is_optional)
                 self.configuration.lockfiles.append(lockfile)
             return
 
         # A file that is included again is a scope already.
-        if address in chain:
-            raise fault_at(node, f"{path} includes itself")
-        if address in self._read_addresses:
+        if path in chain:
+            raise fault_at(node, f"{written} includes itself")
+        if path in self._read_paths:
             return
-        if len(self._read_addresses) == MOST_FILES:
+        if len(self._read_paths) == MOST_FILES:
             raise fault_at(node, f"includes more than {MOST_FILES} files")
 
+        # URLs are not downloaded.
         content = None
-        if not _URL.match(address):
-            content = self._surroundings.open(address)
+        if not _URL.match(path):
+            content = self._surroundings.open(path)
         if content is None:
-            self._add_missing(path, is_optional=include.is_optional)
+            self._add_missing(written, is_optional=include.is_optional)
             return
-        self._read_addresses.add(address)
+        self._read_paths.add(path)
 
-        # A folder has several files, which are one scope. Paths in its `include.yaml`
-        # are relative to the folder.
+        # A folder has several files, which are one scope. The paths in its
+        # `include.yaml` are relative to the folder.
         if isinstance(content, bytes):
-            files = {address: content}
-            path_of_scope = address
+            files = {path: content}
+            path_of_scope = path
         else:
             files = {}
             for name, data in sorted(content.items()):
-                files[posixpath.join(address, name)] = data
-            path_of_scope = posixpath.join(address, "include.yaml")
-        scope = self._joined(files, address, node)
-        yield from self.scopes(scope, path_of_scope, (*chain, address))
+                files[posixpath.join(path, name)] = data
+            path_of_scope = posixpath.join(path, "include.yaml")
+        scope = self._joined(files, path, node)
+        yield from self.scopes(scope, path_of_scope, (*chain, path))
 
     def _joined(
-        self, files: Mapping[str, bytes], address: str, node: yaml.Node
+        self, files: Mapping[str, bytes], path: str, node: yaml.Node
     ) -> yaml.MappingNode:
-        """Return the sections of all files in one mapping; `node` is for faults."""
+        """Return the sections of all files of a scope in one mapping.
+
+        Args:
+            files: the bytes of each file, by path.
+            path: the path of the file or folder.
+            node: the include, for faults.
+        """
         pairs: list[tuple[yaml.Node, yaml.Node]] = []
-        for path, data in files.items():
+        for file_path, data in files.items():
             self._byte_count += len(data)
             if self._byte_count > MOST_BYTES:
                 raise fault_at(node, f"includes more than {MOST_BYTES:,} bytes")
-            top = compose(decoded(data, path), path=path)
+            top = compose(decoded(data, file_path), path=file_path)
+            # An empty file sets nothing.
             if top is None or is_nothing(top):
                 continue
             self._part_count += part_count(top)
             if self._part_count > MOST_PARTS:
                 raise fault_at(node, f"includes more than {MOST_PARTS:,} values")
             pairs += _section_pairs(top)
-        start = yaml.Mark(address, 0, 0, 0, None, 0)
+        start = yaml.Mark(path, 0, 0, 0, None, 0)
         return yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
 
 
@@ -286,11 +326,15 @@ def _section_pairs(top: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def resolved_path(written: str, including: str, surroundings: Surroundings) -> str:
-    """Return a path or URL in the file `including`, with the values of its known
-    variables.
+    """Return a path as it is opened, or a URL, with the values of its variables.
 
-    `$base/../gpu.yaml` in `/e/spack.yaml` is `/site/gpu.yaml` if `base` is
-    `/site/common`.
+    `$base/../gpu.yaml` is `/site/gpu.yaml` if `base` is `/site/common`, and `gpu.yaml`
+    is `/e/gpu.yaml`.
+
+    Args:
+        written: the path as it is written in a file.
+        including: the path of the file, `/e/spack.yaml` in the example.
+        surroundings: the values of the variables.
     """
     values = surroundings.variables
 
@@ -312,8 +356,14 @@ def resolved_path(written: str, including: str, surroundings: Surroundings) -> s
 def when_applies(
     node: yaml.Node, surroundings: Surroundings, name: str, undecided: list[str]
 ) -> bool:
-    """Return whether a `when:` is true; if that is unknown, add the name to
-    `undecided`.
+    """Return whether a condition is true; False if that is unknown.
+
+    Args:
+        node: the value of `when:`.
+        surroundings: the values of names in the condition.
+        name: the name of what has the condition; if the answer is unknown, it is added
+            to `undecided`.
+        undecided: a list for such names.
 
     Raises:
         LineFault: it is not a text.
@@ -331,8 +381,12 @@ def when_applies(
 
 
 def merged(low: yaml.Node, high: yaml.Node, suffix: str = "") -> yaml.Node:
-    """Return a section merged from two scopes; `suffix` is `+`, `-` or "", from the
-    key of the higher one.
+    """Return a value merged from two scopes.
+
+    Args:
+        low: the value of the lower scope.
+        high: the value of the higher scope, which has precedence.
+        suffix: the end of the higher scope's key, `+` or `-`; empty for others.
     """
     start = high.start_mark
     end = high.end_mark
@@ -340,39 +394,45 @@ def merged(low: yaml.Node, high: yaml.Node, suffix: str = "") -> yaml.Node:
         pairs = _merged_pairs(low, high)
         return yaml.MappingNode(high.tag, pairs, start, end)
 
-    # A list comes first, or behind the lower one; items of both stand there once.
+    # Two lists become one. An item of both counts once, in the higher list.
     if isinstance(low, yaml.SequenceNode) and isinstance(high, yaml.SequenceNode):
-        contents = {_hashable(item) for item in high.value}
-        lower = [item for item in low.value if _hashable(item) not in contents]
-        items = lower + high.value if suffix == "-" else high.value + lower
+        higher = {_hashable(item) for item in high.value}
+        only_low = [item for item in low.value if _hashable(item) not in higher]
+        items = high.value + only_low
+        if suffix == "-":
+            items = only_low + high.value
         return yaml.SequenceNode(high.tag, items, start, end)
 
     # Texts are joined only if the key has a suffix.
-    if (
-        suffix
-        and isinstance(low, yaml.ScalarNode)
-        and isinstance(high, yaml.ScalarNode)
-    ):
-        text = high.value + low.value if suffix == "+" else low.value + high.value
+    if isinstance(low, yaml.ScalarNode) and isinstance(high, yaml.ScalarNode):
+        text = high.value
+        if suffix == "+":
+            text = high.value + low.value
+        elif suffix == "-":
+            text = low.value + high.value
         return yaml.ScalarNode(high.tag, text, start, end, high.style)
+
+    # Of values of different kinds, the higher one replaces the lower one.
     return high
 
 
 def _merged_pairs(
     low: yaml.MappingNode, high: yaml.MappingNode
 ) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Return the pairs of two mappings: those of the higher one, then keys that only
-    the lower one has.
+    """Return the keys and values of two mappings.
+
+    Those of the higher one come first, then the keys that only the lower one has.
     """
     low_pairs = {}
     for key, value in low.value:
         name, _ = key_of(key)
         low_pairs[name] = (key, value)
+
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
     for key, value in high.value:
         name, suffix = key_of(key)
         low_pair = low_pairs.pop(name, None)
-        # A key such as `packages::` replaces the lower value.
+        # The suffix `:` of a key such as `packages::` replaces the lower value.
         if low_pair is not None and suffix != ":":
             _, low_value = low_pair
             value = merged(low_value, value, suffix)

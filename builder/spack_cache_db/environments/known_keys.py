@@ -1,8 +1,18 @@
 """The keys that Spack knows in a `spack.yaml`, as one table.
 
-The table has the keys of Spack 1.2 (the folder `schema`), and those that Spack 0.16 to
-1.1 accepted. `deprecation` and `backwards_compat` are of newer versions. `key_check`
-compares configurations with it.
+`key_check` compares configurations with it, so that a misspelt key is reported. The
+table has the keys of Spack 1.2 (its folder `schema`), and those that only Spack 0.16 to
+1.1 accepted. `deprecation` and `backwards_compat` are of newer versions.
+
+Each paragraph of the table is about a section, and each line about a mapping: its path
+below `spack:`, then its keys. In a path, `*` is any key, and `[]` any item of a list:
+
+    packages/*/require/[] any_of message one_of spec when
+    concretizer/reuse? exclude from include roots
+
+So the requirements of a package, such as `{one_of: ['@1', '@2'], when: +pic}`, have the
+five keys of the first line. A `?` at the end of a path is not part of it: there, Spack
+ignores unknown keys instead of refusing them. Mappings without a line have any keys.
 """
 
 from __future__ import annotations
@@ -76,9 +86,8 @@ modules/*/*/* autoload conflict environment filter load prerequisites suffixes t
 modules/*/*/*/environment append_path prepend_path remove_path set unset
 modules/*/*/*/filter exclude_env_vars environment_blacklist
 """
-"""The keys of each mapping, old ones last. A path has `*` for any key, `[]` for an item
-of a list, and `?` at its end where Spack reads over unknown keys. Mappings that are not
-here have any keys.
+"""The keys of each mapping, old ones last; `/` is the path of `spack:` itself. An
+indented line continues the line before it.
 """
 
 _ANY_KEYS = (
@@ -90,19 +99,21 @@ _ANY_KEYS = (
     "modules/*/*/filter_hierarchy_specs",
     "modules/*/*/projections",
 )
-"""Mappings of any keys, at paths where the table would find other keys by its `*`."""
+"""Mappings of any keys, for which the table would give other keys: `*` in the path
+`modules/*` is `prefix_inspections` as well.
+"""
 
 KEYS_OF_A_GROUP = frozenset(
     ("exclude", "explicit", "group", "matrix", "needs", "override", "specs")
 )
-"""The keys of a mapping in `specs:` that is a group."""
+"""The keys of a group, which is a mapping in `specs:` with specs of its own."""
 KEYS_OF_A_MATRIX = frozenset(("exclude", "matrix"))
-"""The keys of a mapping in a list of specs."""
-_OF_AN_INCLUDE = """
+"""The keys of a matrix, which is a mapping in a list of specs."""
+_INCLUDE = """
 branch commit git name optional path path_override_env_var paths prefer_modify sha256 tag when
 backwards_compat
 """
-KEYS_OF_AN_INCLUDE = frozenset(_OF_AN_INCLUDE.split())
+KEYS_OF_AN_INCLUDE = frozenset(_INCLUDE.split())
 """The keys of a mapping in `include:`."""
 
 
@@ -112,9 +123,9 @@ class KnownValue:
 
     Attributes:
         keys: the keys that it has as a mapping; None for any keys.
-        ignores_unknown: whether Spack reads over unknown keys.
-        below: the values of its keys, with `*` for any key and `[]` for the items of a
-            list.
+        ignores_unknown: whether Spack ignores other keys instead of refusing them.
+        below: the values of its keys, with `*` for any other key, and `[]` for the
+            items of a list.
     """
 
     keys: frozenset[str] | None = None
@@ -122,30 +133,35 @@ class KnownValue:
     below: dict[str, KnownValue] = field(default_factory=dict)
 
     def at(self, path: str) -> KnownValue:
-        """Return the value at a path below this one, made if there is none.
+        """Return the value at a path below this one; a missing one is added.
 
-        The path of the root itself is `/`.
+        For example `packages/*/require/[]`; `/` is the value itself.
         """
         value = self
-        for part in path.strip("/").split("/"):
+        for part in path.split("/"):
+            # `/` has no parts but empty ones.
             if part:
                 value = value.below.setdefault(part, KnownValue())
         return value
 
 
 def _read_table() -> KnownValue:
-    """Return the value of `spack:`, with all that the table describes below it."""
+    """Return the value of `spack:`, with all values below it."""
     root = KnownValue()
-    # A line that is indented continues the one before it.
-    for line in _TABLE.replace("\n  ", " ").splitlines():
+    one_line_each = _TABLE.replace("\n  ", " ")
+    for line in one_line_each.splitlines():
+        # Blank lines separate the sections.
         if not line:
             continue
         path, *keys = line.split()
         value = root.at(path.rstrip("?"))
         value.keys = frozenset(keys)
         value.ignores_unknown = path.endswith("?")
+
+    # A path of its own has precedence over one with `*`.
     for path in _ANY_KEYS:
         root.at(path)
+
     # `all` has other keys than a package, but the same values below them.
     packages = root.at("packages")
     packages.below["all"].below = packages.below["*"].below
@@ -155,4 +171,4 @@ def _read_table() -> KnownValue:
 ROOT = _read_table()
 """The value of `spack:`."""
 SECTIONS_OF_SPACK = ROOT.keys or frozenset()
-"""The keys below `spack:`."""
+"""The keys below `spack:`; never empty."""

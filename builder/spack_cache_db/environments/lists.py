@@ -1,10 +1,22 @@
-"""Expands the lists of a `spack.yaml`, with references to definitions and matrices,
-into specs.
+"""Expands the lists of a `spack.yaml` into specs, with references and matrices.
 
-The rules are those of Spack 1.1's `environment/list.py`. `$name` is replaced by the
-specs of a definition, `$%name` and `$^name` by the same with a sign before each. A
-matrix combines one item of each row, without combinations that imply a spec of
-`exclude`.
+    definitions:
+    - compilers: [gcc, nvhpc]
+    specs:
+    - cmake
+    - matrix:
+      - [hdf5, zlib]
+      - [$%compilers]
+      exclude: [zlib %nvhpc]
+
+stands for `cmake`, `hdf5 %gcc`, `hdf5 %nvhpc` and `zlib %gcc`. The reference `$name` is
+replaced by the specs of a definition, `$%name` and `$^name` by the same with a sign
+before each. A matrix combines one item of each row, without combinations that imply a
+spec of `exclude`. The rules are those of Spack 1.1's `environment/list.py`.
+
+A list is read in two steps, because a sign before a reference to a matrix counts for
+all uses of this matrix, also earlier ones: `SpecLists.items` reads a list, and when all
+lists are read, `SpecLists.specs` combines the rows of its matrices.
 """
 
 from __future__ import annotations
@@ -35,12 +47,16 @@ from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
 MOST_REPEATED = 20
-"""Maximum of specs in all lists, as a multiple of the limit of the environment."""
+"""Maximum of specs in all lists, as a multiple of the limit of the environment: each
+list may refer to all lists before it.
+"""
 
 MOST_ROWS = 100
 """Maximum of rows of a matrix."""
 MOST_EXCLUDED = 200
 """Maximum of specs that a matrix may exclude."""
+_LONGEST_SHOWN = 40
+"""Number of characters that are shown of a spec that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +64,12 @@ class Matrix:
     """A matrix: each of its specs combines one item of each row.
 
     Attributes:
+        rows: the items of each row; an item may be a matrix of a definition.
         exclude: specs whose combinations are left out.
+        line: its line, counted from 1.
         count: the number of combinations before exclusion; never 0.
-        signs: the signs `%` or `^` of references. The last one is put before the first
-            item in every use of the matrix, as in Spack 1.2.
+        signs: the signs `%` or `^` of references to it, in their order. The last one is
+            put before the first item in every use of the matrix, as in Spack 1.2.
     """
 
     rows: tuple[tuple[Item, ...], ...]
@@ -62,6 +80,7 @@ class Matrix:
 
 
 Item = UserSpec | Matrix
+"""An item of a list. The queries of its specs are not parsed yet."""
 
 
 class _Combination(NamedTuple):
@@ -98,13 +117,15 @@ class SpecLists:
         # All items so far, those of references included.
         self._item_count = 0
         self._definitions: dict[str, tuple[Item, ...]] = {}
-        # The result for each mapping node by its identity: an alias (`*name`) is the
-        # node that it repeats.
+        # The result of each mapping by the identity of its node: with a YAML alias
+        # (`*name`), a matrix that is written once has several uses.
         self._matrix_of_node: dict[int, tuple[Item, ...]] = {}
 
     def define(self, name: str, parts: Iterable[yaml.Node]) -> None:
-        """Read all lists of one name, which may refer to earlier names; empty after a
-        fault.
+        """Read all lists of a name, which may refer to earlier names.
+
+        Raises:
+            LineFault: a list cannot be read; the name then has no items.
         """
         items: list[Item] = []
         try:
@@ -139,7 +160,10 @@ class SpecLists:
         return tuple(items)
 
     def specs(self, items: tuple[Item, ...]) -> list[UserSpec]:
-        """Return the specs of items; `LineFault` if a row of a matrix is not a spec."""
+        """Return the specs of items; `LineFault` if a row of a matrix is not a spec.
+
+        Other texts that are not specs become specs with an error.
+        """
         specs: list[UserSpec] = []
         for item in items:
             if isinstance(item, Matrix):
@@ -150,6 +174,7 @@ class SpecLists:
         return specs
 
     def _require_few(self, items: Iterable[Item], line: int) -> None:
+        # A spec counts as one, a matrix as its combinations.
         count = sum(item.count for item in items)
         if count > self._most_specs:
             message = (
@@ -158,8 +183,8 @@ class SpecLists:
             raise LineFault(line, message)
 
     def _items_of_entry(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return what one entry of a list stands for: a spec, a reference or a
-        matrix.
+        """Return what an entry of a list stands for: a matrix, a reference or a
+        spec.
         """
         if isinstance(node, yaml.MappingNode):
             if id(node) not in self._matrix_of_node:
@@ -169,6 +194,49 @@ class SpecLists:
         if text.startswith("$"):
             return self._referenced(text, line_of(node))
         return (UserSpec(text, line_of(node)),)
+
+    def _matrix(self, node: yaml.MappingNode) -> tuple[Item, ...]:
+        """Return a matrix as the only item; no item if one of its rows is empty.
+
+        If an item of a row is defined in a missing file, the item takes the place of
+        the matrix.
+        """
+        entries = _entries_of_matrix(node)
+        line = line_of(node)
+
+        # The rows, in which references to matrices are allowed.
+        row_nodes = items_of(entries["matrix"], "rows")
+        if len(row_nodes) > MOST_ROWS:
+            message = (
+                f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
+            )
+            raise LineFault(line, message)
+        for row_node in row_nodes:
+            _refuse_inner_matrix(row_node)
+        rows = tuple(self.items(row_node) for row_node in row_nodes)
+
+        # The specs that it excludes.
+        exclude_nodes = items_at(entries, "exclude", "specs")
+        if len(exclude_nodes) > MOST_EXCLUDED:
+            message = f"excludes {len(exclude_nodes):,} specs, expected at most {MOST_EXCLUDED}"
+            raise LineFault(line, message)
+        excluded = tuple(
+            UserSpec(text_of(exclude_node, "a spec"), line_of(exclude_node))
+            for exclude_node in exclude_nodes
+        )
+
+        # Its size, which must be known before the rows are combined.
+        count = _combination_count(rows)
+        if count > self._most_specs:
+            stands = f"this matrix stands for {count:,} specs"
+            raise LineFault(line, f"{stands}, expected at most {self._most_specs:,}")
+        for row in rows:
+            for item in row:
+                if isinstance(item, UserSpec) and item.error is not None:
+                    return (replace(item, line=line),)
+        if count == 0:
+            return ()
+        return (Matrix(rows, excluded, line, count),)
 
     def _referenced(self, text: str, line: int) -> tuple[Item, ...]:
         """Return the items of a reference: `$name`, `$%name` or `$^name`."""
@@ -185,6 +253,8 @@ class SpecLists:
             return (UserSpec(text, line, error=f"{text} is defined in a missing file"),)
         if not sign:
             return self._definitions[name]
+
+        # A matrix remembers the sign until it is combined.
         items: list[Item] = []
         for item in self._definitions[name]:
             if isinstance(item, Matrix):
@@ -194,50 +264,9 @@ class SpecLists:
                 items.append(UserSpec(sign + item.text, line, error=item.error))
         return tuple(items)
 
-    def _matrix(self, node: yaml.MappingNode) -> tuple[Item, ...]:
-        """Return a matrix, empty if one of its rows is.
-
-        If an item of a row is defined in a missing file, the item takes the place of
-        the matrix.
-        """
-        entries = _entries_of_matrix(node)
-        line = line_of(node)
-
-        # First the rows, whose references may be matrices.
-        row_nodes = items_of(entries["matrix"], "rows")
-        if len(row_nodes) > MOST_ROWS:
-            message = (
-                f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
-            )
-            raise LineFault(line, message)
-        for row_node in row_nodes:
-            _refuse_inner_matrix(row_node)
-        rows = tuple(self.items(row_node) for row_node in row_nodes)
-
-        # Then the specs that it excludes.
-        exclude_nodes = items_at(entries, "exclude", "specs")
-        if len(exclude_nodes) > MOST_EXCLUDED:
-            message = f"excludes {len(exclude_nodes):,} specs, expected at most {MOST_EXCLUDED}"
-            raise LineFault(line, message)
-        excluded = tuple(
-            UserSpec(text_of(exclude_node, "a spec"), line_of(exclude_node))
-            for exclude_node in exclude_nodes
-        )
-
-        count = _combination_count(rows)
-        if count > self._most_specs:
-            stands = f"this matrix stands for {count:,} specs"
-            raise LineFault(line, f"{stands}, expected at most {self._most_specs:,}")
-        for row in rows:
-            for item in row:
-                if isinstance(item, UserSpec) and item.error is not None:
-                    return (replace(item, line=line),)
-        if count == 0:
-            return ()
-        return (Matrix(rows, excluded, line, count),)
-
     def _combinations(self, matrix: Matrix) -> list[_Combination]:
         """Return all combinations of one item of each row, in the order of the rows."""
+        # Extend each combination of the rows before by each item of a row.
         nothing_chosen = UserSpec("", matrix.line, SpecQuery())
         combinations = [_Combination((), nothing_chosen)]
         for row in matrix.rows:
@@ -249,12 +278,15 @@ class SpecLists:
                     longer.append(_Combination((*chosen, item), both))
             combinations = longer
 
+        # Leave out those that imply a spec of `exclude`.
         excluded = [_query_of(self._read(spec)) for spec in matrix.exclude]
         combinations = [
             combination
             for combination in combinations
             if not _implies_any(combination.spec, excluded)
         ]
+
+        # Put the sign of a reference such as `$%name` before each.
         if not matrix.signs:
             return combinations
         sign = matrix.signs[-1]
@@ -264,8 +296,10 @@ class SpecLists:
         ]
 
     def _items_of_row(self, items: tuple[Item, ...]) -> list[UserSpec]:
-        """Return the items of a row as specs, and combinations of inner matrices as one
-        each.
+        """Return the items of a row as specs.
+
+        A combination of an inner matrix, such as `%gcc` and `+pic`, is one item: the
+        text `%gcc +pic`, in which `+pic` belongs to gcc.
         """
         specs: list[UserSpec] = []
         for item in items:
@@ -295,7 +329,7 @@ class SpecLists:
     def _combined(self, first: UserSpec, second: UserSpec) -> UserSpec:
         """Return two specs as one, or with the error that they exclude each other.
 
-        A spec with an error is returned as it is.
+        A spec with an error stays as it is; only the first may have one.
         """
         if first.query is None or second.query is None:
             return first
@@ -306,7 +340,8 @@ class SpecLists:
             return UserSpec(text, first.line, error=str(error))
         if len(query.text) > self._longest_spec:
             message = too_long(len(query.text), self._longest_spec)
-            return UserSpec(f"{query.text[:40]}…", first.line, error=message)
+            start = query.text[:_LONGEST_SHOWN]
+            return UserSpec(f"{start}…", first.line, error=message)
         return UserSpec(query.text, first.line, query)
 
     def _read(self, item: UserSpec) -> UserSpec:
@@ -342,10 +377,10 @@ def _entries_of_matrix(node: yaml.MappingNode) -> Mapping[str, yaml.Node]:
 
 
 def _refuse_inner_matrix(row: yaml.Node) -> None:
-    """Raise `LineFault` if a row has a matrix, which Spack's `schema/spec_list.py`
-    refuses.
+    """Raise `LineFault` if a matrix is written in a row, as in Spack's
+    `schema/spec_list.py`.
 
-    A reference such as `$compilers` to a list with a matrix is allowed.
+    A reference to a list with a matrix, such as `$compilers`, is allowed.
     """
     for item in items_of(row, "specs"):
         if not isinstance(item, yaml.MappingNode):

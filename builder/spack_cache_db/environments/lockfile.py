@@ -1,7 +1,14 @@
 """Reads the nodes of a `spack.lock`, with names as build caches print them.
 
+A lockfile lists every spec of an environment with its dependencies:
+
+    {"_meta": {"lockfile-version": 6},
+     "roots": [{"hash": "nekvq6z…", "spec": "hdf5+mpi"}],
+     "concrete_specs": {"nekvq6z…": {"name": "hdf5", "version": "1.14.5", …}, …}}
+
 The formats are those of Spack 1.2's `environment/__init__.py`. Nodes are keyed by the
-hash of their binaries, and in versions 2 and 3 by another hash of their builds.
+hash of their binaries, and in versions 2 and 3 by another hash of their builds. Faults
+have the line 0, because decoded JSON has no line numbers.
 """
 
 from __future__ import annotations
@@ -32,11 +39,20 @@ _BROKEN = (
 )
 
 Nodes = Mapping[str, Node]
-"""Nodes by key and by hash: before Spack 0.18, edges use either."""
+"""Nodes by their keys in the lockfile, and by their hashes as well.
+
+Before Spack 0.18, these differ, and an edge names its node by either.
+"""
 
 
 def read_lock_file(data: bytes, path: str, max_nodes: int) -> Environment:
-    """Return the content of an included lockfile; `LineFault` if it cannot be read."""
+    """Return the content of an included lockfile; `LineFault` if it cannot be read.
+
+    Args:
+        data: its bytes.
+        path: its path in messages.
+        max_nodes: the maximum number of its nodes.
+    """
     try:
         lock = _mapping(json.loads(decoded(data, path)), "it")
         return read_lock(lock, max_nodes)
@@ -47,8 +63,10 @@ def read_lock_file(data: bytes, path: str, max_nodes: int) -> Environment:
 
 
 def read_lock(data: Mapping[str, Any], max_nodes: int) -> Environment:
-    """Return the content of a lockfile; `LineFault` if its version is unknown or it is
-    faulty.
+    """Return the content of a decoded lockfile.
+
+    Raises:
+        LineFault: its version is unknown, or it is not as Spack writes it.
     """
     version = _mapping(data.get("_meta"), "_meta").get("lockfile-version")
     if not isinstance(version, int) or version not in VERSIONS:
@@ -72,10 +90,11 @@ def read_lock(data: Mapping[str, Any], max_nodes: int) -> Environment:
 def read_nodes(data: Sequence[Any], max_nodes: int) -> Environment:
     """Return the nodes of `spack find --json` or `spack spec --json` as an environment.
 
-    Edges to other nodes, such as the compiler, are left out.
+    Each is a root. Edges to nodes that the output lacks, such as the compiler, are left
+    out.
 
     Raises:
-        LineFault: one of them is not a node.
+        LineFault: one of them is not a node, or there are too many.
     """
     records: dict[str, Any] = {}
     for record in data:
@@ -86,7 +105,7 @@ def read_nodes(data: Sequence[Any], max_nodes: int) -> Environment:
 
 
 def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a graph and its included graphs, recursively."""
+    """Yield a lockfile, then the lockfiles that it includes, recursively."""
     yield data
     included = _mapping(data.get("include_concrete", {}), "include_concrete")
     for path, graph in included.items():
@@ -94,7 +113,7 @@ def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _root_keys(graph: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of the nodes that are roots of a graph."""
+    """Yield the keys of the nodes that are roots: specs of the environment itself."""
     roots = graph.get("roots", [])
     if not isinstance(roots, list):
         raise LineFault(0, "roots is not a list, expected one of hashes and specs")
@@ -124,48 +143,50 @@ def _check_edges(nodes: Nodes) -> None:
     """Raise `LineFault` if a dependency is not a node, or a node depends on itself."""
     dependencies: dict[str, list[str]] = {}
     for node in nodes.values():
-        named = [(edge.name, edge.hash) for edge in node.edges]
-        # The spec from which a node was spliced is recorded, but is not a dependency.
+        needed = [(edge.name, edge.hash) for edge in node.edges]
+        # A spliced node was made from another spec, which is recorded as well, but is
+        # not a dependency.
         if node.build_spec is not None:
-            named.append(node.build_spec)
-        for name, key in named:
+            needed.append(node.build_spec)
+        for name, key in needed:
             if key not in nodes:
                 raise LineFault(0, f"{node.name} needs {name} /{key}, which {_BROKEN}")
         dependencies[node.hash] = [nodes[edge.hash].hash for edge in node.edges]
     try:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
+        # The second argument of the exception is the list of nodes in the cycle.
         cycle = error.args[1]
         message = f"the spec {cycle[0]} needs itself: the lockfile is broken"
         raise LineFault(0, message) from None
 
 
 def _locked_environment(nodes: Nodes, root_keys: Sequence[str]) -> Environment:
-    """Return the nodes that need a binary: the roots in their order, then the others
-    by name.
-    """
+    """Return the nodes that need a binary: first the roots, then the others by name."""
     for key in root_keys:
         if key not in nodes:
             raise LineFault(0, f"has the root /{key}, which {_BROKEN}")
 
-    # Two keys of an old lockfile may be one root.
+    # The roots keep their order. Two keys of an old lockfile may be one root.
     root_hashes = dict.fromkeys(nodes[key].hash for key in root_keys)
     position_of_root = {
         root_hash: position for position, root_hash in enumerate(root_hashes)
     }
+    behind_roots = len(position_of_root)
 
-    def position(node: Node) -> tuple[int, str, str]:
-        behind_roots = len(position_of_root)
-        return position_of_root.get(node.hash, behind_roots), node.name, node.hash
+    def sort_key(node: Node) -> tuple[int, str, str]:
+        position = position_of_root.get(node.hash, behind_roots)
+        return position, node.name, node.hash
 
-    # Externals are installed outside of Spack.
+    # Externals are installed outside of Spack, so they need no binary.
     distinct = {node.hash: node for node in nodes.values()}.values()
     built = [node for node in distinct if node.external is None]
     specs = []
-    for node in sorted(built, key=position):
+    for node in sorted(built, key=sort_key):
         is_root = node.hash in position_of_root
         specs.append(_locked_spec(node, nodes, is_root=is_root))
 
+    # Count the externals in a note.
     notes: tuple[str, ...] = ()
     external_count = len(distinct) - len(built)
     if external_count == 1:
@@ -176,13 +197,15 @@ def _locked_environment(nodes: Nodes, root_keys: Sequence[str]) -> Environment:
 
 
 def _locked_spec(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
-    # What the spec links or runs; output of `spack find` has not every dependency.
+    # The nodes that it links or runs. Output of `spack find` may lack some of them.
     run_time: dict[str, Node] = {}
     for edge in node.edges:
         is_run_time = not RUN_TIME.isdisjoint(edge.use.types)
         if is_run_time and edge.hash in nodes:
             dependency = nodes[edge.hash]
             run_time[dependency.hash] = dependency
+
+    # Externals among them are known by name and version, the others by hash.
     needs = []
     externals = []
     for dependency in run_time.values():
@@ -191,8 +214,10 @@ def _locked_spec(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
         else:
             externals.append((dependency.name, dependency.version))
 
+    # Since Spack 1.0, the compiler is another node.
     try:
-        configuration = configuration_of(node, compiler_of(node, nodes.get))
+        compiler = compiler_of(node, nodes.get)
+        configuration = configuration_of(node, compiler)
     except ValueError as error:
         raise LineFault(0, f"{node.name}: {error}") from None
     return LockedSpec(
@@ -205,6 +230,7 @@ def _locked_spec(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
 
 
 def _mapping(value: Any, subject: str) -> Mapping[str, Any]:
+    """Return a value that must be a JSON object; `subject` is its name in messages."""
     if not isinstance(value, dict):
         raise LineFault(
             0, f"{subject} is not an object, expected a spack.lock as Spack writes it"

@@ -25,9 +25,9 @@ from spack_cache_db.bounded_yaml import (
     text_at,
     text_of,
 )
-from spack_cache_db.environments.decoding import TOP_KEYS
 from spack_cache_db.environments.includes import (
     SECTIONS,
+    TOP_KEYS,
     IncludedLockfile,
     SpackConfiguration,
     merged,

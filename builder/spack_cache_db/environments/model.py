@@ -1,4 +1,9 @@
-"""An environment as frozen records, and the limits and files with which it is read."""
+"""The records of an environment, and what it is read with.
+
+`read_environment` returns an `Environment`: the specs of a `spack.yaml` or of a list
+(`UserSpec`), or the nodes of a `spack.lock` (`LockedSpec`). `Limits` bounds its size,
+and `Surroundings` has the files and values that it may refer to.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +24,12 @@ from spack_cache_db.spack.queries import SpecQuery
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of an environment: specs of a `spack.yaml` or list, nodes, characters of a
-    spec.
+    """The limits of an environment.
+
+    Attributes:
+        specs: maximum of specs in a `spack.yaml` or a list, matrices written out.
+        nodes: maximum of nodes in a `spack.lock`, and of lines that are not specs.
+        length: maximum length of a spec, in characters.
     """
 
     specs: int = 10_000
@@ -36,11 +45,11 @@ SCOPE_FILES = (
     "mirrors.yaml",
     "include.yaml",
 )
-"""The files of a configuration folder that are read."""
+"""The files that are read in a folder of configuration, which Spack calls a scope."""
 
 Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
-"""Returns the bytes of a file, or those of a folder's `SCOPE_FILES` by name; None if
-missing.
+"""Opens an included path: returns the bytes of a file, those of the `SCOPE_FILES` in a
+folder by name, or None if the path is missing.
 """
 
 
@@ -50,8 +59,8 @@ class Surroundings:
 
     Attributes:
         open: opens included files.
-        names: `platform`, `os`, `target` and others for conditions; None or missing is
-            unknown.
+        names: values for conditions (`when:`), such as `platform` and `os`; a value
+            that is None or missing is unknown.
         env: environment variables for conditions, None if they are unknown.
         variables: the values of variables in paths, such as `HOME` and `spack`.
         is_strict: missing includes are faults.
@@ -69,7 +78,7 @@ class Surroundings:
 
 
 NOWHERE = Surroundings()
-"""The text of the environment alone."""
+"""No files and no values: only the text of the environment is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +86,20 @@ class UserSpec:
     """A spec of an environment, which Spack calls a user spec.
 
     Attributes:
-        text: the spec as it is written; a row of a matrix as one spec.
-        line: the line of the spec, or of its matrix, counted from 1.
-        legacy: the query as Spack before 1.0 reads it, if that differs.
+        text: the spec as it is written; a combination of a matrix is one spec.
+        line: its line, or that of its matrix, counted from 1; 0 if it is unknown.
+        query: the spec as it was parsed; None if the text is not a spec.
+        legacy: the query as Spack before 1.0 reads it; None if it reads the same, or
+            cannot.
         rules: the requirements of `packages:` on its binaries and their dependencies.
         reuse: what the environment sets about the reuse of binaries.
-        error: why the text is not a spec; it has no query then.
-        external: the external of `packages:` that satisfies it.
+        error: why the text is not a spec; None if it is one.
+        group: its group in `specs:`; empty for none. The requirements and externals of
+            a `packages.yaml` are in the groups `require` and `externals`.
+        external: the external (a package that the system provides) of `packages:` that
+            satisfies it; empty for none.
         is_buildable: whether Spack may build its package, or use a binary of it.
+        count: 1, as a matrix in the same list has the number of its combinations.
     """
 
     text: str
@@ -102,10 +117,14 @@ class UserSpec:
 
 @dataclass(frozen=True, slots=True)
 class LockedSpec:
-    """A node of a lockfile's graph: `needs` are the hashes of the nodes that it links
-    or runs.
+    """A node of a lockfile's graph.
 
-    `externals` are the names and versions of the externals that it links or runs.
+    Attributes:
+        hash: its hash.
+        configuration: its package, version, compiler, target and variants.
+        is_root: whether the environment itself has the spec.
+        needs: the hashes of the nodes that it links or runs, without externals.
+        externals: names and versions of the externals that it links or runs.
     """
 
     hash: str
@@ -120,9 +139,11 @@ class Environment:
     """The content of a `spack.yaml`, a `spack.lock` or a list of specs.
 
     Attributes:
+        specs: the specs of a `spack.yaml` or a list, in order.
         notes: the parts that were ignored, and why.
         locked: the nodes of a lockfile, or of included lockfiles: the roots of each in
             its order, then the other nodes by name; without externals.
+        is_lock: whether it has nodes only, as a `spack.lock`.
         others: the lines of a list that are not specs.
     """
 
@@ -138,7 +159,17 @@ class UnreadableEnvironment(InputError):
 
 
 class Faults:
-    """Collects the faults of one environment while it is read."""
+    """Collects the faults of one environment while it is read.
+
+    A reader continues after a fault, so that all faults are reported together:
+
+        faults = Faults("spack.yaml")
+        with faults.collected():
+            …  # raises LineFault
+        with faults.collected():
+            …
+        faults.raise_any()
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -146,23 +177,25 @@ class Faults:
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Collect a fault that is raised in the context, and continue after it."""
+        """Collect a `LineFault` of the context instead of raising it."""
         try:
             yield
         except LineFault as fault:
-            self._found.append(
-                Fault(fault.path or self._path, fault.line, fault.message)
-            )
+            self._found.append(self._located(fault))
 
     def add(self, faults: Iterable[LineFault]) -> None:
-        """Add faults that may follow from others: those at lines that have none yet."""
+        """Add faults at lines that have none yet; the others may follow from these."""
         lines = {(fault.path, fault.line) for fault in self._found}
         for fault in faults:
-            path = fault.path or self._path
-            if (path, fault.line) not in lines:
-                self._found.append(Fault(path, fault.line, fault.message))
+            located = self._located(fault)
+            if (located.path, located.line) not in lines:
+                self._found.append(located)
 
     def raise_any(self) -> None:
         """Raise `UnreadableEnvironment` if there are faults."""
         if self._found:
             raise UnreadableEnvironment(self._found)
+
+    def _located(self, fault: LineFault) -> Fault:
+        """Return a fault with its path, which only those of included files have."""
+        return Fault(fault.path or self._path, fault.line, fault.message)

@@ -1,9 +1,17 @@
-"""Reads the section `packages:` of a `spack.yaml`.
+"""Reads the section `packages:` of a `spack.yaml`: requirements and externals.
 
-The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`).
-`prefer` is strong: Spack builds a package rather than reuse a binary that violates it.
-Weak preferences (`version`, `target`, `compiler`, `variants`, `providers`) exclude no
-existing binary. `query.match.requirements` tests binaries.
+For example, this section requires `+mpi` of hdf5, and has an external (a package that
+the system provides) for mpich, which Spack must not build:
+
+    packages:
+      hdf5: {require: +mpi}
+      mpich: {externals: [{spec: mpich@4, prefix: /usr}], buildable: false}
+
+The entry `all` applies to packages without an entry of the same kind (Spack 1.2,
+`solver/requirements.py`). `prefer` is strong: Spack builds a package rather than reuse
+a binary that violates it. Weak preferences (`version`, `target`, `compiler`,
+`variants`, `providers`) exclude no existing binary. `query.match.requirements` tests
+binaries.
 """
 
 from __future__ import annotations
@@ -51,7 +59,17 @@ _FALSE = ("false", "no", "off")
 
 @dataclass(frozen=True, slots=True)
 class PackagesSection:
-    """The section `packages:`; values by package, `providers` by virtual package."""
+    """The section `packages:`.
+
+    Attributes:
+        rules: the requirements, conflicts and preferences.
+        externals: the externals of each package that has some.
+        buildable: whether Spack may build a package, a virtual package (such as mpi,
+            which other packages provide) or `all`, where an entry says so.
+        notes: the parts that are ignored.
+        providers: the packages that provide a virtual package: those that Spack knows
+            and those that the section prefers.
+    """
 
     rules: PackageRules = NO_RULES
     externals: Mapping[str, tuple[DeclaredExternal, ...]] = field(default_factory=dict)
@@ -60,10 +78,10 @@ class PackagesSection:
     providers: Mapping[str, Set[str]] = field(default_factory=dict)
 
     def external_of(self, query: SpecQuery) -> tuple[str, bool]:
-        """Return the external that satisfies a spec, or "", and whether Spack may build
-        it.
+        """Return the external that satisfies a spec, and whether Spack may build it.
 
-        Parts that an external leaves open, such as variants, satisfy any constraint.
+        The external is "" if there is none. Parts that an external leaves open, such as
+        variants, satisfy any constraint.
         """
         name = query.name or ""
         is_buildable = self._is_buildable(name)
@@ -73,23 +91,24 @@ class PackagesSection:
         return "", is_buildable
 
     def _is_buildable(self, package: str) -> bool:
-        """Return whether Spack may build a package (Spack 1.1, `is_spec_buildable`).
-
-        The package's own entry decides; else `all`, unless a virtual package that it
-        provides differs.
-        """
+        """Return whether Spack may build a package (Spack 1.1, `is_spec_buildable`)."""
+        # The package's own entry decides.
         if package in self.buildable:
             return self.buildable[package]
+        # Else that of a virtual package that it provides, if it differs from `all`.
         of_all = self.buildable.get(ALL, True)
         for virtual, packages in self.providers.items():
-            if package in packages and self.buildable.get(virtual, of_all) != of_all:
-                return not of_all
+            if package not in packages:
+                continue
+            of_virtual = self.buildable.get(virtual, of_all)
+            if of_virtual != of_all:
+                return of_virtual
         return of_all
 
     def as_specs(self) -> Iterator[UserSpec]:
-        """Yield each combination of the requirements on a package, and each external,
-        as a spec.
+        """Yield the requirements and the externals of the packages as specs.
 
+        A package has a spec for each combination of the options of its requirements.
         Requirements of `all` are not specs: they apply to every package.
         """
         for package, requirements in self.rules.required.items():
@@ -113,21 +132,16 @@ class PackagesSection:
 
 def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSection:
     """Return the section `packages`; `LineFault` if it cannot be read."""
+    # Collect the keys of all packages.
+    external_nodes: dict[str, yaml.Node] = {}
+    buildable: dict[str, bool] = {}
     required: dict[str, tuple[Requirement, ...]] = {}
     conflicts: dict[str, tuple[Requirement, ...]] = {}
     preferred: dict[str, tuple[Requirement, ...]] = {}
-    weak_keys: set[str] = set()
-    external_nodes: dict[str, yaml.Node] = {}
-    buildable: dict[str, bool] = {}
     providers: dict[str, Set[str]] = dict(PROVIDERS)
-
+    weak_keys: set[str] = set()
     for package, package_node in entries_of(node, "packages").items():
-        entries = entries_of(package_node, "the entry of the package")
-        # A key without a value sets nothing.
-        entries = {
-            key: value for key, value in entries.items() if not is_nothing(value)
-        }
-        weak_keys |= entries.keys() & set(PREFERENCES)
+        entries = _entries_with_value(package_node)
         if "externals" in entries:
             external_nodes[package] = entries["externals"]
         if "buildable" in entries:
@@ -141,11 +155,14 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
         if "providers" in entries:
             for virtual, names in _providers(entries["providers"]):
                 providers[virtual] = providers.get(virtual, frozenset()) | names
+        weak_keys |= entries.keys() & set(PREFERENCES)
 
     notes: tuple[str, ...] = ()
     if weak_keys:
         keys = ", ".join(key for key in PREFERENCES if key in weak_keys)
         notes = (f"packages: {keys}: preferences exclude no binary and are ignored",)
+
+    # Externals are read together, because one may depend on those of other packages.
     return PackagesSection(
         rules=PackageRules(required, conflicts, preferred),
         externals=read_externals(external_nodes, parse),
@@ -153,6 +170,12 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
         notes=notes,
         providers=providers,
     )
+
+
+def _entries_with_value(package_node: yaml.Node) -> dict[str, yaml.Node]:
+    """Return the keys of a package; one without a value sets nothing."""
+    entries = entries_of(package_node, "the entry of the package")
+    return {key: value for key, value in entries.items() if not is_nothing(value)}
 
 
 def _is_true(node: yaml.Node) -> bool:
@@ -188,33 +211,38 @@ def _preferences(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
 
 
 def _requirement(
-    node: yaml.Node, parse: Parser, kind: str, groups: Sequence[str]
+    node: yaml.Node, parse: Parser, kind: str, spec_keys: Sequence[str]
 ) -> Requirement:
     """Return an item of `require`, `conflict` or `prefer`.
 
+    It is a spec, or a mapping such as `{one_of: [+mpi, ~mpi], when: '@2:'}`.
+
     Args:
+        node: the item.
+        parse: reads its specs.
         kind: the item in messages, such as `a requirement`.
-        groups: the keys that it may have for its specs.
+        spec_keys: the keys of which a mapping has one for its specs.
     """
     # A text is a single spec.
     if isinstance(node, yaml.ScalarNode):
         return Requirement((spec_at(node, parse),), line_of(node))
 
-    # A mapping has one group of specs, and perhaps a condition.
+    # A mapping has one key with specs, and perhaps a condition.
     entries = entries_of(node, kind)
-    group = next((name for name in groups if name in entries), None)
-    if group is None:
-        expected = f"expected {kind} with the key {' or '.join(groups)}"
+    spec_key = next((key for key in spec_keys if key in entries), None)
+    if spec_key is None:
+        expected = f"expected {kind} with the key {' or '.join(spec_keys)}"
         # The mapping may be a spec with a colon, such as `- hdf5@1.14: +mpi`.
         is_requirement = "message" in entries or "when" in entries
         advice = "" if is_requirement else quoting_advice(node)
         raise fault_at(node, advice or expected)
-    spec_nodes = [entries[group]]
-    if group != "spec":
-        spec_nodes = items_of(entries[group], "specs")
+    # `spec` has one spec, the other keys have a list.
+    spec_nodes = [entries[spec_key]]
+    if spec_key != "spec":
+        spec_nodes = items_of(entries[spec_key], "specs")
     options = tuple(spec_at(spec_node, parse) for spec_node in spec_nodes)
     when = spec_at(entries["when"], parse) if "when" in entries else None
-    return Requirement(options, line_of(node), when, is_single=group == "one_of")
+    return Requirement(options, line_of(node), when, is_single=spec_key == "one_of")
 
 
 def _providers(node: yaml.Node) -> Iterator[tuple[str, Set[str]]]:

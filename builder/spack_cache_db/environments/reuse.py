@@ -1,10 +1,17 @@
 """Reads the settings of a `spack.yaml` for reuse: `concretizer:`, and the filters of
 `mirrors:`.
 
-The forms of `concretizer: reuse:` are those of Spack 1.2 (`schema/concretizer.py`,
-`solver/reuse.py`): `true`, `false`, `dependencies`, or a mapping with `roots`,
-`include`, `exclude` and `from`. A source of `from` that has `include` or `exclude` of
-its own replaces the common ones.
+For example, in
+
+    concretizer:
+      reuse: {roots: true, exclude: [cuda], from: [{type: buildcache}]}
+    mirrors:
+      site: {url: https://example.org/cache, include_binary: [hdf5]}
+
+Spack reuses externals, and the binaries of build caches except those of cuda; the
+mirror `site` gives out only hdf5. The forms of `reuse:` are those of Spack 1.2
+(`schema/concretizer.py`, `solver/reuse.py`): `true`, `false`, `dependencies`, or a
+mapping.
 """
 
 from __future__ import annotations
@@ -59,13 +66,14 @@ class ReadRules:
 
 @dataclass(frozen=True, slots=True)
 class ReuseReader:
-    """Reads the settings of one environment.
+    """Reads the settings of one environment, and those of its groups of specs.
 
     Attributes:
         path: the path of the environment, from which paths of other environments are
             resolved.
+        surroundings: opens the lockfiles of other environments.
         parse: reads specs, with the environment's toolchains.
-        max_nodes: the limit of nodes of a lockfile.
+        max_nodes: maximum of nodes in a lockfile.
     """
 
     path: str
@@ -81,27 +89,31 @@ class ReuseReader:
         """Return the rules of a configuration.
 
         Args:
-            sections: the merged sections; `concretizer` and `mirrors` are read.
+            sections: the sections of the environment, merged with those that it
+                includes; `concretizer` and `mirrors` are read.
             externals: the externals of `packages:`.
 
         Raises:
             LineFault: a section cannot be read.
         """
+        # Most environments have no settings; their specs share one record.
         if not externals and sections.keys().isdisjoint(("concretizer", "mirrors")):
             return ReadRules(REUSE_ALL)
+
+        # The solver's sources of specs.
         notes: tuple[str, ...] = ()
         reuse = REUSE_ALL
         allowed_to_mix = None
-        # First what the solver takes from where.
         if "concretizer" in sections:
             node = sections["concretizer"]
             entries = entries_of(node, "the settings of the concretizer")
             if "reuse" in entries and not is_nothing(entries["reuse"]):
                 reuse = self._reuse(entries["reuse"])
-                notes += _notes_on(reuse.sources)
+                notes = _notes_on(reuse.sources)
             if "compiler_mixing" in entries:
                 allowed_to_mix = _packages_that_mix(entries["compiler_mixing"])
-        # Then what the mirrors give out.
+
+        # The filters of mirrors.
         mirrors: tuple[MirrorFilter, ...] = ()
         if "mirrors" in sections:
             mirrors = tuple(self._mirrors(sections["mirrors"]))
@@ -113,13 +125,14 @@ class ReuseReader:
     def _reuse(self, node: yaml.Node) -> ReuseRules:
         """Return the sources of `reuse:`, and whether roots are reused."""
         if isinstance(node, yaml.MappingNode):
-            return self._selected(node)
+            return self._reuse_of_mapping(node)
         if not isinstance(node, yaml.ScalarNode):
             raise fault_at(node, f"expected {_REUSE_FORMS}")
         word = text_of(node, _REUSE_FORMS).lower()
         if word in TRUE:
             return REUSE_ALL
         if word in FALSE:
+            # Externals are not built, so they are used in any case.
             return ReuseRules((ReuseSource("external"),), setting="reuse: false")
         if word == "dependencies":
             return ReuseRules(reuses_roots=False, setting="reuse: dependencies")
@@ -127,29 +140,35 @@ class ReuseReader:
             node, f"{word[:40]!r} is not a value of reuse:, expected {_REUSE_FORMS}"
         )
 
-    def _selected(self, node: yaml.Node) -> ReuseRules:
-        """Return the sources of a mapping `reuse:`."""
+    def _reuse_of_mapping(self, node: yaml.Node) -> ReuseRules:
+        """Return the sources of a mapping with `roots`, `include`, `exclude` and
+        `from`.
+        """
         entries = entries_of(node, _REUSE_FORMS)
-        common = self._filter(entries, "include", "exclude", EVERY_SPEC)
         roots = text_at(entries, "roots", "true or false", default="true")
         reuses_roots = roots.lower() in TRUE
-        # Without `from`, the common filter selects from installed specs and build
-        # caches.
+
+        # Without `from`, the filter is that of installed specs and build caches. With
+        # it, the filter applies to the sources without one of their own.
+        common = self._filter(entries, "include", "exclude", EVERY_SPEC)
         sources = [ReuseSource("local", common), ReuseSource("buildcache", common)]
         if "from" in entries:
             items = items_of(entries["from"], "sources")
             sources = [self._source(item, common) for item in items]
+
+        # The setting as answers name it: `reuse: from: local, buildcache`.
         kinds = dict.fromkeys(source.kind for source in sources)
         setting = "reuse: roots: false"
         if reuses_roots:
             setting = f"reuse: from: {', '.join(kinds)}"
-        # Without a source of externals, all of them count.
+
+        # Without a source of externals, all externals count.
         if "external" not in kinds:
             sources.append(ReuseSource("external"))
         return ReuseRules(tuple(sources), reuses_roots, setting=setting)
 
     def _source(self, node: yaml.Node, common: SpecFilter) -> ReuseSource:
-        """Return an item of `from:`; its filter replaces the common one."""
+        """Return an item of `from:`, such as `{type: local, exclude: [cuda]}`."""
         entries = entries_of(node, "a source")
         type_node = required_node(entries, "type", node)
         name = text_of(type_node, "a type")
@@ -157,18 +176,20 @@ class ReuseReader:
         if kind is None:
             expected = f"expected one of {', '.join(SOURCES)}"
             raise fault_at(type_node, f"{name[:40]!r}: {expected}")
-        selected = self._filter(entries, "include", "exclude", common)
+        source_filter = self._filter(entries, "include", "exclude", common)
         if kind != "environment":
-            return ReuseSource(kind, selected)
-        # Spack skips an environment without a path.
+            return ReuseSource(kind, source_filter)
+        # Spack skips an environment without a path, so it has no hashes.
         hashes: frozenset[str] | None = frozenset()
         if "path" in entries:
             hashes = self._locked_hashes(text_of(entries["path"], "a path"))
-        return ReuseSource(kind, selected, hashes)
+        return ReuseSource(kind, source_filter, hashes)
 
     def _locked_hashes(self, written: str) -> frozenset[str] | None:
-        """Return the hashes in the lockfile of an environment; None if it cannot be
-        opened.
+        """Return the hashes in the lockfile of an environment.
+
+        None if the lockfile cannot be opened. `written` is the folder of the
+        environment, as it is written.
         """
         folder = resolved_path(written, self.path, self.surroundings)
         path = posixpath.join(folder, "spack.lock")
@@ -183,13 +204,16 @@ class ReuseReader:
         entries: Mapping[str, yaml.Node],
         include: str,
         exclude: str,
-        common: SpecFilter,
+        default: SpecFilter,
     ) -> SpecFilter:
-        """Return the filter of two keys; a missing key has the value of `common`."""
-        included = common.include
+        """Return the filter of two keys, such as `include` and `exclude`.
+
+        Each key that is missing has the value of `default`.
+        """
+        included = default.include
         if include in entries:
             included = self._specs(entries[include])
-        excluded = common.exclude
+        excluded = default.exclude
         if exclude in entries:
             excluded = self._specs(entries[exclude])
         return SpecFilter(included, excluded)
@@ -198,28 +222,29 @@ class ReuseReader:
         return tuple(spec_at(item, self.parse) for item in items_of(node, "specs"))
 
     def _mirrors(self, node: yaml.Node) -> Iterator[MirrorFilter]:
-        """Yield the mirrors that give out only some of their binaries."""
+        """Yield the mirrors that have a filter."""
         for name, mirror_node in entries_of(node, "mirrors").items():
             # A text is a URL, without filters.
             if not isinstance(mirror_node, yaml.MappingNode):
                 continue
             entries = entries_of(mirror_node, "a mirror")
-            # The values below `fetch` replace those of the mirror.
+            # A mirror may have other values for downloads, below `fetch`.
             fetch = entries.get("fetch")
             if isinstance(fetch, yaml.MappingNode):
                 entries = entries | entries_of(fetch, "a mirror")
             elif fetch is not None:
                 entries = entries | {"url": fetch}
-            selected = self._filter(
+            mirror_filter = self._filter(
                 entries, "include_binary", "exclude_binary", EVERY_SPEC
             )
             url = text_at(entries, "url", "a URL")
-            if selected:
-                yield MirrorFilter(name, url, selected)
+            # An empty list is not a filter.
+            if mirror_filter:
+                yield MirrorFilter(name, url, mirror_filter)
 
 
 def _notes_on(sources: Iterable[ReuseSource]) -> tuple[str, ...]:
-    """Return a note if the lockfile of an environment cannot be read."""
+    """Return one note if the lockfile of an environment cannot be read."""
     for source in sources:
         if source.kind == "environment" and source.hashes is None:
             note = "the spack.lock of an environment cannot be opened"
@@ -233,5 +258,6 @@ def _packages_that_mix(node: yaml.Node) -> frozenset[str] | None:
         items = items_of(node, "packages")
         return frozenset(text_of(item, "a package") for item in items)
     word = text_of(node, "true, false or a list of packages").lower()
-    is_any_allowed = word in TRUE or is_nothing(node)
-    return None if is_any_allowed else frozenset()
+    if word in TRUE or is_nothing(node):
+        return None
+    return frozenset()

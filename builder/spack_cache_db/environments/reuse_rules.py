@@ -1,6 +1,7 @@
 """The settings of a `spack.yaml` for the reuse of binaries, as records.
 
-The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`,
+Spack's solver decides between building a package and reusing one that is built already.
+These settings say what it may reuse (Spack 1.2, `solver/reuse.py`, `spec_filter.py`,
 `mirrors/mirror.py`). `environments.reuse` reads them; `query.choice.reuse` applies them
 to a database.
 """
@@ -14,12 +15,18 @@ from typing import Literal
 from spack_cache_db.spack.queries import SpecQuery
 
 SourceKind = Literal["local", "buildcache", "environment", "external"]
+"""Installed specs, build caches, the lockfile of an environment, or externals: packages
+that the system provides.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecFilter:
-    """Selects specs: those that satisfy one of `include`, if it has any, and none of
-    `exclude`.
+    """Selects specs.
+
+    Attributes:
+        include: specs are selected if they satisfy one of these; empty for all.
+        exclude: specs are not selected if they satisfy one of these.
     """
 
     include: tuple[SpecQuery, ...] = ()
@@ -38,10 +45,10 @@ class ReuseSource:
     """A source from which Spack's solver takes specs, and those that it takes.
 
     Attributes:
-        kind: installed specs, build caches, the lockfile of an environment, or
-            externals.
+        kind: the kind of the source.
         filter: the specs that are taken.
-        hashes: the hashes of an environment's lockfile; None if it cannot be read.
+        hashes: the hashes of an environment's lockfile; None if it cannot be read, and
+            for other sources.
     """
 
     kind: SourceKind
@@ -51,7 +58,13 @@ class ReuseSource:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFilter:
-    """A mirror of `mirrors:` with `include_binary` or `exclude_binary`, and its URL."""
+    """A mirror of `mirrors:` that gives out only some of its binaries.
+
+    Attributes:
+        name: the key of the mirror.
+        url: its URL, empty if it has none.
+        filter: its `include_binary` and `exclude_binary`.
+    """
 
     name: str
     url: str
@@ -60,11 +73,13 @@ class MirrorFilter:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredExternal:
-    """An external of `packages:`.
+    """An external of `packages:`, a package that the system provides.
 
     Attributes:
-        query: its spec, in which `@1.2` is exactly this version, with its dependencies.
+        query: its spec with its dependencies; `@1.2` is exactly this version in it.
         written: its spec as it is written.
+        prefix: the folder in which it is installed, None if none is declared.
+        modules: the environment modules that are loaded to use it.
     """
 
     query: SpecQuery
@@ -74,6 +89,7 @@ class DeclaredExternal:
 
 
 ALL_SOURCES = (ReuseSource("local"), ReuseSource("buildcache"), ReuseSource("external"))
+"""The sources without a setting, as for `reuse: true`."""
 
 
 # Compared by identity, because an environment has few of these and many specs.
@@ -84,12 +100,14 @@ class ReuseRules:
     Attributes:
         sources: the sources of `concretizer: reuse:`; only externals for
             `reuse: false`.
-        reuses_roots: whether the specs of the environment themselves are reused.
+        reuses_roots: whether the specs of the environment themselves are reused, not
+            only their dependencies.
         allowed_to_mix: the packages that may have another compiler than the rest of an
             installation (`compiler_mixing`); None for all.
         mirrors: the mirrors with a filter.
         externals: the externals of each package that has some.
-        setting: the setting that limits reuse, as it is named in answers, or "".
+        setting: the setting that limits reuse, as answers name it (`reuse: false`);
+            empty for none.
     """
 
     sources: tuple[ReuseSource, ...] = ALL_SOURCES

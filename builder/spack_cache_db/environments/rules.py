@@ -1,4 +1,8 @@
-"""Requirements on packages, and the queries that they make of a spec."""
+"""Requirements on packages, and the queries that they make of a spec.
+
+With `packages: {hdf5: {require: [{one_of: ['@1.12', '@1.14']}, +mpi]}}`, the spec
+`hdf5` stands for `hdf5@1.12+mpi` or `hdf5@1.14+mpi`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,14 @@ from spack_cache_db.spack.queries import SpecQuery
 class Requirement:
     """A `require`, `conflict` or `prefer` of `packages:`, which a binary meets or not.
 
-    One of the options must be met: exactly one if it `is_single` (`one_of`), none if it
-    `is_conflict`. It applies under the condition `when`, or always. One that
-    `is_preferred` does not apply to specs that contradict it, because Spack drops it
-    for these.
+    Attributes:
+        options: specs, of which a binary must satisfy at least one.
+        line: its line in the environment, counted from 1.
+        when: the condition under which it applies; None for always.
+        is_single: whether exactly one of the options must be satisfied (`one_of`).
+        is_conflict: whether none of the options may be satisfied.
+        is_preferred: whether it is a preference (`prefer`). Spack drops a preference
+            for specs that contradict it.
     """
 
     options: tuple[SpecQuery, ...]
@@ -30,8 +38,12 @@ class Requirement:
 # Compared by identity, because an environment has few of these and many specs.
 @dataclass(frozen=True, slots=True, eq=False)
 class PackageRules:
-    """Requirements of `packages:` by kind, each by package, virtual package or
-    `all`.
+    """The requirements of `packages:`, by package, virtual package or `all`.
+
+    Attributes:
+        required: those of `require:`.
+        conflicts: those of `conflict:`.
+        preferred: those of `prefer:`.
     """
 
     required: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
@@ -53,8 +65,9 @@ def combinations(query: SpecQuery, rules: PackageRules) -> list[SpecQuery]:
     """Return a query combined with one option of each requirement on its package.
 
     `hdf5+mpi` with `require: [{one_of: ['@1.12', '@1.14']}]` is `hdf5@1.12+mpi` and
-    `hdf5@1.14+mpi`. An option of a virtual package may name a provider. Options that
-    contradict the query are left out; `MOST_COMBINATIONS` limits the result.
+    `hdf5@1.14+mpi`. An option of a virtual package may name a provider: `mpi` with
+    `require: openmpi` is `openmpi`. Options that contradict the query are left out, and
+    `MOST_COMBINATIONS` limits the result.
     """
     queries = [query]
     for requirement in rules.required.get(query.name or "", ()):
@@ -67,21 +80,25 @@ def combinations(query: SpecQuery, rules: PackageRules) -> list[SpecQuery]:
 
 
 def _with_each_option(
-    query: SpecQuery, requirement: Requirement, owner: str | None
+    query: SpecQuery, requirement: Requirement, package: str | None
 ) -> Iterator[SpecQuery]:
-    """Yield a query with each option, and the query itself if the requirement may not
-    apply.
+    """Yield a query with each option of a requirement on `package`.
+
+    A requirement with a condition (`when`) may not apply. So the query alone is one of
+    the results, unless the query implies the condition.
     """
     conditional: SpecQuery | None = query
     if requirement.when is not None:
-        if not implies(query, replace(requirement.when, name=None)):
+        # The name is left out, because the condition is about the same package.
+        condition = replace(requirement.when, name=None)
+        if not implies(query, condition):
             yield query
-        conditional = _with_option(query, requirement.when, owner)
+        conditional = _with_option(query, requirement.when, package)
     # The condition contradicts the query, so the requirement never applies.
     if conditional is None:
         return
     for option in requirement.options:
-        combined = _with_option(conditional, option, owner)
+        combined = _with_option(conditional, option, package)
         if combined is not None:
             yield combined
 
@@ -89,8 +106,9 @@ def _with_each_option(
 def required_query(query: SpecQuery, rules: PackageRules) -> SpecQuery:
     """Return a query with the requirements on its package that one query can express.
 
-    Requirements with several options or a `when` are left out. Variants that `all`
-    requires are left out as well: they apply only to packages that have these variants.
+    Left out are requirements with several options or a condition (`when`), and those
+    that contradict the query. Requirements of `all` count only for packages without
+    requirements of their own.
     """
     requirements = rules.required.get(query.name or "")
     is_of_all = not requirements
@@ -100,24 +118,24 @@ def required_query(query: SpecQuery, rules: PackageRules) -> SpecQuery:
         if requirement.when is not None or len(requirement.options) != 1:
             continue
         option = requirement.options[0]
+        # The variants of `all` apply only to packages that have these variants.
         if is_of_all and option.variants:
             continue
         required = _with_option(query, option, query.name)
-        # A query that contradicts a requirement is kept as it is.
         if required is not None:
             query = required
     return query
 
 
 def _with_option(
-    query: SpecQuery, option: SpecQuery, owner: str | None
+    query: SpecQuery, option: SpecQuery, package: str | None
 ) -> SpecQuery | None:
-    """Return a query with an option, None if they contradict; an owner may be a virtual
-    package.
+    """Return a query with an option of `package`; None if they contradict each other.
 
-    `mpi` with the option `openmpi@5` is `openmpi@5`.
+    An option of a virtual package may name a provider, which replaces the name: `mpi`
+    with the option `openmpi@5` is `openmpi@5`.
     """
-    if option.name is not None and query.name == owner:
+    if option.name is not None and query.name == package:
         query = replace(query, name=None)
     try:
         return constrained(query, option)

@@ -1,8 +1,15 @@
-"""Reads the section `toolchains:` of a `spack.yaml`.
+"""Reads the section `toolchains:` of a `spack.yaml`, and replaces their names in specs.
 
-A toolchain is a name for compilers in specs, such as `%clang_gfortran` (Spack 1.2,
-`spec_parser.py`, and the page "Toolchains" of its documentation). A spec of it applies
-if its `when:` is satisfied.
+A toolchain is a name for compilers, such as `mixed` for clang with gfortran:
+
+    toolchains:
+      mixed:
+      - {spec: '%c=clang', when: '%c'}
+      - {spec: '%fortran=gcc', when: '%fortran'}
+
+`hdf5 %mixed` is then `hdf5 %[virtuals=c when=%c] llvm %[virtuals=fortran when=%fortran]
+gcc`: each compiler applies only where the language is used. The rules are those of
+Spack 1.2 (`spec_parser.py`, and the page "Toolchains" of its documentation).
 """
 
 from __future__ import annotations
@@ -29,13 +36,15 @@ from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST_TOOLCHAIN = 1_000
-"""Maximum length of a toolchain as a spec, which is added to each spec that names
-it.
+"""Maximum length of a toolchain as a spec: each spec that names it becomes so much
+longer.
 """
 
-
 Toolchains = Mapping[str, SpecQuery | LineFault]
-"""The query of each toolchain by name; a fault if it cannot be read."""
+"""The query of each toolchain by name; a fault if it cannot be read.
+
+A fault is only an error of the specs that name the toolchain: others can be answered.
+"""
 
 
 def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
@@ -45,6 +54,7 @@ def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
         try:
             toolchains[name] = _toolchain(entry, parse)
         except UnsatisfiableSpec as error:
+            # Its specs contradict each other.
             toolchains[name] = fault_at(entry, str(error))
         except LineFault as fault:
             toolchains[name] = fault
@@ -53,7 +63,9 @@ def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
 
 def _toolchain(node: yaml.Node, parse: Parser) -> SpecQuery:
     """Return the specs of a toolchain as one query."""
-    query = reduce(constrained, _specs(node, parse), SpecQuery())
+    query = SpecQuery()
+    for spec in _specs(node, parse):
+        query = constrained(query, spec)
     if len(spec_text(query)) > LONGEST_TOOLCHAIN:
         message = f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec"
         raise fault_at(node, message)
@@ -63,7 +75,7 @@ def _toolchain(node: yaml.Node, parse: Parser) -> SpecQuery:
 def _specs(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
     """Yield the query of each spec of a toolchain, with its condition.
 
-    `spec: '%c=gcc'` with `when: '%c'` is `%[virtuals=c when=%c] gcc`.
+    `{spec: '%c=gcc', when: '%c'}` is `%[virtuals=c when=%c] gcc`.
     """
     # A text is a toolchain of one spec, without a condition.
     if isinstance(node, yaml.ScalarNode):
@@ -73,12 +85,8 @@ def _specs(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
         entries = entries_of(item, "an entry of a toolchain")
         query = _direct_query(required_node(entries, "spec", item), parse)
         if "when" in entries:
-            when = _direct_query(entries["when"], parse)
-            edges = []
-            for edge in query.dependencies:
-                both = constrained(edge.when or SpecQuery(), when)
-                edges.append(replace(edge, when=both))
-            query = replace(query, dependencies=tuple(edges))
+            condition = _direct_query(entries["when"], parse)
+            query = _with_condition(query, condition)
         yield query
 
 
@@ -91,8 +99,17 @@ def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
     return query
 
 
+def _with_condition(query: SpecQuery, condition: SpecQuery) -> SpecQuery:
+    """Return a query each of whose dependencies has a condition as well as its own."""
+    edges = []
+    for edge in query.dependencies:
+        own_condition = edge.when or SpecQuery()
+        edges.append(replace(edge, when=constrained(own_condition, condition)))
+    return replace(query, dependencies=tuple(edges))
+
+
 def parser_with(parse: Parser, toolchains: Toolchains) -> Parser:
-    """Return a parser that replaces the names of toolchains."""
+    """Return a parser that replaces the names of toolchains, too."""
     if not toolchains:
         return parse
 
@@ -100,6 +117,7 @@ def parser_with(parse: Parser, toolchains: Toolchains) -> Parser:
         try:
             return expanded(parse(text), toolchains)
         except UnsatisfiableSpec as error:
+            # Callers of a parser expect its own error.
             expected = "a toolchain that fits"
             raise QuerySyntaxError(text, 0, expected, str(error)) from None
 
@@ -110,34 +128,38 @@ def expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
     """Return a query with toolchains in place of their names (Spack 1.2,
     `expand_toolchains`).
 
-    Edges of a toolchain behind `%%` are propagated.
-
     Raises:
         UnsatisfiableSpec: a toolchain cannot be read, or contradicts the query.
     """
-    result = _expanded(query, toolchains)
+    result = _without_names(query, toolchains)
     if result == query:
         return query
     return replace(result, text=spec_text(result))
 
 
-def _expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
+def _without_names(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
+    """Return a query, and the queries below it, with toolchains in place of their
+    names.
+    """
     edges = []
     named: list[SpecQuery] = []
     for edge in query.dependencies:
-        # Only `%name` can name a toolchain, `^name` is a package.
+        # Only `%name` can name a toolchain; `^name` is a package.
         toolchain = None
         if edge.direct and edge.node.name is not None:
             toolchain = toolchains.get(edge.node.name)
         if toolchain is None:
-            edges.append(replace(edge, node=_expanded(edge.node, toolchains)))
+            edges.append(replace(edge, node=_without_names(edge.node, toolchains)))
             continue
         if isinstance(toolchain, LineFault):
             name = edge.node.name
             raise UnsatisfiableSpec(f"the toolchain {name} cannot be read: {toolchain}")
+        # `%%name` applies to the dependencies of dependencies as well.
         named.append(_propagated(toolchain) if edge.propagate else toolchain)
-    without_names = replace(query, dependencies=tuple(edges))
-    return reduce(constrained, named, without_names)
+
+    # Then add the constraints of the toolchains to the other ones.
+    others = replace(query, dependencies=tuple(edges))
+    return reduce(constrained, named, others)
 
 
 def _propagated(toolchain: SpecQuery) -> SpecQuery:
