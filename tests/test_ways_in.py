@@ -72,7 +72,8 @@ WAYS_IN = {
     "serve.server": "mmap.mmap sys.stdin",
     "serve.served": "mmap.mmap",
     "query.words.vocabulary": ".read_text tomllib.loads",
-    "site.catalogue": ".read_bytes .read_text",
+    "site.folder": ".read_bytes",
+    "site.metadata": ".read_text",
     # `Surroundings.open`, a function that is given a bounded reader.
     "environments.reading": ".open",
     "environments.reuse": ".open",

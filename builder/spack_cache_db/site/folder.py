@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from spack_cache_db.errors import DatabaseError
@@ -27,3 +29,15 @@ def site_folder() -> Path:
         f"no metadata.yml in {in_wheel} or {in_checkout}: the installation is damaged; "
         "install spack-cache-db again"
     )
+
+
+@cache
+def asset_version() -> str:
+    """Return a text that changes with every style sheet and script.
+
+    Addresses of these have it, so that browsers read new ones. Read once per process.
+    """
+    digest = sha256()
+    for path in sorted((site_folder() / "static").iterdir()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]

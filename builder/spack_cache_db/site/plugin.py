@@ -1,8 +1,8 @@
 """Our pages and safety limits, as Datasette hooks.
 
-Datasette finds this module by its entry point. If it serves a catalogue, the hooks add
-the pages of `own_pages` and limit the cost of requests. Only documented hooks of
-Datasette 0.65 and 1.0 are used.
+Datasette finds this module by its entry point. If it serves a catalogue, which is a
+database that `build` made, the hooks add the pages of `own_pages` and limit the cost of
+requests. Only documented hooks of Datasette 0.65 and 1.0 are used.
 """
 
 from __future__ import annotations
@@ -21,19 +21,25 @@ from pluggy import HookimplMarker
 from spack_cache_db.model import ROOT
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site import catalogue as catalogues
 from spack_cache_db.site.addresses import KINDS, NAMES
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.catalogue import is_site
-from spack_cache_db.site.folder import site_folder
+from spack_cache_db.site.catalogue import (
+    add_view_counts,
+    fault_of,
+    is_site,
+    name_of,
+    require_addresses,
+)
+from spack_cache_db.site.folder import asset_version, site_folder
 from spack_cache_db.site.http import middleware
-from spack_cache_db.site.http.asgi import App
+from spack_cache_db.site.http.asgi import App, Receive, Scope, Send
 from spack_cache_db.site.http.download import open_files
 from spack_cache_db.site.http.error_pages import answer_error
 from spack_cache_db.site.http.health import HEALTH, health
 from spack_cache_db.site.http.own_pages import PAGES
 from spack_cache_db.site.http.whole_answers import whole
 from spack_cache_db.site.links import link_to, links_to
+from spack_cache_db.site.metadata import describe, metadata_of
 from spack_cache_db.site.sql import execution
 from spack_cache_db.site.sql import functions as sql_functions
 from spack_cache_db.site.sql.authorizer import authorize
@@ -43,14 +49,32 @@ from spack_cache_db.site.table_actions import Action, actions_of
 from spack_cache_db.spack.lexer import is_hash
 
 hook = HookimplMarker("datasette")
-"""Datasette's own `hookimpl`, with types."""
+"""Marks a function as a hook: Datasette's own `hookimpl`, with types.
+
+A hook may leave out arguments that it does not need.
+"""
 
 STATIC = r"^/static/(?P<path>.*)$"
+"""The pattern of the addresses of style sheets and scripts."""
+
+WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
+    # Rows of a table are complete, and errors in CSV get an error status.
+    whole,
+    # Unknown fields and names in addresses of tables and canned queries are refused.
+    middleware.check_addresses,
+    # Requests are checked before their bodies are read; headers are added.
+    middleware.guard,
+    # The base is cut off the path.
+    middleware.below_base,
+)
+"""The wrappers of each request, from the innermost to the outermost."""
+
 _DATASETTE_ERRORS = "datasette.handle_exception"
 """The module of Datasette's own handler of exceptions."""
 _PAGES = {"hash": "spec", "package": "package", "release": "release", "stack": "stack"}
 """Kinds of names that have a page, and the first part of its address."""
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
+"""Names of tables and views, in the order in which pages list them."""
 
 
 class Language(Extension):
@@ -72,21 +96,25 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         return
     # Raises StartupError if the owner's configuration is wrong.
     allowances_of(datasette)
-    patterns = [pattern for pattern, _ in PAGES]
-    catalogues.require_addresses(datasette, [STATIC, *patterns])
+    patterns = [pattern for pattern, _handler in PAGES]
+    require_addresses(datasette, [STATIC, *patterns])
+
+    # What templates use.
+    site_facts = describe(datasette)
     env.add_extension(Language)
     env.globals |= {
-        **catalogues.describe(datasette).words,
-        "asset_version": catalogues.asset_version(),
-        "catalogue": catalogues.name_of(datasette),
-        "metadata_of": partial(catalogues.metadata_of, datasette),
+        **site_facts.words,
+        "asset_version": asset_version(),
+        "catalogue": name_of(datasette),
+        "metadata_of": partial(metadata_of, datasette),
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
     }
+
+    # Our templates come just before Datasette's own, which are the last.
     folder = str(site_folder() / "templates")
     paths = env.loader.loaders[0].searchpath
     if folder not in paths:
-        # Just before Datasette's own.
         paths.insert(len(paths) - 1, folder)
 
 
@@ -96,11 +124,12 @@ def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]
     """
     positions = {name: position for position, name in enumerate(names)}
 
-    def position(record: Any) -> int:
+    def position_of(record: Any) -> int:
+        # They are mappings, or objects in Datasette 1.0.
         name = record["name"] if isinstance(record, dict) else record.name
         return positions.get(name, len(positions))
 
-    return sorted(records, key=position)
+    return sorted(records, key=position_of)
 
 
 @hook(tryfirst=True)
@@ -110,7 +139,7 @@ def extra_css_urls(datasette: Any) -> list[str]:
     """
     if not is_site(datasette):
         return []
-    version = catalogues.asset_version()
+    version = asset_version()
     return [f"/static/{name}?v={version}" for name in ("site.css", "datasette.css")]
 
 
@@ -122,7 +151,7 @@ def extra_js_urls(datasette: Any) -> list[dict[str, Any]]:
     """
     if not is_site(datasette):
         return []
-    return [{"url": f"/static/site.js?v={catalogues.asset_version()}", "module": True}]
+    return [{"url": f"/static/site.js?v={asset_version()}", "module": True}]
 
 
 @hook
@@ -131,10 +160,10 @@ def startup(datasette: Any) -> None:
     if not is_site(datasette):
         return
     for database in datasette.databases.values():
-        fault = catalogues.fault_of(str(database.path)) if database.path else None
+        fault = fault_of(str(database.path)) if database.path else None
         if fault is not None:
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
-    catalogues.add_view_counts(datasette)
+    add_view_counts(datasette)
     execution.limit_statements(datasette)
     open_files(datasette)
 
@@ -151,28 +180,38 @@ def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...
 def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Markup | None:
-    """Link hashes, and names of packages, releases and stacks, to their pages."""
+    """Link hashes, and names of packages, releases and stacks, to their pages.
+
+    None leaves the cell to Datasette. It is called for every cell of Datasette's pages.
+    """
     page = _PAGES.get(_kind_of(column, table))
     if page is None or not isinstance(value, str):
         return None
     if page == "stack" and value == ROOT:
         return None
 
+    if page == "spec" and not is_hash(value):
+        return None
     # Tables have ids in columns that are called like a kind; views have names.
-    has_page = is_hash(value) if page == "spec" else column == "name" or table in VIEWS
+    if page != "spec" and column != "name" and table not in VIEWS:
+        return None
     # The database is compared last, because it costs most and nearly all cells have no
     # page.
-    if not has_page or database != catalogues.name_of(datasette):
+    if database != name_of(datasette):
         return None
     return link_to(datasette.urls, page, value)
 
 
 def _kind_of(column: str, table: str | None) -> str:
-    """Return the kind of the names in a column; empty if it has none."""
+    """Return the kind of the names in a column, such as `package`; empty if it has
+    none.
+
+    The table is None for the result of a query.
+    """
     if column == "name":
         return NAMES.get(table or "", "")
-    first, *_ = KINDS.get(column, ("",))
-    return first
+    first_kind, *_others = KINDS.get(column, ("",))
+    return first_kind
 
 
 @hook
@@ -188,7 +227,7 @@ def table_actions(
     """Add our links to the menu of a table; Datasette 0.65 calls this hook for views,
     too.
     """
-    if not is_site(datasette) or database != catalogues.name_of(datasette):
+    if not is_site(datasette) or database != name_of(datasette):
         return []
     return actions_of(datasette, database, table, request)
 
@@ -203,9 +242,12 @@ def view_actions(
 
 @hook(optionalhook=True)
 def register_mcp_tools(datasette: Any, mcp: Any) -> None:
-    """Add our tools for assistants, if the plugin datasette-mcp is installed."""
+    """Add our tools for assistants, if the plugin datasette-mcp is installed.
+
+    That plugin calls this hook with its server, `mcp`.
+    """
     if is_site(datasette):
-        # The package mcp is there only beside the plugin.
+        # It imports the package mcp, which is there only beside the plugin.
         from spack_cache_db.site import mcp_tools
 
         mcp_tools.register(datasette, mcp)
@@ -215,9 +257,10 @@ def register_mcp_tools(datasette: Any, mcp: Any) -> None:
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
     """Add our SQL functions, limits and authorizer to a connection.
 
-    Databases in memory get no functions of ours: these refer to their connection, and
-    Python cannot free that cycle. Datasette opens such a database whenever it reads its
-    versions.
+    Databases in memory, whose names begin with `_`, get no functions of ours: these
+    refer to their connection, and Python cannot free that cycle. Datasette opens such a
+    database whenever it reads its versions. Its own tables, in `_internal`, are no
+    visitor's to read, and are not limited.
     """
     if not is_site(datasette):
         return
@@ -230,7 +273,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
 
 
 @hook(optionalhook=True)
-def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
+def skip_csrf(datasette: Any, scope: Scope) -> bool:
     """Accept forms without a token on pages that only read and set no cookie."""
     is_reading = middleware.READING_POSTS.fullmatch(scope["path"]) is not None
     return is_reading and is_site(datasette)
@@ -245,8 +288,9 @@ def asgi_wrapper(datasette: Any) -> Callable[[App], App]:
 
     def wrap(app: App) -> App:
         # uvicorn recognizes an application by its being a coroutine function.
-        async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
             layers = app
+            # Servers also call an application when they start and end.
             if scope["type"] == "http":
                 for wrapper in WRAPPERS:
                     layers = partial(wrapper, datasette, layers)
@@ -255,19 +299,6 @@ def asgi_wrapper(datasette: Any) -> Callable[[App], App]:
         return wrapped if is_site(datasette) else app
 
     return wrap
-
-
-WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
-    # Rows of a table are complete, and errors in CSV get an error status.
-    whole,
-    # Unknown fields and names in addresses of tables and canned queries are refused.
-    middleware.check_addresses,
-    # Requests are checked before their bodies are read; headers are added.
-    middleware.guard,
-    # The base is cut off the path.
-    middleware.below_base,
-)
-"""The wrappers of each request, from the innermost to the outermost."""
 
 
 @hook(hookwrapper=True)
@@ -281,6 +312,7 @@ def handle_exception(
     frame: a second of processor time for each error. Handlers of other plugins come
     before ours.
     """
+    # A hook wrapper runs around the hooks of all plugins; this calls them.
     outcome = yield
     if not is_site(datasette):
         return

@@ -16,12 +16,13 @@ from datasette.utils import asgi, await_me_maybe, tilde_decode
 
 from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.catalogue import may_view, metadata_of, name_of_route
+from spack_cache_db.site.catalogue import may_view, name_of_route
 from spack_cache_db.site.http.asgi import App, Message, Receive, Scope, Send
 from spack_cache_db.site.http.checks import bounded, check
 from spack_cache_db.site.http.error_pages import answer_error
 from spack_cache_db.site.http.headers import completed
 from spack_cache_db.site.http.own_pages import run_page
+from spack_cache_db.site.metadata import metadata_of
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.plugin_manager import plugin_manager
