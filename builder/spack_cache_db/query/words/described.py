@@ -1,4 +1,9 @@
-"""Finds packages by the words of their descriptions."""
+"""Finds packages by the words of their descriptions.
+
+`mesh generator` finds packages whose description has one of the two words, those with
+both first. Each package has a score: the sum of the scores of the words that it has, of
+a share for each such word, and of points for packages that many others need.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +20,17 @@ SELECT known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
+# A word is scored by Okapi BM25, whose constants have their usual values.
+SATURATION = 1.2
+"""The constant k1: a word that occurs often counts little more than one that occurs
+twice.
+"""
+LENGTH_SHARE = 0.75
+"""The constant b: three quarters of a score depend on the length of the description."""
 USUAL_LENGTH = 170
 """Characters of an average description in Spack."""
-SATURATION = 1.2
-LENGTH_SHARE = 0.75
-"""The constants of Okapi BM25, k1 and b, at their usual values.
-
-A word that occurs often counts little more than one that occurs twice, and three
-quarters of a score depend on the length of the description.
-"""
 TIMES_IN_NAME = 4
-"""A word of a package's name counts as if the description had it so often."""
+"""A word of a package's name counts as if the description had it so many times."""
 POINTS_OF_NAME = 20
 """The score of a word that is the whole name."""
 POINTS_OF_WORDS = 8
@@ -36,7 +41,9 @@ _WORD = re.compile(r"[^\W_]+")
 _SMALL = frozenset(
     ("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with")
 )
+"""Words that nearly every description has."""
 MOST_WORDS = 12
+"""Maximum of words of a text that are searched."""
 
 
 def described_packages(
@@ -54,17 +61,16 @@ def described_packages(
     found_words = Counter[str]()
     for word in words:
         rows = list(select(conn, _WITH_WORD, match=f'"{word}"'))
-        # A word of few descriptions counts more than one of many.
+        # A word of few descriptions counts more than one of many (BM25).
         rarity = log1p((package_count - len(rows) + 0.5) / (len(rows) + 0.5))
         for name, description, dependents in rows:
             found_words[name] += 1
-            score = scores.get(name)
-            if score is None:
-                score = POINTS_OF_DEPENDENTS * log1p(dependents)
-            score += POINTS_OF_WORDS / len(words)
-            bonus = POINTS_OF_NAME if name == word else 0
-            score += bonus + rarity * _weight(word, name, description)
-            scores[name] = score
+            if name not in scores:
+                scores[name] = POINTS_OF_DEPENDENTS * log1p(dependents)
+            scores[name] += POINTS_OF_WORDS / len(words)
+            points_of_name = POINTS_OF_NAME if name == word else 0
+            points_of_word = rarity * _weight(word, name, description)
+            scores[name] += points_of_name + points_of_word
 
     # The highest score first; the name makes the order unique.
     names = list(scores)
@@ -86,12 +92,11 @@ def _weight(word: str, name: str, description: str) -> float:
     """
     # The index ignores endings, so the word itself may not be in the description.
     times = max(1, description.lower().count(word))
-    # `solver` and `solvers` are one word.
+    # `solver` and `solvers` are one word in a name.
     stem = word.rstrip("s")
-    if stem in name:
-        stems_of_name = [part.rstrip("s") for part in name.split("-")]
-        if stem in stems_of_name:
-            times += TIMES_IN_NAME
+    stems_of_name = [part.rstrip("s") for part in name.split("-")]
+    if stem in stems_of_name:
+        times += TIMES_IN_NAME
     # Long descriptions have more words by chance.
     length = len(description) / USUAL_LENGTH
     norm = (1 - LENGTH_SHARE) + LENGTH_SHARE * length

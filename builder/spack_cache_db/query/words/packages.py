@@ -1,4 +1,8 @@
-"""Finds the packages that words name or describe."""
+"""Finds the packages that words name or describe.
+
+`libhdf5-dev` finds `hdf5`, `mpi` finds `openmpi` and other providers, `mesh generator`
+finds packages whose descriptions have both words, and `hfd5` finds `hdf5` as a guess.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,11 @@ from spack_cache_db.query.words.described import described_packages
 from spack_cache_db.query.words.vocabulary import package_called, packages_providing
 
 MOST_DESCRIBED = 30
+"""Maximum of packages that are found by their descriptions."""
 MOST_GUESSED = 3
-"""Words for which similar names are searched, which is slow."""
+"""Maximum of words for which similar names are searched, which is slow."""
 LANGUAGE_PREFIXES = {"python": "py", "perl": "perl", "r": "r-"}
-"""Prefixes of package names by language."""
+"""What the names of packages contain in place of the name of a language."""
 SHORTEST_PART = 3
 """Shorter words must be a whole part of a name: `r` in `r-dplyr`."""
 SHORTEST_INSIDE = 5
@@ -26,7 +31,8 @@ class FoundPackages(NamedTuple):
     """The packages that words mean, the best first, with or without a binary.
 
     Attributes:
-        reasons: why each package matches; empty if its name or description shows it.
+        reasons: why each package matches, such as `provides mpi`; empty if its name or
+            description shows it.
         unmatched: the words that match no name.
         is_guess: whether no word is known, and the packages have similar names.
     """
@@ -37,7 +43,10 @@ class FoundPackages(NamedTuple):
 
 
 class Occurrence(IntEnum):
-    """How a word occurs in the name of a package, the best first."""
+    """How a word occurs in the name of a package, the best first.
+
+    The parts of a name are separated by dashes.
+    """
 
     PART = 0  # mpi in py-mpi-tools
     START = 1  # mpi in py-mpi4py
@@ -50,8 +59,8 @@ def find_packages(
 ) -> FoundPackages:
     """Return the packages that words describe, or that `nouns` name.
 
-    Matching names come before descriptions, except descriptions with all of several
-    words.
+    Packages with a matching name come before packages with a matching description,
+    except if the name or the description has all of several words.
 
     Args:
         lookups: the database.
@@ -63,23 +72,22 @@ def find_packages(
     parts = {noun: _with_part(lookups, noun.lower()) for noun in nouns}
     by_name = _joined(*named.values(), *parts.values())
 
+    unmatched: list[str] = []
     if len(nouns) == 1:
         # FTS5 finds words of letters and digits only.
         is_word = nouns[0].isalnum()
         described = _described(lookups, nouns) if is_word else {}
         reasons = _joined(by_name, described)
-        unmatched: list[str] = []
     else:
-        # Packages for all words together come before those for one of them.
+        # Packages for all words together come before packages for one of them.
         called_so = _named(lookups, "-".join(words))
         with_every_word = _described(lookups, words, every_word=True)
         by_all_words = _joined(called_so, with_every_word)
         reasons = _joined(by_all_words, _most_words_first(by_name, nouns))
-        unmatched = []
-        if reasons and not by_all_words:
-            unmatched = [noun for noun in nouns if not (named[noun] or parts[noun])]
         if not reasons:
             reasons = _described(lookups, nouns)
+        elif not by_all_words:
+            unmatched = [noun for noun in nouns if not (named[noun] or parts[noun])]
 
     if reasons:
         return FoundPackages(reasons, tuple(unmatched))
@@ -91,9 +99,13 @@ def find_packages(
     return FoundPackages(similar, is_guess=True)
 
 
+# The functions below return packages, the best first, with the reason why each matches,
+# as `FoundPackages.reasons`.
+
+
 def _named(lookups: Lookups, name: str) -> dict[str, str]:
-    """Return the package that any package manager calls so, and providers of a virtual
-    one.
+    """Return the package that any package manager calls by this name, and then the
+    providers, if it is the name of a virtual package.
     """
     reasons: dict[str, str] = {}
     package = package_called(lookups, name)
@@ -107,7 +119,7 @@ def _named(lookups: Lookups, name: str) -> dict[str, str]:
 
 
 def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
-    """Return the packages in whose name a word occurs; see `Occurrence`."""
+    """Return the packages in whose name a word occurs."""
     counts = package_counts(lookups)
     occurrences: dict[str, Occurrence] = {}
     for name in counts:
@@ -130,6 +142,7 @@ def _occurrence(word: str, name: str) -> Occurrence | None:
         return Occurrence.PART
     if len(word) < SHORTEST_PART:
         return None
+    # The dashes are those before and behind a part.
     if f"-{word}" in f"-{name}":
         return Occurrence.START
     if f"{word}-" in f"{name}-":
@@ -140,6 +153,7 @@ def _occurrence(word: str, name: str) -> Occurrence | None:
 def _described(
     lookups: Lookups, words: Sequence[str], *, every_word: bool = False
 ) -> dict[str, str]:
+    """Return the packages whose description has one of the words, or every word."""
     text = " ".join(words)
     names = described_packages(
         lookups.conn, text, MOST_DESCRIBED, every_word=every_word
@@ -148,7 +162,7 @@ def _described(
 
 
 def _joined(*groups: Mapping[str, str]) -> dict[str, str]:
-    """Return all packages in order; the first reason of a package counts."""
+    """Return the packages of all groups; the first reason of a package counts."""
     joined: dict[str, str] = {}
     for group in groups:
         for package, reason in group.items():
@@ -159,7 +173,7 @@ def _joined(*groups: Mapping[str, str]) -> dict[str, str]:
 def _most_words_first(
     reasons: Mapping[str, str], words: Iterable[str]
 ) -> dict[str, str]:
-    """Return packages in the order of how many words their names have.
+    """Return packages in the order of how many of the words their names contain.
 
     For `python mpi`, `py-mpi4py` has both, and `openmpi` has one.
     """
@@ -168,4 +182,6 @@ def _most_words_first(
     def missing_words(package: str) -> int:
         return sum(word not in package for word in spelled)
 
-    return {package: reasons[package] for package in sorted(reasons, key=missing_words)}
+    # The sort is stable: packages with as many words keep their order.
+    packages = sorted(reasons, key=missing_words)
+    return {package: reasons[package] for package in packages}

@@ -15,13 +15,16 @@ from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.query.words.reading import Reading, full_text_query
+from spack_cache_db.query.words.splitting import (
+    name_and_version,
+    number_in,
+    plain_words,
+)
+from spack_cache_db.query.words.systems import newest_system
 from spack_cache_db.query.words.vocabulary import (
     COMPILER_NAMES,
-    FILLERS,
     NEGATIONS,
     PLATFORM_NAMES,
-    SYSTEM_NAMES,
-    SYSTEMS_OF_SPACK,
     TARGET_NAMES,
     VARIANT_NAMES,
     names_elsewhere,
@@ -29,7 +32,6 @@ from spack_cache_db.query.words.vocabulary import (
 )
 from spack_cache_db.spack.facts import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
-from spack_cache_db.spack.versions import version_key
 
 PACKAGES = "SELECT name, release_count FROM packages"
 SWITCH = """
@@ -51,32 +53,16 @@ NEEDS = """
 SELECT 1 FROM known_dependencies WHERE dependency = :dependency AND package = :package
 """
 MOST_WORDS = 12
+"""Maximum of words in a text; a longer text is not read."""
 MOST_JOINED = 4
 """Maximum of words in one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 JOINTS = ("-", "_", "")
 """The signs that may join the words of a name."""
-_SEPARATORS = re.compile(r"[\s,;?!()]+")
-_COMPARISON = re.compile(r" ?(==|>=|<=) ?")
-_OTHER_COMMAND = re.compile(
-    r"^(sudo\s+)?(apt|apt-get|brew|conda|dnf|mamba|pip3?|yum)\s+(install|add|search)\s"
-)
 _SPACK_SYNTAX = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
-_NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
-_NAMES_AND_VERSIONS = (
-    # hdf5@1.14, python=3.11, hdf5>=1.12, cmake-3.27.9
-    re.compile(r"(.+?)(@|==?|>=|<=|[/:_-])v?(\d[\w.:]*)"),
-    # gcc13
-    re.compile(r"(.*?[a-z])()v?(\d[\w.:]*)"),
-    # llvm@main
-    re.compile(r"(.+)(@)(.+)"),
-)
-"""Words with a name, a sign and a version, as groups."""
-_RANGES = {">=": "{}:", "<=": ":{}"}
-"""The versions of Spack for signs of other programs."""
-_SYSTEM = re.compile(r"([a-z]+)([\d.]*)")
-_NOT_IN_SYSTEMS = re.compile("linux|[-_]")
+"""The beginning of a word in Spack's syntax: `@1.14`, `+mpi`, `os=rhel8`."""
 _HASH = re.compile(r"/?([a-z2-7]{4,32})")
 _MACHINE = re.compile(r"target=:([\w.-]+)")
+"""The condition that a binary runs on machines with a CPU target: `target=:zen3`."""
 
 
 def read_words(lookups: Lookups, text: str) -> Reading | None:
@@ -87,15 +73,17 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     if not 0 < len(words) <= MOST_WORDS:
         return None
 
-    # The package is read first, because a variant may come before it.
+    # Read the words twice: a variant may come before its package (`mpi hdf5`), so the
+    # package must be known first.
     package = _Reader(lookups, words).package()
     reader = _Reader(lookups, words, package)
     if len(words) == 1 and not package and package_called(lookups, words[0]):
-        # The name of a package without binaries: it is no variant or compiler.
+        # The name of a package without binaries is not read as a variant or a compiler.
         unread = words
     else:
         unread = reader.read_all()
 
+    # Search for the words without a meaning.
     searched = _searched_words(lookups, unread, package)
     if len(unread) == len(words) and not searched:
         return _reading_of_hash(lookups, words[0]) if len(words) == 1 else None
@@ -103,28 +91,17 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     return reader.reading(tuple(searched), left_out)
 
 
-def plain_words(text: str) -> list[str]:
-    """Return the words of a text, without commands and fillers such as `with`.
-
-    A text of fillers alone keeps them: it may be a name.
-    """
-    # `hdf5 >= 1.12` is one word.
-    text = _COMPARISON.sub(r"\1", text.strip())
-    text = _OTHER_COMMAND.sub("", text)
-    words = [word for word in _SEPARATORS.split(text) if word]
-    meaningful = [word for word in words if word.lower() not in FILLERS]
-    return meaningful or words
-
-
 def _searched_words(lookups: Lookups, unread: Sequence[str], package: str) -> list[str]:
-    """Return the words that a full-text search finds together, each with those before
-    it.
+    """Return the words that a full-text search finds together.
+
+    Each word must be found together with those before it, in a configuration of the
+    package, if there is one.
     """
     found: list[str] = []
     for word in unread:
         # A number is in very many versions, and no word of the index has a blank
         # (`without mpi`).
-        if " " in word or _NUMBER.fullmatch(word.lower()) is not None:
+        if " " in word or number_in(word) is not None:
             continue
         query = full_text_query([*found, word])
         if any(select(lookups.conn, WITH_WORDS, match=query, package=package)):
@@ -151,7 +128,8 @@ class _Reader:
     Args:
         lookups: the database.
         words: the words (`plain_words`).
-        package: the package that they name, if it is known (`package`).
+        package: the package that the words name; empty if it is not known yet, or if
+            they name none.
     """
 
     def __init__(
@@ -163,32 +141,35 @@ class _Reader:
         self._expected_package = package
         self._has_binaries = lookups.once(PACKAGES, lambda: _packages(lookups))
 
-        # The parts of the spec.
+        # The parts of the spec, each with its sign: `@1.14`, `%gcc@13`, `^zlib`.
         self._name = ""
         self._version = ""
         self._compiler = ""
-        # Conditions by what they are on: `os`, `target`, the name of a variant.
-        self._conditions: dict[str, str] = {}
         self._dependencies: list[str] = []
-        # The names of a release and a stack, by kind.
+        # Conditions by what they are on, `os`, `target` or the name of a variant:
+        # `{"os": "os=rhel8", "mpi": "+mpi"}`.
+        self._conditions: dict[str, str] = {}
+        # The names of a release and a stack: `{"release": "develop"}`.
         self._scope: dict[str, str] = {}
 
-        # What the words tell beside the spec.
+        # The words that switched variants on, and those that chose the scope and the
+        # target.
         self._switches: list[str] = []
         self._scope_words: set[str] = set()
         self._target_words: set[str] = set()
 
-        # What later words depend on.
+        # What the meaning of the next word depends on: the variant that the last word
+        # named, and the family of the target.
         self._variant_before = ""
         self._target_family = ""
 
     def package(self) -> str:
         """Return the package that the words name, or ""."""
         known_packages = package_counts(self._lookups)
-        # A package without binaries counts if there is no other, or if it depends on
-        # the other.
+        # `read_all` finds a package with binaries. Another one counts if there is none,
+        # or if it depends on the one with binaries.
         for word in self.read_all():
-            name, _ = _name_and_version(word)
+            name = name_and_version(word).name
             if name not in known_packages:
                 continue
             if not self._name or self._needs(name, self._name):
@@ -214,14 +195,14 @@ class _Reader:
                 is_negated = True
                 position += 1
                 continue
-            scope_size = len(self._scope)
-            target = self._conditions.get("target")
 
+            scope_size = len(self._scope)
+            target_before = self._conditions.get("target")
             # Several words may be one name: `netcdf fortran`.
             length = self._read_joined(self._words[position : position + MOST_JOINED])
             if length:
                 is_read = True
-            elif is_behind_unread and _NUMBER.fullmatch(word.lower()):
+            elif is_behind_unread and number_in(word) is not None:
                 # It is the version of the unread word.
                 is_read = False
             elif is_negated:
@@ -232,7 +213,7 @@ class _Reader:
             # Remember which words chose a release, a stack or a target.
             next_position = position + max(length, 1)
             words_of_name = self._words[position:next_position]
-            if self._conditions.get("target") != target:
+            if self._conditions.get("target") != target_before:
                 self._target_words.update(words_of_name)
             elif len(self._scope) != scope_size:
                 self._scope_words.update(words_of_name)
@@ -251,8 +232,8 @@ class _Reader:
             searched: the unread words for a full-text search.
             left_out: the other unread words.
         """
-        # `target=:zen3` is a machine. A family of targets (`target=aarch64:`) is not:
-        # its words stay in the text.
+        # `target=:zen3` is a machine: it stands beside the spec, and its words are not
+        # in the rest. A family (`target=aarch64:`) is a part of the spec.
         host = None
         scope_words = self._scope_words
         machine = _MACHINE.fullmatch(self._conditions.get("target", ""))
@@ -260,6 +241,7 @@ class _Reader:
             host = machine[1]
             del self._conditions["target"]
             scope_words = scope_words | self._target_words
+
         parts = [
             self._name + self._version,
             *self._conditions.values(),
@@ -279,8 +261,8 @@ class _Reader:
         )
 
     def _read_joined(self, words: Sequence[str]) -> int:
-        """Read the longest name at the beginning of the words; return its number of
-        words, 0 for none.
+        """Read the longest name of two or more words at the beginning of the words;
+        return the number of its words, 0 for none.
         """
         for length in range(len(words), 1, -1):
             for joint in JOINTS:
@@ -289,6 +271,7 @@ class _Reader:
         return 0
 
     def _read_name(self, name: str) -> bool:
+        """Read a name that may have several words: `ml-linux-x86_64-cuda`, `rhel-8`."""
         return (
             self._read_scope(name)
             or self._read_system(name)
@@ -299,19 +282,27 @@ class _Reader:
         """Read a word by the first meaning that it has; return whether it has one."""
         variant_before = self._variant_before
         self._variant_before = ""
-        name, version = _name_and_version(word)
-        # A package with a version may have its sign from another program: hdf5==1.14.
+        name, version = name_and_version(word)
+        # The version of a package may have a sign of another program: `hdf5==1.14`.
         is_package = bool(version) and self._has_binaries.get(name, False)
         if _SPACK_SYNTAX.match(word) and not is_package:
             return self._read_syntax(word)
         return (
+            # develop, rhel8, zen3, hdf5
             self._read_name(word)
+            # hdf5-1.14
             or self._read_package(name, version)
+            # gcc13
             or self._read_compiler(name, version)
+            # 1.14
             or self._read_number(word, variant_before)
+            # mpi
             or self._read_switch(word, word)
+            # zlib, behind another package
             or self._read_dependency(name, version)
+            # gpu, which means +cuda
             or self._read_switch(word, VARIANT_NAMES.get(name, ""))
+            # lapack
             or self._read_virtual(name)
         )
 
@@ -326,6 +317,7 @@ class _Reader:
         elif word[0] == "^":
             self._dependencies.append(word)
         else:
+            # The name is `mpi` in `+mpi`, and `libs` in `libs:=static`.
             name = word.lstrip("+~").partition("=")[0].rstrip(":")
             return self._add(name, word)
         return True
@@ -351,13 +343,15 @@ class _Reader:
         return self._scope.setdefault(kind, name) == name
 
     def _read_system(self, word: str) -> bool:
-        """Read an operating system, a platform, a target, or all three."""
+        """Read an operating system, a platform, a target, or all three
+        (`linux-rhel8-zen3`).
+        """
         name = word.lower()
         platforms = self._lookups.words["platform"].values()
         parts = name.split("-")
         if len(parts) == 3 and parts[0] in platforms:
             return self._read_architecture(parts)
-        system = self._newest_system(name)
+        system = newest_system(name, set(self._lookups.words["os"].values()))
         if system is not None:
             return self._add("os", f"os={system}")
         if name in PLATFORM_NAMES or name in platforms:
@@ -377,49 +371,21 @@ class _Reader:
                 return False
         return True
 
-    def _newest_system(self, name: str) -> str | None:
-        """Return the newest operating system of a name, which may lack its version.
-
-        `rhel 8.9` is `rhel8`, and `debian` the newest one in the database. A name that
-        Spack knows is returned even if the database does not have it.
-        """
-        known_systems: set[str] = set(self._lookups.words["os"].values())
-        if name in known_systems:
-            return name
-        match = _SYSTEM.fullmatch(_NOT_IN_SYSTEMS.sub("", name))
-        if match is None:
-            return None
-        distribution, version = match.groups()
-        system = SYSTEM_NAMES.get(distribution, distribution) + version
-
-        # The same system, or one with less or more of a version.
-        without_dots = system.replace(".", "")
-        same = [
-            other for other in known_systems if other.replace(".", "") == without_dots
-        ]
-        if same:
-            return max(same, key=version_key)
-        close = [
-            other for other in known_systems if _is_same_but_version(system, other)
-        ]
-        if close:
-            return max(close, key=version_key)
-        is_of_spack = system.rstrip("0123456789.") in SYSTEMS_OF_SPACK
-        return system if is_of_spack else None
-
     def _read_target(self, name: str) -> bool:
         """Read a target (`target=:zen3`) or a family of targets
         (`target=x86_64:`).
         """
+        # A target of the database that archspec does not know runs on itself only.
         if not is_known(name) and name in self._lookups.words["target"].values():
             return self._add("target", f"target={name}")
         target = TARGET_NAMES.get(name, name)
         if not is_known(target):
+            # `x86-64-v3` is `x86_64_v3`.
             target = target.replace("-", "_")
-            if not is_known(target):
-                return False
+        if not is_known(target):
+            return False
 
-        # A target is more exact than its family, which may be said before or after it.
+        # A target is more exact than its family, which may be before or behind it.
         family_of_target = family(target)
         is_family = target == family_of_target
         if is_family and self._target_family == family_of_target:
@@ -435,7 +401,7 @@ class _Reader:
         if self._name:
             return False
         name = name.lower()
-        # A single word may be a part of many names.
+        # A single word may be a part of many names: only its own is read.
         names = [name] if len(self._words) == 1 else names_elsewhere(name)
         for package in names:
             if self._expected_package:
@@ -450,6 +416,7 @@ class _Reader:
         return False
 
     def _read_compiler(self, name: str, version: str) -> bool:
+        """Read the name of a compiler in the database, today's or an old one."""
         if self._compiler:
             return False
         compilers = self._lookups.compilers
@@ -467,13 +434,12 @@ class _Reader:
         return False
 
     def _read_number(self, word: str, variant: str) -> bool:
-        """Read a version: of the variant before it as a dependency, or of a name
-        without one.
+        """Read the version of the variant before it, as a dependency, or of a compiler,
+        a dependency or the package without one.
         """
-        match = _NUMBER.fullmatch(word.lower())
-        if match is None:
+        version = number_in(word)
+        if version is None:
             return False
-        version = match[1]
         if variant:
             # `kokkos cuda 12.4` is `kokkos +cuda ^cuda@12.4`.
             return self._read_dependency(variant, version)
@@ -495,7 +461,8 @@ class _Reader:
         return is_variant
 
     def _read_variant(self, word: str, sign: str) -> bool:
-        """Read the name of a boolean variant in the database, or of the package."""
+        """Read the name of a boolean variant of the package, or of any package."""
+        # Most names are in lower case, but not all.
         for name in dict.fromkeys((word, word.lower())):
             names = {"name": name, "package": self._expected_package}
             if any(select(self._conn, SWITCH, **names)):
@@ -532,38 +499,6 @@ def _packages(lookups: Lookups) -> dict[str, bool]:
     return has_binaries
 
 
-def _is_same_but_version(system: str, other: str) -> bool:
-    """Return whether one of two operating systems is the other with less of its
-    version.
-    """
-    return _is_beginning(system, other) or _is_beginning(other, system)
-
-
-def _is_beginning(system: str, other: str) -> bool:
-    """Return whether a system lacks a version that the other has: `rhel` and `rhel8`,
-    `rhel8` and `rhel8.9`, but not `rhel8` and `rhel85`.
-    """
-    if not other.startswith(system):
-        return False
-    rest = other.removeprefix(system)
-    has_version = system[-1:].isdigit()
-    pattern = r"\.[\d.]+" if has_version else r"[\d.]+"
-    return re.fullmatch(pattern, rest) is not None
-
-
-def _name_and_version(word: str) -> tuple[str, str]:
-    """Return the name in a word, and the version or range behind it.
-
-    `gcc-13` has the name `gcc` and the version `13`, `hdf5>=1.12` the range `1.12:`.
-    """
-    word = word.lower()
-    for pattern in _NAMES_AND_VERSIONS:
-        match = pattern.fullmatch(word)
-        if match is not None:
-            name, sign, version = match.groups()
-            return name, _RANGES.get(sign, "{}").format(version)
-    return word, ""
-
-
 def _with_version(name: str, version: str) -> str:
+    """Return `gcc@13` for `gcc` and `13`; the name alone for an empty version."""
     return f"{name}@{version}" if version else name

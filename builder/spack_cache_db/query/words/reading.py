@@ -1,4 +1,6 @@
-"""The meaning of plain words: `hdf5 with mpi zen3` is `hdf5 +mpi target=:zen3`."""
+"""The meaning of plain words, as a record: `hdf5 with mpi zen3` is the spec `hdf5 +mpi`
+for a machine with `zen3`.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,19 @@ class Reading:
     """The meaning of words: a spec in Spack's syntax, a release, a stack and a machine.
 
     For example `hdf5 with mpi e4s zen3` has the spec `hdf5 +mpi`, the stack `e4s` and
-    the host `zen3`.
+    the host `zen3`; its `rest` is `hdf5` and `mpi`, of which `mpi` is a switch. Words
+    without a meaning are searched for in the database (`words`), or `left_out`.
 
     Attributes:
+        spec: the spec; empty if no word is a part of one.
+        release: the name of the release; None if the words name none.
+        stack: the name of the stack; None if the words name none.
+        host: the CPU target of the machine; None if the words name none.
         words: the words for a full-text search.
         left_out: the words that no configuration has together with the others.
-        package: the package that they name; empty for none.
+        package: the package that the words name; empty for none.
         rest: the words that name no machine, release or stack.
-        switches: the words that are names of variants.
+        switches: the words that are names of variants, which they switch on.
     """
 
     spec: str
@@ -35,8 +42,10 @@ class Reading:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all words are read; variants without a package may be a description
-        of one.
+        """Whether the parts of the reading are all that the words mean.
+
+        Without a package, names of variants may be a description instead: `cuda` is a
+        package, a variant of many packages, and a word of descriptions.
         """
         if self.words or self.left_out:
             return False
@@ -44,7 +53,9 @@ class Reading:
 
     @property
     def search(self) -> str:
-        """The text without machine, release and stack: a spec, or else the words."""
+        """What is left to search for if the machine, release and stack are chosen: a
+        spec, or else the words.
+        """
         text = " ".join(self.rest)
         if self.words or self.left_out:
             return text
@@ -53,20 +64,24 @@ class Reading:
         # A single word that is not a package's own name may name a package of other
         # software (`torch` for py-torch), or describe several (`cuda` for +cuda).
         word = self.rest[0]
-        if word.lower() != self.package and self.spec in (self.package, f"+{word}"):
-            return text
-        return self.spec
+        is_own_name = word.lower() == self.package
+        is_all_of_spec = self.spec in (self.package, f"+{word}")
+        return text if is_all_of_spec and not is_own_name else self.spec
 
     @property
     def nouns(self) -> tuple[str, ...]:
-        """The words that may be the name or the description of a package."""
+        """The words that may be the name or the description of a package.
+
+        These are the package and the words without a meaning, or else the names of
+        variants.
+        """
         nouns = [self.package] if self.package else []
         unread = {*self.words, *self.left_out}
         nouns += [word for word in self.rest if word in unread]
         return tuple(nouns) or self.switches
 
     def conditions(self) -> tuple[Condition, ...]:
-        """Return the condition of the full-text search, if there are words for one."""
+        """Return the condition of the full-text search; none without words for it."""
         if not self.words:
             return ()
         text = " ".join(self.words)
@@ -74,9 +89,10 @@ class Reading:
 
 
 def full_text_query(words: Sequence[str]) -> str:
-    """Return the FTS5 query for rows that have all words; quotes are doubled in it."""
+    """Return the FTS5 query for rows that have all words, such as `"mesh" "fem"`."""
     quoted = []
     for word in words:
+        # FTS5 reads two quotes as one.
         escaped = word.replace('"', '""')
         quoted.append(f'"{escaped}"')
     return " ".join(quoted)

@@ -1,6 +1,7 @@
-"""What people call things, and what Spack calls them (`words.toml`).
+"""What people call things, and what Spack calls them, from `words.toml`.
 
-For example `libhdf5-dev` of a distribution is `hdf5`, and `milan` is `zen3`.
+For example `libhdf5-dev` of a distribution is the package `hdf5`, `milan` is the target
+`zen3`, and `mpi` is a virtual package, provided by `openmpi` and others.
 """
 
 from __future__ import annotations
@@ -23,57 +24,75 @@ NEGATIONS = frozenset(_WORDS["negations"].split())
 """Words before a variant that should be off, such as `without`."""
 SYSTEMS_OF_SPACK = frozenset(_WORDS["systems_of_spack"].split())
 """Operating systems as Spack calls them, without versions."""
+
+# What people call something, and its name in Spack.
 TARGET_NAMES: Mapping[str, str] = _WORDS["targets"]
+"""Targets and their families: `milan` is `zen3`, `arm` is `aarch64`."""
 PLATFORM_NAMES: Mapping[str, str] = _WORDS["platforms"]
+"""Platforms: `mac` is `darwin`."""
 SYSTEM_NAMES: Mapping[str, str] = _WORDS["systems"]
+"""Operating systems: `redhat` is `rhel`, `jammy` is `ubuntu22.04`."""
 COMPILER_NAMES: Mapping[str, str] = _WORDS["compilers"]
+"""Compilers: `clang` is `llvm`."""
 VARIANT_NAMES: Mapping[str, str] = _WORDS["variants"]
+"""Variants: `gpu` is `cuda`, and `parallel` is `mpi`."""
 _LANGUAGE_NAMES: Mapping[str, str] = _WORDS["languages"]
+"""Programming languages, which are virtual packages: `c++` is `cxx`."""
 _PACKAGE_NAMES: Mapping[str, str] = _WORDS["packages"]
+"""Packages: `pytorch` is `py-torch`."""
 _PACKAGE_FORMS = [(re.compile(form), name) for form, name in _WORDS["forms"].items()]
+"""Forms of package names: `(.+?)-dev` is `{}`, and `python3-(.+)` is `py-{}`."""
 _PROVIDERS: Mapping[str, str] = _WORDS["providers"]
+"""The providers of virtual packages, separated by blanks."""
+
 PREFIXES = ("py-", "r-", "perl-")
-"""Prefixes of names that people leave out."""
+"""Prefixes of package names that people leave out."""
 _REPOSITORY = re.compile(
-    r"((?:\w+://|git@)?(?:[\w-]+\.)+\w+[/:])?([\w.-]+)/([\w.-]+?)(?:\.git)?([/?#].*)?"
+    r"""
+    (?P<host>(?:\w+://|git@)?(?:[\w-]+\.)+\w+[/:])?  # https://github.com/
+    (?P<owner>[\w.-]+)/
+    (?P<name>[\w.-]+?)(?:\.git)?
+    (?P<rest>[/?#].*)?                               # /issues
+    """,
+    re.VERBOSE,
 )
-"""The URL of a repository, or `owner/name`: the groups are host, owner, name and the
-rest.
-"""
+"""The URL of a repository, or `owner/name`."""
 
 
 def package_called(lookups: Lookups, text: str) -> str | None:
-    """Return the package of a name in any package manager; those with binaries
-    first.
+    """Return the package that any package manager calls by this name; None if the
+    database knows none.
+
+    The text itself, and packages with binaries, come before packages without.
     """
     counts = package_counts(lookups)
-    names = [name for name in names_elsewhere(text) if name in counts]
-    for name in names:
+    known_names = [name for name in names_elsewhere(text) if name in counts]
+    for name in known_names:
         if counts[name] or name == text:
             return name
-    # No package of these names has a binary.
-    return names[0] if names else None
+    return known_names[0] if known_names else None
 
 
 def names_elsewhere(text: str) -> list[str]:
     """Return possible names in Spack of a package, given a name in any package manager.
 
-    names_elsewhere("libfftw3-dev") -> ["libfftw3-dev", "libfftw3", "fftw3-dev", …]
+    names_elsewhere("libfftw3-dev") -> ["libfftw3-dev", "libfftw3", "fftw3-dev", "fftw",
+        "fftw3", "py-libfftw3-dev", …]
     """
     names: list[str] = []
-    waiting = [text.lower().replace("_", "-")]
-    while waiting:
-        name = waiting.pop(0)
+    # Each name may have other names in turn: `libfftw3-dev`, `fftw3-dev`, `fftw3`.
+    unread = [text.lower().replace("_", "-")]
+    while unread:
+        name = unread.pop(0)
         if name not in names:
             names.append(name)
-            # A name without its ending may have a prefix too.
-            waiting += _names_in_spack(name)
+            unread += _names_in_spack(name)
     with_prefixes = [prefix + name for prefix in PREFIXES for name in names]
     return names + with_prefixes
 
 
 def _names_in_spack(name: str) -> Iterator[str]:
-    """Yield what `words.toml` has for a name, then what its forms make of it."""
+    """Yield the other name of a package, and what the forms make of its name."""
     known_name = _PACKAGE_NAMES.get(name)
     if known_name:
         yield known_name
@@ -84,30 +103,35 @@ def _names_in_spack(name: str) -> Iterator[str]:
 
 
 def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
-    """Return the known providers of a virtual package, those with most binaries
-    first.
+    """Return the packages of the database that provide a virtual package, those with
+    most binaries first.
     """
     counts = package_counts(lookups)
-    name = _LANGUAGE_NAMES.get(virtual.lower(), virtual.lower())
-    providers = {*lookups.providers.get(name, ()), *_PROVIDERS.get(name, "").split()}
+    lower = virtual.lower()
+    name = _LANGUAGE_NAMES.get(lower, lower)
+    listed = lookups.providers.get(name, ())
+    providers = {*listed, *_PROVIDERS.get(name, "").split()}
     known_providers = providers & counts.keys()
     return sorted(known_providers, key=lambda package: (-counts[package], package))
 
 
 def repository_name(lookups: Lookups, text: str) -> str | None:
-    """Return the repository's name in a URL, or in `owner/name` if a package has this
-    name.
+    """Return the name of the repository that a text is the address of, such as `hdf5`
+    for `https://github.com/HDFGroup/hdf5`; None if the text is not an address.
+
+    `HDFGroup/hdf5` is an address too, if a package is called by the second name.
     """
     match = _REPOSITORY.fullmatch(text.strip())
     if match is None:
         return None
-    host, owner, name, more = match.groups()
-    if host is not None:
+    name = match["name"]
+    if match["host"] is not None:
         return name
     # `owner/name/issues` without a host is not an address.
-    if more is not None:
+    if match["rest"] is not None:
         return None
     # `hdf5/abc` may be a package and the beginning of a hash.
-    if owner in package_counts(lookups) and specs_beginning(lookups.conn, name, 1):
+    is_package = match["owner"] in package_counts(lookups)
+    if is_package and specs_beginning(lookups.conn, name, 1):
         return None
     return name if package_called(lookups, name) is not None else None

@@ -35,8 +35,9 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import csv_text
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.query.stored.configurations import shared_variants
-from spack_cache_db.query.words.reader import plain_words, read_words
+from spack_cache_db.query.words.reader import read_words
 from spack_cache_db.query.words.reading import Reading
+from spack_cache_db.query.words.splitting import plain_words
 from spack_cache_db.query.words.vocabulary import (
     package_called,
     packages_providing,
