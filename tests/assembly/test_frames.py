@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from spack_cache_db.assembly.frames import (
     Frame,
+    are_among,
+    distinct,
     distinct_pairs,
     first_rows,
     groups,
     has_different_values,
     number_array,
     number_sets,
+    numbers_in,
     renumbering,
     rows_by,
 )
@@ -45,6 +48,18 @@ def test_pairs_are_counted(pairs: list[tuple[int, int]]) -> None:
     assert list(counted.rows("release", "spec", "count")) == expected
     twice = distinct_pairs(release=first, spec=second, weights=np.full(len(pairs), 2))
     assert twice["count"].tolist() == [2 * count for *_, count in expected]
+
+
+@given(NUMBERS, NUMBERS)
+def test_distinct_numbers_are_sorted_and_found(
+    numbers: list[int], others: list[int]
+) -> None:
+    """As sets would be; either side may be empty."""
+    keys = number_array(numbers)
+    known = distinct(keys)
+    assert known.tolist() == numbers_in(keys).tolist() == sorted({*numbers})
+    is_known = are_among(number_array(others), known)
+    assert is_known.tolist() == [other in numbers for other in others]
 
 
 @given(PAIRS)

@@ -17,8 +17,11 @@ from spack_cache_db.assembly.frames import (
     Frame,
     Mask,
     Numbers,
+    are_among,
+    distinct,
     distinct_pairs,
     number_array,
+    numbers_in,
     packed,
     rows_by,
     summed,
@@ -65,7 +68,7 @@ def count(numbered: Numbered) -> Counts:
     is_gone = _are_gone(numbered)
     available = numbered.specs.where((numbered.specs["is_listed"] > 0) & ~is_gone)
     configuration_of_binary = available["configuration"]
-    used_configurations = np.unique(configuration_of_binary)
+    used_configurations = numbers_in(configuration_of_binary)
 
     # The number of specs of each configuration in each release and in each stack.
     in_releases = distinct_pairs(
@@ -245,7 +248,8 @@ def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
     # Specs that the release before does not list.
     before = previous[listings["release"]]
     keys = packed(listings["release"], listings["spec"])
-    is_added = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
+    keys_before = packed(before, listings["spec"])
+    is_added = (before > 0) & ~are_among(keys_before, keys)
     added = distinct_pairs(
         configuration=listings["configuration"][is_added],
         release=listings["release"][is_added],
@@ -261,7 +265,7 @@ def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
     )
 
     # A configuration has a row in each release that lists it or has just lost it.
-    all_keys = np.union1d(_keys(in_releases), _keys(listed_before))
+    all_keys = distinct(np.concatenate([_keys(in_releases), _keys(listed_before)]))
     counts_listed = _counts_by_key(in_releases, all_keys)
     counts_added = _counts_by_key(added, all_keys)
     counts_before = _counts_by_key(listed_before, all_keys)

@@ -23,6 +23,7 @@ from spack_cache_db.assembly.documents import consistent_documents, in_order
 from spack_cache_db.assembly.frames import (
     Frame,
     Numbers,
+    are_among,
     distinct_pairs,
     first_rows,
     groups,
@@ -323,8 +324,8 @@ def _stated_listings(listings: Frame, document_release: Numbers) -> Frame:
 
 def _with_is_listed(records: Frame, stated: Frame) -> Frame:
     """Return records with `is_listed`: whether their document lists the spec."""
-    listed = packed(stated["document"], stated["spec"])
-    is_listed = np.isin(packed(records["document"], records["spec"]), listed)
+    listed = np.sort(packed(stated["document"], stated["spec"]))
+    is_listed = are_among(packed(records["document"], records["spec"]), listed)
     return records.having(is_listed=is_listed.astype(np.uint8))
 
 

@@ -17,6 +17,7 @@ from spack_cache_db.assembly.frames import (
     Mask,
     Numbers,
     number_array,
+    numbers_in,
     renumbering,
 )
 from spack_cache_db.assembly.ids import Numbered
@@ -440,7 +441,7 @@ def _newest_versions(
     for is_counted in (is_listed & ~is_gone, is_binary & ~is_gone):
         versions: dict[str, set[str]] = defaultdict(set)
         counted = numbered.specs["configuration"][is_counted]
-        for number in np.unique(counted).tolist():
+        for number in numbers_in(counted).tolist():
             configuration = configurations[number - 1]
             versions[configuration.package].add(configuration.version)
         for package, names in versions.items():

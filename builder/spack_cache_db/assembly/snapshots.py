@@ -10,6 +10,8 @@ import numpy as np
 from spack_cache_db.assembly.frames import (
     Frame,
     Numbers,
+    are_among,
+    distinct,
     joined,
     number_array,
     of_documents,
@@ -250,5 +252,6 @@ def require_droppable(
 def _binaries(tables: Tables, documents: Sequence[int]) -> Numbers:
     """Return the distinct binaries that these documents list, with their stacks."""
     listings = tables["listings"]
-    rows = listings.where(np.isin(listings["document"], documents))
-    return np.unique(packed(rows["spec"], rows["stacks"]))
+    chosen = number_array(sorted(documents))
+    rows = listings.where(are_among(listings["document"], chosen))
+    return distinct(packed(rows["spec"], rows["stacks"]))
