@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from spack_cache_db.database_file import looked_at
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
+from spack_cache_db.site.charts.drawings import charts_of
 from spack_cache_db.site.filters import LABELS
 from spack_cache_db.site.links import links_to
 from spack_cache_db.site.page_request import PageRequest
@@ -98,6 +99,7 @@ class Site:
             **facts.words,
             "asset_version": settings.styles,
             "catalogue": settings.name,
+            "charts": charts_of(settings),
             "datasette_version": settings.version,
             "labels": LABELS,
             "links_to": links_to(settings),

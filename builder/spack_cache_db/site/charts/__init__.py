@@ -1,0 +1,1 @@
+"""Charts as HTML: small functions that draw records as SVG, or as a table with it."""
