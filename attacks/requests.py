@@ -60,7 +60,7 @@ PATHS = [
         "/-/settings",
         "/-/threads",
         "/-/static/app.css",
-        "/static/site.css",
+        "/static/parts.css",
     ),
     *(
         "/packages",
@@ -320,7 +320,7 @@ ODD_PATHS = [
     *(
         "/static/" + "a/" * 2500,
         "/-/static/" + "a" * 5000,
-        "/static/site.css/x",
+        "/static/parts.css/x",
         "/static/",
     ),
     *(

@@ -19,7 +19,7 @@ from benchmarks.server import Server, ServerError, serving
 CROWD = 32
 SECONDS = 10.0
 GOAL_MS = 200
-PAGES = ("/", "/static/site.css")
+PAGES = ("/", "/static/parts.css")
 ENDLESS = (
     "/spack-cache.json?sql=WITH+RECURSIVE+n(x)+AS+(SELECT+1+UNION+ALL+SELECT+x%2B1+FROM+n)"
     "+SELECT+count(*)+FROM+n"

@@ -83,7 +83,7 @@ OWN = (
 )
 STOCK = (
     *(
-        "/static/site.css",
+        "/static/parts.css",
         "/spack-cache",
         "/spack-cache/builds",
         "/spack-cache.json?sql=select+1",

@@ -95,7 +95,7 @@ def test_processes_without_a_row_of_their_own_share_one() -> None:
         ("/spack-cache/builds.csv", RequestClass.DATA),
         ("/-/search", RequestClass.DATA),
         ("/spack-cache.db", RequestClass.DOWNLOAD),
-        ("/static/site.css", RequestClass.STATIC),
+        ("/static/parts.css", RequestClass.STATIC),
         ("/-/static/app.css", RequestClass.STATIC),
         ("", RequestClass.DATA),
     ],

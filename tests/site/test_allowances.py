@@ -233,7 +233,7 @@ async def test_an_error_of_a_wrapper_is_a_page_of_the_site(database: Path) -> No
     answer = await get(served, "/-/wrapped/fails")
 
     assert answer.status_code == 500
-    assert "site.css" in answer.text
+    assert "/static/parts.css" in answer.text
     assert "unexpected error" in answer.text
     assert answer.headers["cache-control"] == "no-store"
 
@@ -251,7 +251,7 @@ async def test_handlers_of_exceptions_stand_in_an_order(
     broken = await get(served, "/mine/broken")
 
     assert (known.status_code, known.text) == (418, "the plugin's answer")
-    assert "site.css" in broken.text
+    assert "/static/parts.css" in broken.text
     assert "Traceback" not in capsys.readouterr().err
     assert pm.has_plugin("datasette.handle_exception")
 
@@ -264,7 +264,7 @@ async def test_a_page_with_a_head_of_its_own_keeps_the_styles(database: Path) ->
     text = (await get(served, "/mine/own-head")).text
 
     assert '<meta name="mine">' in text
-    for name in ("site.css", "datasette.css", "site.js"):
+    for name in ("tokens.css", "parts.css", "datasette.css", "site.js"):
         assert text.count(f"/static/{name}?v=") == 1, name
     for path in set(re.findall(r'(?:href|src)="(/static/[^"]*)', text)):
         assert (await get(served, path)).status_code == 200, path
@@ -387,7 +387,7 @@ def assert_a_dashboard(client: httpx.Client) -> None:
     """Check a page of datasette-dashboards, in the design of the site."""
     dashboard = client.get("/-/dashboards/cache")
     assert "Binaries of the cache" in dashboard.text
-    assert "/static/site.css" in dashboard.text
+    assert "/static/parts.css" in dashboard.text
 
 
 def send_form(client: httpx.Client, path: str, fields: dict[str, str]) -> None:

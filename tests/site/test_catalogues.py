@@ -71,7 +71,7 @@ async def test_a_file_may_have_any_name(database: Path, tmp_path: Path) -> None:
         seen |= {each for each in links_of(answer.text) if each.startswith(data)}
 
     assert {data, f"{data}.db", f"{data}/builds"} <= seen
-    for path in seen | {"/static/site.css"}:
+    for path in seen | {"/static/parts.css"}:
         assert (await get(served, path)).status_code == 200, path
     rows = await get(
         served, f"{data}/compilers_of_release.json?release=develop&_shape=array"
@@ -134,9 +134,9 @@ async def test_a_datasette_without_a_catalogue_stays_as_it_is(foreign: Path) -> 
     home = await get(served, "/")
 
     assert "/foreign" in links_of(home.text)
-    assert "site.css" not in home.text
+    assert "/static/parts.css" not in home.text
     assert "content-security-policy" not in home.headers
-    for path in ("/find", "/static/site.css"):
+    for path in ("/find", "/static/parts.css"):
         assert (await get(served, path)).status_code == 404
 
 

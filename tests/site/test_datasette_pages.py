@@ -225,7 +225,7 @@ def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
         )
         assert settings.items() >= site_settings().items()
         assert "hdf5" in ask.get("/package/hdf5").text
-        assert ask.get("/static/site.css").status_code == 200
+        assert ask.get("/static/parts.css").status_code == 200
         assert ask.get("/-/threads.json").status_code == 404
 
 

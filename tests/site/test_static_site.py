@@ -9,7 +9,7 @@ import pytest
 
 from spack_cache_db import build
 from spack_cache_db.bounded_files import alone_in
-from spack_cache_db.site.static_site import CATALOGUE, PART
+from spack_cache_db.site.static_site import CATALOGUE, PART, STYLES
 from tests.commands import run
 from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
@@ -36,7 +36,7 @@ def test_the_folder_has_all_that_the_page_needs(
     files = {path.name for path in (ROOT / "static-site").iterdir()}
     assert {path.name for path in folder.iterdir()} == {
         *files,
-        "site.css",
+        *(f"{name}.css" for name in STYLES),
         CATALOGUE,
         name,
     }

@@ -73,6 +73,8 @@ _DATASETTE_ERRORS = "datasette.handle_exception"
 """The module of Datasette's own handler of exceptions."""
 _PAGES = {"hash": "spec", "package": "package", "release": "release", "stack": "stack"}
 """Kinds of names that have a page, and the first part of its address."""
+_DATASETTE_STYLES = ("tokens", "parts", "datasette")
+"""Our style sheets of Datasette's own pages, behind that of Datasette."""
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 """Names of tables and views, in the order in which pages list them."""
 
@@ -140,7 +142,7 @@ def extra_css_urls(datasette: Any) -> list[str]:
     if not is_site(datasette):
         return []
     version = asset_version()
-    return [f"/static/{name}?v={version}" for name in ("site.css", "datasette.css")]
+    return [f"/static/{name}.css?v={version}" for name in _DATASETTE_STYLES]
 
 
 @hook(tryfirst=True)

@@ -65,6 +65,8 @@ network.
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
 """
+STYLES = ("tokens", "parts", "pages")
+"""The style sheets of our own pages, in the order in which pages load them."""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 
 
@@ -106,7 +108,8 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         copy.rename(part / name)
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
         pages = list((site_folder() / "static-site").iterdir())
-        pages.append(site_folder() / "static" / "site.css")
+        styles = site_folder() / "static"
+        pages += [styles / f"{name}.css" for name in STYLES]
         for page in pages:
             shutil.copyfile(page, part / page.name)
 

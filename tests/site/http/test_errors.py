@@ -63,7 +63,7 @@ UNREADABLE_ADDRESSES = (
     "/spack-cache.csv",
     f"/static/{LONG}",
     f"/-/static/{LONG}",
-    "/static/site.css/x",
+    "/static/parts.css/x",
     "/static/" + "a/" * 2_500,
     "/package/%00",
     "/%00.db",
@@ -96,7 +96,7 @@ class WithStatus(Exception):
             NO_PAGE,
         ),
         (
-            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"),
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/parts.css/x"),
             404,
             NO_PAGE,
         ),

@@ -7,11 +7,12 @@ called `load_…` return the variables of a template.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import product
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.answers.install import choose_example
@@ -31,6 +32,7 @@ from spack_cache_db.query.stored.totals import (
     read_mirrors,
     read_totals,
 )
+from spack_cache_db.site.charts.records import Point, Value
 from spack_cache_db.site.filters import (
     AddressFields,
     NameCounts,
@@ -114,8 +116,7 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     """Return the page about the site, with the binaries of each snapshot, the oldest
     first.
     """
-    dated = [release for release in lookups.releases.values() if release.date]
-    dated.sort(key=lambda release: (release.date, release.name))
+    dated = _dated(lookups)
     families: Counter[str] = Counter()
     for target, count in facet_counts(lookups.conn)["target"].items():
         families[lookups.families[target]] += count
@@ -124,13 +125,42 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     }
     return {
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
-        "over_time": [(release.name, release.spec_count) for release in dated],
-        "families": most_first(families),
-        "stacks": most_first(binaries_of_stack)[:BARS],
+        "over_time": _binaries_over_time(dated),
+        "families": _bars(most_first(families), "/packages?has="),
+        "stacks": _bars(most_first(binaries_of_stack)[:BARS], "/stack/"),
         "first_snapshot": dated[0].date if dated else None,
         "pages": list(select(lookups.conn, PAGES)),
         "mirrors": read_mirrors(lookups.conn),
     }
+
+
+def _dated(lookups: Lookups) -> list[Release]:
+    """Return the releases with a date, the oldest first."""
+    dated = [release for release in lookups.releases.values() if release.date]
+    dated.sort(key=lambda release: (release.date, release.name))
+    return dated
+
+
+def _binaries_over_time(dated: Iterable[Release]) -> list[Point]:
+    """Return the number of binaries of each snapshot, linked to its page."""
+    points = []
+    for release in dated:
+        day = date_of(release.date)
+        if day is not None:
+            path = f"/release/{quote(release.name)}"
+            points.append(Point(day, release.spec_count, path))
+    return points
+
+
+def _bars(counts: NameCounts, path: str) -> list[Value]:
+    """Return counts as bars that link to addresses beginning with `path`.
+
+    The name `gcc@` is the compiler whose version is unknown.
+    """
+    return [
+        Value(name.removesuffix("@"), count, path + quote(name, safe="/"))
+        for name, count in counts
+    ]
 
 
 def overview(
@@ -168,11 +198,12 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
         if other.previous == release.id
     ]
     packages = _counts(lookups, release.id, None, "package")
+    query = f"?release={quote(release.name)}"
     condition = Condition("release", release.name, release.id)
     return {
         "release": release,
         "packages": sorted(packages.items()),
-        "charts": _charts(facet_counts(lookups.conn, release.id)),
+        "charts": _charts(facet_counts(lookups.conn, release.id), query),
         "before": before.name if before else None,
         "after": after[0] if after else None,
         "chosen": choose_example(lookups, release),
@@ -185,6 +216,7 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
 def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     """Return the page of a stack, with its binaries in each release."""
     packages = _counts(lookups, None, stack.id, "package")
+    query = f"?stack={quote(stack.name)}"
     facets = {
         "target": _counts(lookups, None, stack.id, "target"),
         "compiler": _counts(lookups, None, stack.id, "compiler"),
@@ -201,7 +233,7 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
         "stack": stack,
         "packages": sorted(packages.items()),
         "gone": gone_among(lookups, (condition,)),
-        "charts": _charts(facets),
+        "charts": _charts(facets, query),
         "releases": releases,
         "changes": latest_changes(lookups, stack=stack.name),
     }
@@ -218,14 +250,17 @@ def _counts(
     return {word: count.specs for (word,), count in counts.items()}
 
 
-def _charts(facets: Mapping[str, Mapping[str, int]]) -> dict[str, NameCounts]:
-    """Return the values of each filter with their numbers of binaries, the most
-    first.
+def _charts(
+    facets: Mapping[str, Mapping[str, int]], query: str
+) -> dict[str, list[Value]]:
+    """Return the values of each filter with their numbers of binaries, the most first.
+
+    They link to the packages that a query, such as `?stack=e4s`, and the value select.
     """
     charts = {}
     for facet, counts in facets.items():
         by_value = {value_of(facet, word): count for word, count in counts.items()}
-        charts[facet] = most_first(by_value)
+        charts[facet] = _bars(most_first(by_value), f"/packages{query}&{facet}=")
     return charts
 
 
