@@ -10,8 +10,8 @@ from datasette.filters import Filters
 
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site.addresses import OPERATORS
 from spack_cache_db.site.routes import ROUTES
+from spack_cache_db.site.table_addresses import OPERATORS
 from tests.site.addresses import OWN, get
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, metadata, site

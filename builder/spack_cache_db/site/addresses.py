@@ -1,35 +1,27 @@
-"""Names and fields in addresses: other spellings are redirected, unknown fields are
-refused.
+"""Names and fields in the addresses of our own pages: other spellings of a name are
+redirected, unknown fields are refused.
 
-For our own pages and for Datasette's tables and queries.
+`table_addresses` does the same for Datasette's tables and queries.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 
-from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.names.known import spec_of_hash
-from spack_cache_db.query.names.scope import hint, named_conditions
-from spack_cache_db.query.names.spellings import read_spellings
-from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.stored.binary import specs_beginning
-from spack_cache_db.schema.full_text import FULL_TEXT
-from spack_cache_db.schema.views import VIEWS
+from spack_cache_db.query.names.scope import hint
+from spack_cache_db.query.names.spellings import Spellings, read_spellings
 from spack_cache_db.site.page_request import PageRequest
-from spack_cache_db.site.page_response import PageResponse, data
-from spack_cache_db.site.refusals import BadAddress, refused
+from spack_cache_db.site.page_response import PageResponse
+from spack_cache_db.site.refusals import BadAddress
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.stack_facet import STACK_FACET
-from spack_cache_db.site.table_actions import STACK_LISTS
 
 Pairs = Sequence[tuple[str, str]]
+"""The fields of an address: names and values."""
 Kinds = Mapping[str, tuple[str, ...]]
+"""Fields or columns that contain names, and the kinds that each name may have."""
 
 NAMES = {
     "packages": "package",
@@ -43,40 +35,27 @@ NAMES = {
     "platforms": "platform",
 }
 """Tables and views with a column `name`, and the kind of that name."""
-_CALLED_LIKE_THEIR_KIND = (*dict.fromkeys(NAMES.values()), "host", "hash")
+
+# Fields that are called like the kind of their names.
+_FIELDS_OF_KINDS = (*dict.fromkeys(NAMES.values()), "host", "hash")
 KINDS: Kinds = {
-    **{kind: (kind,) for kind in _CALLED_LIKE_THEIR_KIND},
+    **{field: (field,) for field in _FIELDS_OF_KINDS},
     "dependency_package": ("package",),
     "dependency_hash": ("hash",),
     "previous": ("release",),
+    # The comparison of `/packages`: it has a binary for one, and lacks one for another.
     "has": ("target", "release"),
     "lacks": ("target", "release"),
+    # What `/coverage` compares a release with.
     "reference": ("release", "target", "stack"),
+    # The two sides of `/diff`.
     "old": ("side",),
     "new": ("side",),
 }
-"""Fields and columns that contain names, and the kinds of these (see `Spellings`)."""
-_OPERATORS = """
-exact not contains notcontains endswith startswith like notlike
-gt gte lt lte glob in notin arraycontains arraynotcontains
-date isnull notnull isblank notblank
-"""
-OPERATORS = tuple(_OPERATORS.split())
-"""Suffixes of a column after `__` (Datasette's documentation, "Column filter
-arguments").
-"""
-COLUMNS = "SELECT name FROM pragma_table_xinfo(:table)"
+"""The fields and columns of all addresses; `Spellings` describes the kinds."""
 
 _TYPO = 0.65
 """Similarity from which an unknown field counts as a misspelled one (`difflib`)."""
-_NUMERIC = ("gt", "gte", "lt", "lte")
-_MOST_DIGITS = 18
-"""SQLite's integers have 64 bits."""
-_COLUMN_FIELDS = ("_sort", "_sort_desc", "_col", "_nocol", "_label")
-_SEARCHES = ("_search", "_search_tokens")
-_FACETS = ("_facet", "_facet_date", "_facet_array", STACK_FACET)
-
-_STACK_COLUMNS = ", ".join(f"{view}.{column}" for view, column in STACK_LISTS.items())
 
 
 def check_fields(request: PageRequest, fields: Collection[str]) -> None:
@@ -85,7 +64,8 @@ def check_fields(request: PageRequest, fields: Collection[str]) -> None:
     Other sites add fields to their links (`utm_source`). Pages ignore these unless they
     look like a misspelled field. JSON, CSV and feeds, which programs read, refuse them.
     """
-    for name, _ in request.pairs:
+    for name, _value in request.pairs:
+        # Datasette's own fields begin with `_`.
         if name in fields or name.startswith("_"):
             continue
         if request.is_data or difflib.get_close_matches(name, fields, cutoff=_TYPO):
@@ -109,6 +89,8 @@ def respelled(
     """Return a redirect to the usual spelling of all names; None if the request has
     that.
 
+    For example, `/package/HDF5?stack=E4S` leads to `/package/hdf5?stack=e4s`.
+
     Args:
         site: the site.
         request: the request.
@@ -118,201 +100,33 @@ def respelled(
     """
     spellings = read_spellings(site.lookups)
 
-    def usual(field: str, text: str) -> str:
-        # The first kind of which the text is a spelling counts.
-        for kind in kinds.get(field.removesuffix("__exact"), ()):
-            name = spellings.canonical(kind, text)
-            if name != text:
-                return name
-        return text
-
     # Replace names in the path, the last one first: then the places of those before it
     # stay the same.
     path = request.path
     if match is not None:
         for field, quoted in reversed(match.groupdict("").items()):
             text = unquote(quoted)
-            name = usual(field, text)
+            name = _usual_name(spellings, kinds, field, text)
             if name != text:
                 start, end = match.span(field)
                 path = f"{path[:start]}{quote(name, safe='/:')}{path[end:]}"
 
-    renamed = [(field, usual(field, text)) for field, text in pairs]
+    # Replace names in the fields.
+    renamed = [
+        (field, _usual_name(spellings, kinds, field, text)) for field, text in pairs
+    ]
     if path == request.path and renamed == request.pairs:
         return None
     return site.redirect(path, renamed, 301)
 
 
-RIGHT = data("", "text")
-"""The answer of `check_data` to a right address; nobody gets it."""
-
-
-def check_data(
-    site: Site, request: PageRequest, name: str, fields: Collection[str] | None
-) -> PageResponse:
-    """Return the answer to a wrong address of a table or canned query; `RIGHT` to a
-    right one.
-
-    Args:
-        site: the site.
-        request: the request.
-        name: the name of the table, view or query.
-        fields: the fields of a query; None for a table or view.
+def _usual_name(spellings: Spellings, kinds: Kinds, field: str, text: str) -> str:
+    """Return the name that a text spells, of the first kind that has one; the text
+    itself if no kind has another name for it.
     """
-    try:
-        if fields is None:
-            redirect = _check_table(site, request, name)
-        else:
-            redirect = _check_query(site, request, fields)
-    except (BadAddress, BuilderError) as error:
-        if request.is_data:
-            return refused(str(error), request.extension)
-        return site.page(
-            request, "error.html", 400, error=str(error), path=request.path
-        )
-    return redirect or RIGHT
-
-
-def _check_query(
-    site: Site, request: PageRequest, fields: Collection[str]
-) -> PageResponse | None:
-    """Return a redirect to whole hashes and usual names; raises for unknown fields and
-    names.
-    """
-    lookups = site.lookups
-    pairs = []
-    for field, value in request.pairs:
-        if field not in fields and not field.startswith("_"):
-            raise BadAddress(
-                f"this query has no field {field!r}; {near(field, fields)}"
-            )
-        text = value.strip()
-        kind = "release" if field in ("old", "new") else field
-        if text and kind == "hash":
-            text = _whole_hash(lookups, text)
-        elif text and kind in ("package", "release"):
-            # Raises UnknownNameError if there is no such name.
-            named_conditions(lookups, **{kind: text})
-        pairs.append((field, text))
-    return respelled(site, request, pairs, None)
-
-
-def _whole_hash(lookups: Lookups, text: str) -> str:
-    """Return the hash that a text begins; raises for none or several."""
-    spec = spec_of_hash(lookups, text)
-    prefix = text.removeprefix("/").lower()
-    return specs_beginning(lookups.conn, prefix)[spec]
-
-
-def _check_table(site: Site, request: PageRequest, table: str) -> PageResponse | None:
-    """Return a redirect to the usual names; raises for unknown columns, filters and
-    searches.
-    """
-    pairs = request.pairs
-    columns = [name for (name,) in site.conn.execute(COLUMNS, {"table": table})]
-    if not columns:
-        # Datasette says that there is no such table.
-        return None
-
-    # The shape, and the names of columns. Only tables have row ids.
-    if ("_shape", "object") in pairs and (table in VIEWS or table in FULL_TEXT):
-        raise BadAddress(
-            f"{table} has no primary key for _shape=object; use _shape=array"
-        )
-    for column in _columns_in(pairs):
-        is_row_id = column == "rowid" and table not in VIEWS
-        if column not in columns and not is_row_id:
-            raise BadAddress(
-                f"{table} has no column {column!r}; {near(column, columns)}"
-            )
-
-    # The filters, and the full-text search.
-    for name, value in pairs:
-        _check_filter(table, name, value)
-    _check_search(table, pairs)
-
-    kinds = KINDS
-    if table in NAMES:
-        kinds = {**KINDS, "name": (NAMES[table],)}
-    return respelled(site, request, pairs, None, kinds)
-
-
-def _check_filter(table: str, name: str, value: str) -> None:
-    """Check one field of a table's address."""
-    column, _, operator = name.rpartition("__")
-    if column and operator not in OPERATORS:
-        raise BadAddress(
-            f"no filter is called {operator!r}; {near(operator, OPERATORS)}"
-        )
-    is_number = operator in _NUMERIC and value.isdigit()
-    if is_number and len(value.lstrip("0")) > _MOST_DIGITS:
-        raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
-    if name == STACK_FACET and STACK_LISTS.get(table) != value:
-        raise BadAddress(
-            f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks"
-        )
-    if name == "_through":
-        _check_through(value)
-
-
-def _check_through(text: str) -> None:
-    """Check the JSON of a filter through another table, whose names Datasette takes
-    unseen.
-    """
-    try:
-        through = json.loads(text)
-    except (ValueError, RecursionError):
-        through = None
-    fields = through if isinstance(through, dict) else {}
-    has_names = all(isinstance(fields.get(name), str) for name in ("table", "column"))
-    has_value = isinstance(fields.get("value"), str | int | float)
-    if not (has_names and has_value):
-        expected = '{"table": "…", "column": "…", "value": "…"}'
-        raise BadAddress(f"_through is not valid; expected {expected}")
-
-
-def _check_search(table: str, pairs: Pairs) -> None:
-    """Check the full-text search in a table's address."""
-    searches = [
-        name
-        for name, _ in pairs
-        if name.startswith("_search") and name != "_searchmode"
-    ]
-    # The address may name the full-text table itself.
-    if not searches or "_fts_table" in dict(pairs):
-        return
-    if table not in FULL_TEXT and f"{table}_fts" not in FULL_TEXT:
-        raise BadAddress(
-            f"{table} has no full-text search; filter by a column, as in ?name=value"
-        )
-    for name in searches:
-        if name not in _SEARCHES:
-            raise BadAddress(f"{table} has no field {name!r}; {near(name, _SEARCHES)}")
-
-
-def _columns_in(pairs: Pairs) -> Iterator[str]:
-    """Yield the columns that the fields of a table's address name.
-
-    For example `version` for `version__gt=1`, for `version=1.2`, for `_sort=version`
-    and for `_facet=version`.
-    """
-    for name, value in pairs:
-        column, _, _ = name.rpartition("__")
-        if column:
-            yield column
-        elif not name.startswith("_"):
-            yield name
-        elif name in _COLUMN_FIELDS and value:
-            yield value
-        elif name in _FACETS:
-            # Datasette refuses JSON that it cannot read.
-            with suppress(ValueError, KeyError, AttributeError):
-                yield _column_of_facet(value)
-
-
-def _column_of_facet(value: str) -> str:
-    """Return the column of a facet, which is its value or is named in JSON."""
-    if not value.startswith("{"):
-        return value
-    config = json.loads(value)
-    return str(config.get("column") or config["simple"])
+    # `package__exact` is Datasette's longer name of the field `package`.
+    for kind in kinds.get(field.removesuffix("__exact"), ()):
+        name = spellings.canonical(kind, text)
+        if name != text:
+            return name
+    return text

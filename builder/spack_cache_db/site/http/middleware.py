@@ -14,7 +14,6 @@ from typing import Any
 
 from datasette.utils import asgi, await_me_maybe, tilde_decode
 
-from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogue import may_view, name_of_route
 from spack_cache_db.site.http.asgi import App, Message, Receive, Scope, Send
@@ -28,6 +27,7 @@ from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.plugin_manager import plugin_manager
 from spack_cache_db.site.plugin_routes import is_of_plugin
 from spack_cache_db.site.refusals import BadAddress, refused
+from spack_cache_db.site.table_addresses import check_data
 
 READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
 """Addresses that only read with POST: Datasette 1.0's "count all", and environments."""
@@ -163,7 +163,7 @@ async def _answer_to_wrong_address(datasette: Any, scope: Scope) -> PageResponse
     with suppress(sqlite3.Error):
         request = PageRequest(path, query)
         response = await run_page(datasette, check_data, request, name, fields)
-        if response.status == 200:
+        if response is None:
             return None
         actor = await _actor_of(datasette, scope)
         if await may_view(datasette, actor, database):

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from datasette.utils import await_me_maybe
@@ -16,7 +16,6 @@ from spack_cache_db.site.http.asgi import Send
 from spack_cache_db.site.http.download import DOWNLOAD, download
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_request import Link, PageRequest
-from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.plugin_manager import plugin_manager
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.routes import ROUTES, respond, route_of
@@ -28,6 +27,7 @@ NO_FORM = f"expected a form ({FORM_TYPE}) with the field q: curl --data-urlencod
 PAGE_SECONDS = 2.0
 """Longest processor time of the statements of one of our own pages."""
 
+Result = TypeVar("Result")
 Handler = Callable[..., Awaitable[None]]
 """A function that Datasette calls with those of `datasette`, `request` and `send` that
 are among its arguments.
@@ -99,8 +99,8 @@ async def _send_other_parts(
 
 
 async def run_page(
-    datasette: Any, page: Callable[..., PageResponse], *arguments: Any
-) -> PageResponse:
+    datasette: Any, page: Callable[..., Result], *arguments: Any
+) -> Result:
     """Return what `page(site, *arguments)` returns, on a connection of the published
     database.
 
@@ -110,15 +110,15 @@ async def run_page(
     database = published(datasette)
     sites = _sites.setdefault(database, {})
 
-    def page_on(conn: sqlite3.Connection) -> PageResponse:
+    def page_on(conn: sqlite3.Connection) -> Result:
         if conn not in sites:
             sites[conn] = Site(settings_of(datasette, database), conn)
         with time_limit(conn, PAGE_SECONDS):
             return page(sites[conn], *arguments)
 
     # Datasette calls the function in a thread that has a connection.
-    response: PageResponse = await database.execute_fn(page_on)
-    return response
+    result: Result = await database.execute_fn(page_on)
+    return result
 
 
 async def _page_request(datasette: Any, request: Any, form: str | None) -> PageRequest:
