@@ -43,7 +43,7 @@ WAYS_IN = {
     "zstandard.ZstdDecompressor",
     "sources.fetch.web": "httpx.AsyncClient",
     # Standard input, at most as many bytes as a file may have.
-    "cli.cover": "sys.stdin",
+    "cli.environments": "sys.stdin",
     # It writes XML, and reads none.
     "cli.junit": "xml.etree",
     # Databases, whose header and statements are checked before anything is read from

@@ -1,4 +1,4 @@
-"""The commands `deps` and `dependents`."""
+"""The commands `deps` and `dependents`: what a spec needs, and what needs it."""
 
 from __future__ import annotations
 
@@ -72,6 +72,8 @@ def _print_edges(
     records = []
     with opened(file) as lookups:
         spec = spec_of_hash(lookups, dag_hash)
+        # A database of pages has no dependencies, and one of several sources may have
+        # those of some specs only.
         has_data = has_records(lookups.conn)
         if is_reversed:
             is_known = has_data
@@ -80,7 +82,7 @@ def _print_edges(
             is_known = bool(recorded_specs(lookups.conn, [spec]))
             edges = read_dependencies(lookups.conn, spec)
         for other, node in read_nodes(lookups.conn, edges).items():
-            # Only a direct dependency has an edge, with types and virtual packages.
+            # Only direct dependencies have an edge, with types and virtual packages.
             edge = edges[other]
             record = {
                 "package": node.package,
@@ -91,7 +93,8 @@ def _print_edges(
                 "kind": node.kind,
             }
             records.append(record)
-    # Direct ones first.
+
+    # Direct ones first, which have types; then by package, version and hash.
     records.sort(key=lambda record: (not record["types"], *record.values()))
     name = f"/{dag_hash.removeprefix('/')}"
     nothing = _nothing(name, is_reversed, is_known, has_data)
@@ -100,13 +103,21 @@ def _print_edges(
 
 
 def _nothing(name: str, is_reversed: bool, is_known: bool, has_data: bool) -> str:
-    """Return the note for no dependencies, or no dependents, of a spec."""
+    """Return the note on a spec without dependencies or dependents.
+
+    Args:
+        name: the hash of the spec, as it was typed.
+        is_reversed: whether dependents were sought.
+        is_known: whether the database knows that there are none.
+        has_data: whether the database has the dependencies of any spec.
+    """
     if is_known and is_reversed:
         return f"nothing in this database depends on {name}"
     if is_known:
         return f"{name} has no dependencies"
-    why = "the database has no dependency data; build it from indexes or mirrors"
     if has_data:
         why = "no index or mirror in this database has a record of it"
+    else:
+        why = "the database has no dependency data; build it from indexes or mirrors"
     kind = "dependents" if is_reversed else "dependencies"
     return f"the {kind} of {name} are not known: {why}"

@@ -1,4 +1,4 @@
-"""The command `export`."""
+"""The command `export`: tables of a database as files."""
 
 from __future__ import annotations
 

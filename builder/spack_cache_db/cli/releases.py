@@ -1,4 +1,4 @@
-"""The commands `releases` and `stacks`."""
+"""The commands `releases` and `stacks`, which list what a database has of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,16 @@ def stacks(file: Path, **options: Any) -> None:
 def _print_records(
     file: Path, table: str, columns: tuple[str, ...], options: Any, nothing: str
 ) -> NoReturn:
-    """Print columns of the releases or stacks, and end."""
+    """Print columns of a small table of a database, and end.
+
+    Args:
+        file: the database.
+        table: `releases` or `stacks`, which is also the name of the attribute of
+            `Lookups` that has its rows.
+        columns: the columns to print.
+        options: the options of the command.
+        nothing: the note if the table is empty.
+    """
     with opened(file) as lookups:
         records = []
         for row in getattr(lookups, table).values():

@@ -1,4 +1,4 @@
-"""The command `retention`."""
+"""The command `retention`: which binaries of a mirror its rules keep."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.databases import file_argument, opened
+from spack_cache_db.cli.environments import environment_paths, read_cover
 from spack_cache_db.cli.forms import form_of, print_json, say, say_notes
+from spack_cache_db.cli.keep_list import checked_retention
 from spack_cache_db.cli.options import shared_options
 from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.cli.tables import print_rows
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _RULES = ("environment", "newest", "newer_than", "keep_stack")
-"""The options of `retention` that keep binaries."""
+"""The options that keep binaries; at least one is required."""
 
 
 @click.command()
@@ -78,25 +80,23 @@ def retention(
 
     Example: spack-cache-db retention dist/spack-cache.db --newest 2 --environment envs/
     """
-    from spack_cache_db.cli.cover import (
-        checked_retention,
-        environment_paths,
-        read_cover,
-    )
     from spack_cache_db.query.answers.retention import Rules
     from spack_cache_db.query.names.scope import Scope
 
     form = form_of(options, "keeplist")
     allow_missing = options["allow_missing"]
     if not any(options[name] for name in _RULES):
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in _RULES)
-        raise click.UsageError(f"no rule keeps a binary: give one or more of {names}")
+        flags = [f"--{name.replace('_', '-')}" for name in _RULES]
+        expected = f"give one or more of {', '.join(flags)}"
+        raise click.UsageError(f"no rule keeps a binary: {expected}")
     rules = Rules(
         newest=options["newest"],
         newer_than=_day_or_days(options["newer_than"]),
         keep_stacks=options["keep_stack"],
     )
-    # Specs are those of today's Spack; a missing file may need more binaries.
+
+    # Specs are those of today's Spack. An included file that is missing may need more
+    # binaries, so it is a fault.
     reading = {"spack": None, "strict": not allow_missing}
     with opened(file) as lookups:
         scope = Scope(release=release, stack=stack)
@@ -109,12 +109,14 @@ def retention(
         result = checked_retention(
             lookups, covered, conditions, rules, allow_missing=allow_missing
         )
+
     _say_incomplete(result)
     if form == "keeplist":
         click.echo("\n".join(result.keep))
     elif form == "json":
         print_json(result.as_dict())
     else:
+        # The table begins with the totals; CSV is only rows.
         if form is None:
             say(_totals(result))
         print_rows(result.rows, options, "")
@@ -122,7 +124,7 @@ def retention(
 
 
 def _day_or_days(text: str | None) -> str | int | None:
-    """Return a day such as `2026-11-25` or `20261125`, or a number of days."""
+    """Return a day such as `2026-11-25` or `20261125` as text, or a number of days."""
     if text and text.isdecimal() and len(text) < len("20261125"):
         return int(text)
     return text
@@ -141,11 +143,14 @@ def _say_incomplete(result: Retention) -> None:
 
 
 def _totals(result: Retention) -> str:
-    """Return a line with the number of binaries that each rule keeps, and the freed
-    size.
+    """Return how many binaries each rule keeps, and the size of the others.
+
+    Such as `keep 12 binaries (newest 10, needed 2); prune 3 binaries, which frees 9.5
+    MB`.
     """
     keep = counted(len(result.keep), "binary", "binaries")
     prune = counted(len(result.prune), "binary", "binaries")
+    # A binary that is pruned has no reason to be kept.
     reasons = Counter(binary.reason for binary in result.binaries if binary.reason)
     texts = [f"{reason} {count:,}" for reason, count in reasons.items()]
     line = f"keep {keep} ({', '.join(texts)}); prune {prune}"

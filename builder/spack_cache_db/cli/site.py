@@ -1,4 +1,4 @@
-"""The commands `site` and `export-static`."""
+"""The commands `site`, for your own Datasette, and `export-static`, for web servers."""
 
 from __future__ import annotations
 
@@ -35,6 +35,5 @@ def export_static(file: Path, output: Path) -> None:
     from spack_cache_db.site import static_site
 
     written = static_site.export_static(file, output)
-    say(
-        f"{output}: index.html and {written['database']}, {written['size'] / 1e6:.1f} MB"
-    )
+    megabytes = written["size"] / 1e6
+    say(f"{output}: index.html and {written['database']}, {megabytes:.1f} MB")

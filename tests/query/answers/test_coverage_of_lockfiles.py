@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.cli.cover import cover_table
+from spack_cache_db.cli.cover_texts import cover_table
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
