@@ -1,4 +1,10 @@
-"""The address of a mirror, which `fetch` writes beside its files."""
+"""The files that `fetch` writes beside the index of a mirror.
+
+`mirror.json` has the address of the mirror and what its users need to know, as in their
+`mirrors.yaml`; `sizes.json` has the sizes of its binaries. `build` reads both.
+
+    {"url": "https://mirror", "signed": true, "include_binary": ["hdf5@1.14"]}
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from spack_cache_db.sources.files import SIZES_FILE
-from spack_cache_db.sources.indexes.faults import IndexFault, whole
+from spack_cache_db.sources.indexes.faults import IndexFault, decoding
 from spack_cache_db.sources.indexes.manifests import Bytes
 from spack_cache_db.sources.texts import as_json
 
@@ -22,8 +28,12 @@ VariableName = Annotated[str, Meta(pattern=f"^{VARIABLE_NAME}$")]
 class LoginVariables(
     Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """The names of the variables with the login for a mirror; `id` itself is not
-    published.
+    """The names of the variables with the login for a mirror.
+
+    Attributes:
+        id_variable: the variable with the name of the user.
+        secret_variable: the variable with the secret.
+        id: the name of the user itself, which is not published.
     """
 
     id_variable: VariableName | None = None
@@ -45,7 +55,7 @@ class Properties(
         profile: the name of a profile of Amazon's tools.
         access_pair: the variables with the login.
         access_token_variable: the variable with the token of a session.
-        view: the view whose index is read.
+        view: the view whose index is read: a part of the mirror with its own index.
     """
 
     signed: bool | None = None
@@ -57,7 +67,13 @@ class Properties(
 
 
 class Address(Properties, frozen=True, kw_only=True):
-    """The URL of a mirror, its properties, and its filters of binaries."""
+    """The content of `mirror.json`: a URL, its properties, and filters of binaries.
+
+    Attributes:
+        url: the URL of the mirror.
+        include_binary: specs of the binaries that count; none for all.
+        exclude_binary: specs of the binaries that do not count.
+    """
 
     url: str
     include_binary: tuple[str, ...] = ()
@@ -68,17 +84,19 @@ _ADDRESS = msgspec.json.Decoder(Address)
 _SIZES = msgspec.json.Decoder(dict[str, Bytes])
 
 _IN_COMMANDS = ("endpoint_url", "profile", "view")
-"""Properties of a mirror that are arguments of commands."""
+"""Properties of a mirror that are arguments of commands, which people copy."""
 
 MAX_ADDRESS = 2**16
 """Bytes of the file with the address of a mirror."""
 
 
 def read_address(data: bytes) -> Address:
-    """Return the address of a mirror from the bytes of its file; `IndexFault` if it has
-    none.
+    """Return the address of a mirror from the bytes of its file.
+
+    Raises:
+        IndexFault: the file has no address, or one that cannot be used.
     """
-    with whole("address of a mirror", ', expected {"url": …}'):
+    with decoding("address of a mirror", ', expected {"url": …}'):
         address = _ADDRESS.decode(data)
     url = address.url
     if "://" not in url or not url.isprintable() or " " in url:
@@ -95,11 +113,16 @@ def read_address(data: bytes) -> Address:
     return address
 
 
+def write_address(address: Address) -> bytes:
+    """Return the content of the file with the address of a mirror."""
+    return msgspec.json.format(msgspec.json.encode(address), indent=2) + b"\n"
+
+
 def settings_of(properties: Properties) -> str | None:
     """Return the properties that `spack mirror add` needs, as JSON with sorted keys.
 
-    The login itself is left out; None if there is nothing else. `signed` is a column of
-    its own.
+    None if there are none. The name of the user is left out, and so is `signed`, which
+    has a column of its own.
     """
     settings = _given(
         properties, ("endpoint_url", "profile", "access_token_variable", "view")
@@ -121,14 +144,11 @@ def _given(record: Struct, names: Iterable[str]) -> dict[str, Any]:
     return given
 
 
-def write_address(address: Address) -> bytes:
-    """Return the content of the file with the address of a mirror."""
-    return msgspec.json.format(msgspec.json.encode(address), indent=2) + b"\n"
-
-
 def read_sizes(data: bytes) -> dict[str, int]:
-    """Return the size of each binary by its hash; `IndexFault` if it is another
-    file.
+    """Return the size of each binary by its hash, from the bytes of `sizes.json`.
+
+    Raises:
+        IndexFault: the file has something else.
     """
-    with whole(SIZES_FILE, "; remove it"):
+    with decoding(SIZES_FILE, "; remove it"):
         return _SIZES.decode(data)

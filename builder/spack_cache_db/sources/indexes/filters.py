@@ -1,5 +1,11 @@
-"""Applies the filters of a mirror to the binaries of an index (`include_binary`,
-`exclude_binary`), as Spack 1.2 does (`mirrors/mirror.py`: `_spec_matches_filters`).
+"""Applies the filters of a mirror to the binaries of an index.
+
+A mirror in Spack's configuration may have lists of specs that limit its binaries:
+
+    include_binary: [hdf5]          only hdf5 and
+    exclude_binary: [hdf5@:1.10]    none of these
+
+They are applied as in Spack 1.2 (`mirrors/mirror.py`: `_spec_matches_filters`).
 """
 
 from __future__ import annotations
@@ -18,8 +24,10 @@ from spack_cache_db.spack.satisfying import SpecGraph, VirtualVersionError
 
 
 def parse_filter(texts: Iterable[str]) -> tuple[SpecQuery, ...]:
-    """Return the parsed specs of a filter; `IndexFault` names a spec that cannot be
-    parsed.
+    """Return the parsed specs of a filter.
+
+    Raises:
+        IndexFault: a text is not a spec; the message names it.
     """
     specs = []
     for text in texts:
@@ -37,10 +45,12 @@ class BinaryFilter(NamedTuple):
     exclude: tuple[SpecQuery, ...] = ()
 
     def left_out(self, records: IndexRecords) -> frozenset[str]:
-        """Return the hashes of the binaries of an index that are left out; `IndexFault`
-        for a version of a virtual package.
+        """Return the hashes of the binaries of an index that are left out.
+
+        Raises:
+            IndexFault: a spec has a version of a virtual package, which no index has.
         """
-        # Most mirrors have no filters, and their records are read only once.
+        # Most mirrors have no filters. Then their records need not be decoded here.
         if not self.include and not self.exclude:
             return frozenset()
         readable = ReadableRecords(records)
@@ -61,22 +71,28 @@ class BinaryFilter(NamedTuple):
         """Return whether a binary satisfies a spec of `include`, and none of
         `exclude`.
         """
-        is_included = any(graph.satisfies(node, query) for query in self.include)
-        if self.include and not is_included:
-            return False
+        if self.include:
+            is_included = any(graph.satisfies(node, query) for query in self.include)
+            if not is_included:
+                return False
         return not any(graph.satisfies(node, query) for query in self.exclude)
 
 
 class ReadableRecords:
-    """The records of one index, each decoded once."""
+    """The records of one index, each decoded once.
+
+    A spec is compared with each query, and is a dependency of many others, so its
+    record is needed again and again.
+    """
 
     def __init__(self, records: IndexRecords) -> None:
         self._records = records
         self._entries: dict[str, Entry | None] = {}
 
     def entry(self, dag_hash: str) -> Entry | None:
-        """Return a record; None if it is missing or unreadable, which its reader
-        reports.
+        """Return a record; None if it is missing or unreadable.
+
+        The reader of the index reports an unreadable one.
         """
         if dag_hash not in self._entries:
             try:

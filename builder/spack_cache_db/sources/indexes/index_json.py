@@ -1,4 +1,10 @@
-"""Reads the databases that Spack writes as `index.json`."""
+"""Reads the databases that Spack writes as `index.json`.
+
+    {"database": {"version": "8", "installs": {"<hash>": {"spec": {...}, ...}, ...}}}
+
+An index may have 200 MB. So it is decoded only down to its records, which stay bytes,
+and a record is decoded when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +15,18 @@ import msgspec
 from msgspec import Raw, Struct
 
 from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry, read_entry
-from spack_cache_db.sources.indexes.faults import IndexFault, whole
+from spack_cache_db.sources.indexes.faults import IndexFault, decoding
 from spack_cache_db.sources.texts import BROKEN, message_of, printable_name
 from spack_cache_db.spack.nodes import require_hash
 
 SPEC_FORMATS = {"5": 1, "6": 3, "7": 4, "8": FORMAT_OF_1_0}
-"""The spec formats by the database versions of Spack 0.13 to 1.1, which are read.
+"""The format of specs in each version of the database, from Spack 0.13 to 1.1.
 
 Source: Spack 1.2 `database.py`, `reader`.
 """
 
 VERSIONS = tuple(SPEC_FORMATS)
+"""The versions of databases that are read."""
 
 
 class Database(Struct):
@@ -33,7 +40,7 @@ class Database(Struct):
 
 
 class Index(Struct):
-    """The content of an index."""
+    """The content of an index, which may have more keys than are known."""
 
     database: Database
 
@@ -51,39 +58,21 @@ class ExactIndex(Struct, forbid_unknown_fields=True):
 _INDEX = msgspec.json.Decoder(Index)
 _EXACT_INDEX = msgspec.json.Decoder(ExactIndex)
 _KEYS = msgspec.json.Decoder(dict[str, Raw])
-_EXACT_NUMBERS = msgspec.json.Decoder(float_hook=str)
-"""Decodes `1.10` as a text, because the number is 1.1."""
-
-
-def _database_of(data: bytes) -> tuple[Database, frozenset[str]]:
-    """Return the content of an index without its records, and its unknown keys.
-
-    An index may have 200 MB, so only one with other keys than today's is decoded again.
-    """
-    try:
-        return _EXACT_INDEX.decode(data).database, frozenset()
-    except msgspec.ValidationError:
-        # If it is not an index, this raises the error that says why.
-        database = _INDEX.decode(data).database
-    return database, _unknown_keys_of_index(data)
-
-
-def _unknown_keys_of_index(data: bytes) -> frozenset[str]:
-    """Return the keys of an index, beside its records, that are not known."""
-    index = _KEYS.decode(data)
-    database = _KEYS.decode(index["database"])
-    unknown = index.keys() - {"database"}
-    for key in database.keys() - {"version", "installs"}:
-        unknown.add(f"database.{key}")
-    return frozenset(unknown)
+_FRACTIONS_AS_TEXTS = msgspec.json.Decoder(float_hook=str)
+"""Decodes `1.10` as the text "1.10", because the number is 1.1."""
 
 
 class Installs(dict[str, Raw]):
-    """The records of one index by hash; `entry` decodes one record."""
+    """The records of one index by hash; `entry` decodes one record.
+
+    Attributes:
+        format: the version of the database, one of `VERSIONS`.
+        unknown: unknown keys of the index, beside those of its records.
+    """
 
     def __init__(self, data: bytes) -> None:
         """Decode an index without its records; `IndexFault` if it cannot be read."""
-        with whole("index", ", expected Spack's index"):
+        with decoding("index", ", expected Spack's index"):
             database, self.unknown = _database_of(data)
         version = str(database.version)
         if version not in VERSIONS:
@@ -100,16 +89,15 @@ class Installs(dict[str, Raw]):
         """Whether this is the index of an installation.
 
         Its records have `path` instead of `in_buildcache` (Spack `database.py`,
-        `InstallRecord`).
+        `InstallRecord`). The first record with one of them decides.
         """
-        for text in self.values():
+        for data in self.values():
             try:
-                record = msgspec.json.decode(text)
+                record = msgspec.json.decode(data)
             except BROKEN:
                 continue  # Reading the record reports it.
             if not isinstance(record, dict):
                 continue
-            # The first record that shows the kind of the index decides.
             if "in_buildcache" in record:
                 return False
             if "installed" in record and isinstance(record.get("path"), str):
@@ -117,8 +105,11 @@ class Installs(dict[str, Raw]):
         return False
 
     def entry(self, dag_hash: str) -> Entry:
-        """Return a record; `IndexFault` if it cannot be read, `KeyError` if there is
-        none.
+        """Return the record of a hash.
+
+        Raises:
+            IndexFault: the record cannot be read, or is that of another hash.
+            KeyError: there is no record.
         """
         try:
             entry = self._read(dag_hash)
@@ -132,38 +123,62 @@ class Installs(dict[str, Raw]):
         return entry
 
     def _read(self, dag_hash: str) -> Entry:
+        data = self[dag_hash]
         try:
-            record = msgspec.json.decode(self[dag_hash])
-            return read_entry(record, self._spec_format)
+            return read_entry(msgspec.json.decode(data), self._spec_format)
         except ValueError:
-            # Slower, so only for a record that has numbers, or is faulty.
-            return self._entry_with_numbers(dag_hash)
+            # The record is faulty, or has numbers in place of texts. Only then it is
+            # read in a slower way, which raises the fault again.
+            return self._entry_with_numbers(data)
 
-    def _entry_with_numbers(self, dag_hash: str) -> Entry:
-        """Return a record that has numbers where Spack writes texts, such as a version
-        1.10.
+    def _entry_with_numbers(self, data: Raw) -> Entry:
+        """Return a record that has numbers where Spack writes texts.
+
+        Programs that rewrite an index may turn the version "1.10" into a number.
         """
-        record = _EXACT_NUMBERS.decode(self[dag_hash])
+        record = _FRACTIONS_AS_TEXTS.decode(data)
         numbers: set[str] = set()
         if isinstance(record, dict) and isinstance(record.get("spec"), dict):
-            plain = msgspec.json.decode(self[dag_hash])["spec"]
+            plain = msgspec.json.decode(data)["spec"]
             record["spec"] = _with_texts(record["spec"], plain, "spec", numbers)
         entry = read_entry(record, self._spec_format)
         return entry._replace(numbers=frozenset(numbers))
+
+
+def _database_of(data: bytes) -> tuple[Database, frozenset[str]]:
+    """Return the content of an index without its records, and its unknown keys."""
+    # Decoded twice only if it has other keys than those of today.
+    try:
+        return _EXACT_INDEX.decode(data).database, frozenset()
+    except msgspec.ValidationError:
+        # If the bytes are not an index, this raises the error that says why.
+        database = _INDEX.decode(data).database
+    return database, _unknown_keys_of_index(data)
+
+
+def _unknown_keys_of_index(data: bytes) -> frozenset[str]:
+    """Return the unknown keys of an index, such as `odd` and `database.odd`."""
+    index = _KEYS.decode(data)
+    database = _KEYS.decode(index["database"])
+    unknown = index.keys() - {"database"}
+    for key in database.keys() - {"version", "installs"}:
+        unknown.add(f"database.{key}")
+    return frozenset(unknown)
 
 
 def _with_texts(value: Any, plain: Any, path: str, numbers: set[str]) -> Any:
     """Return decoded JSON with texts in place of its numbers.
 
     Args:
-        value: the JSON, whose fractions are texts already.
-        plain: the same with numbers.
-        path: where it is in the record; below `annotations`, Spack writes numbers.
-        numbers: the paths of numbers, to which others are added.
+        value: the JSON, whose fractions are texts already: `["1.10", 2]`.
+        plain: the same JSON with numbers: `[1.1, 2]`.
+        path: where it is in the record, such as `spec.version`.
+        numbers: the paths of numbers, to which those of this JSON are added.
     """
     if isinstance(value, dict):
         texts = {}
         for key, inner in value.items():
+            # Here, Spack itself writes numbers.
             if key == "annotations":
                 texts[key] = inner
             else:
@@ -174,6 +189,7 @@ def _with_texts(value: Any, plain: Any, path: str, numbers: set[str]) -> Any:
         for item, plain_item in zip(value, plain, strict=True):
             items.append(_with_texts(item, plain_item, f"{path}[]", numbers))
         return items
+    # `True` is an int in Python.
     if isinstance(plain, int | float) and not isinstance(plain, bool):
         numbers.add(path)
         return str(value)

@@ -1,8 +1,15 @@
 """Opens the indexes of mirrors and installations; each is one document.
 
-Layout 3 (Spack 1.0 `url_buildcache.py`) has manifests that name blobs, layout 2
-(`build_cache/`) plain files. An installation has the same index below `.spack-db/`. A
-mirror without an index is read from its spec files.
+A mirror is a folder with an index of its binaries. The index is, in
+
+- layout 3, since Spack 1.0 (`url_buildcache.py`), a file that the manifest
+  `v3/manifests/index/index.manifest.json` names,
+- layout 2, before Spack 1.0, `build_cache/index.json`,
+- the folder of an installation, which is read like a mirror, `.spack-db/index.json`.
+
+In layout 3, a view is a part of a mirror with an index of its own, whose manifest is in
+`v3/manifests/index/<view>/`. A mirror without an index is read from its spec files, one
+for each binary, as if they were an index.
 """
 
 from __future__ import annotations
@@ -54,30 +61,41 @@ from spack_cache_db.sources.indexes.spec_files import (
 )
 
 _INDEX_MANIFEST = "index.manifest.json"
-_PLAIN_OF_OTHERS = (".spack-db/index.json", "index.json")
+
+_LOCAL_INDEXES = (".spack-db/index.json", "index.json")
 """Paths of an index in the folder of an installation, and in a folder of an index."""
 
-_PLAIN = (LAYOUT_2_INDEX, *_PLAIN_OF_OTHERS)
+_PLAIN_INDEXES = (LAYOUT_2_INDEX, *_LOCAL_INDEXES)
 """Paths of an index in a folder without layout 3."""
 
 _SPEC_MANIFEST = ".spec.manifest.json"
+"""End of the name of a manifest of layout 3 that names a spec file and a tarball."""
+
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
+"""Ends of the names of spec files of layout 2."""
 
 MOST_SIGNATURES = 1000
 """Number of spec manifests of a mirror that are searched for a signature."""
 
 
 def is_spacks(data: bytes) -> bool:
-    """Return whether bytes start like an index or a spec file, compressed, signed or
-    plain.
+    """Return whether bytes start like an index or a spec file.
+
+    Either may be plain, compressed or signed.
     """
     starts = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", GZIP, ZSTD)
     return data[:64].lstrip().startswith(starts)
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
-    """Open an index or a spec file outside a mirror; `InputError` if it cannot be
-    read.
+    """Open an index or a spec file that is not in a mirror.
+
+    Args:
+        file: the file.
+        place: the release and stack that the user named.
+
+    Raises:
+        InputError: the file cannot be read.
     """
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
@@ -91,18 +109,25 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         spec_file = read_spec_file(data)
         form = f"{SPEC_FILE}{spec_file.version}"
         records = SpecFileRecords([spec_file.entries], form)
-        # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
+        # The folder above that of the file is its release, because spec files stand
+        # beside pages: `_cache/<release>/<package>/spec-N.json`.
         folders = file.path.split("/")[:-1]
-        names_path = "/".join([*folders[-2:-1], "spec.json"])
-        return _open_index(plain_file, sha256, place, names_path, records, None)
+        place_path = "/".join([*folders[-2:-1], "spec.json"])
+        return _open_index(plain_file, sha256, place, place_path, records, whole=None)
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
-    """Yield the indexes of a mirror, or one made from its spec files, and the faults of
-    others.
+    """Yield the indexes of a mirror, and the faults of those that cannot be read.
 
-    If the address cannot be read, binaries have no URL. `InputError` if it cannot be
-    listed.
+    A mirror without an index has one that is made from its spec files. If the file with
+    the mirror's address cannot be read, that is a fault, and binaries have no URL.
+
+    Args:
+        mirror: the folder.
+        place: the release and stack that the user named.
+
+    Raises:
+        InputError: the folder cannot be listed.
     """
     with _faults_of(mirror.location):
         mirror_folder = _Mirror(mirror, place)
@@ -117,6 +142,7 @@ def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
 def _index_or_faults(
     location: str, open_index: Callable[[], OpenIndex]
 ) -> Iterator[OpenIndex | Fault]:
+    """Yield the index that a function opens, or the faults that it raises."""
     try:
         with _faults_of(location):
             index = open_index()
@@ -130,14 +156,16 @@ def files_without_index(folder: Path) -> list[str]:
     """Return the names of the files that `build` reads from a folder without a mirror's
     index.
 
-    They are the index of an installation, a single index, or spec files. `InputError`
-    if a manifest cannot be read.
+    They are the index of an installation, a single index, or spec files.
+
+    Raises:
+        InputError: a manifest cannot be read.
     """
-    mirror = _Mirror(File(str(folder), "", "mirror"), Place())
+    mirror = _unplaced_mirror(folder)
     index_paths = mirror.index_paths()
     if index_paths:
         names = [path.relative_to(folder).as_posix() for path in index_paths]
-        return [name for name in names if name in _PLAIN_OF_OTHERS]
+        return [name for name in names if name in _LOCAL_INDEXES]
 
     # Spec files, or their manifests and the blobs that they name.
     spec_paths = mirror.spec_paths()
@@ -152,21 +180,23 @@ def files_without_index(folder: Path) -> list[str]:
 
 
 def files_to_read(folder: Path) -> list[Path]:
-    """Return the files of a mirror that determine its content; manifests stand for
-    their blobs.
+    """Return the files of a mirror that determine its content.
+
+    Manifests stand for their blobs, whose checksums they contain.
     """
-    mirror = _Mirror(File(str(folder), "", "mirror"), Place())
-    paths = mirror.index_paths()
-    specs = sorted(mirror.spec_manifests.values()) if paths else mirror.spec_paths()
+    mirror = _unplaced_mirror(folder)
+    index_paths = mirror.index_paths()
+    # Beside an index, manifests of layout 3 have the sizes of binaries.
+    spec_paths = sorted(mirror.spec_manifests.values())
+    if not index_paths:
+        spec_paths = mirror.spec_paths()
     beside = [folder / ADDRESS_FILE, folder / SIZES_FILE]
-    beside += [_checksum_file(path) for path in paths]
-    return paths + specs + [path for path in beside if path.is_file()]
+    beside += [_checksum_file(path) for path in index_paths]
+    return index_paths + spec_paths + [path for path in beside if path.is_file()]
 
 
 def first_entries(folder: Path, count: int) -> list[Entry]:
-    """Return the records of the first binaries of a mirror's indexes, sorted by
-    hash.
-    """
+    """Return the records of the first binaries of a mirror's indexes, by hash."""
     entries: list[Entry] = []
     for index in _readable_indexes(folder):
         for dag_hash in sorted(index.records):
@@ -180,8 +210,11 @@ def first_entries(folder: Path, count: int) -> list[Entry]:
 
 
 def agreed(signatures: Iterable[bool]) -> bool | None:
-    """Return whether all binaries of a mirror are signed; None if they differ or none
-    is known.
+    """Return whether all binaries of a mirror are signed; None if they differ.
+
+    Args:
+        signatures: whether each is signed, for those that are known; None is returned
+            if there are none.
     """
     distinct = set(signatures)
     return distinct.pop() if len(distinct) == 1 else None
@@ -196,8 +229,9 @@ class Binary(NamedTuple):
 
 
 def listed_binaries(folder: Path) -> list[Binary]:
-    """Return the binaries that the indexes of a mirror list; `build` reports faulty
-    records.
+    """Return the binaries that the indexes of a mirror list.
+
+    Records that cannot be read are skipped: `build` reports them.
     """
     binaries: set[Binary] = set()
     for index in _readable_indexes(folder):
@@ -227,6 +261,11 @@ def _readable_indexes(folder: Path) -> Iterator[OpenIndex]:
             yield index
 
 
+def _unplaced_mirror(folder: Path) -> _Mirror:
+    """Return the mirror in a folder, where its release and stack do not matter."""
+    return _Mirror(File(str(folder), "", "mirror"), Place())
+
+
 @contextmanager
 def _faults_of(location: str) -> Iterator[None]:
     """Turn the errors of a file or a folder into `InputError`."""
@@ -254,9 +293,11 @@ class _Mirror:
     def __init__(self, mirror: File, place: Place) -> None:
         self._mirror = mirror
         self._place = place
-        # The folders of the mirror give its release and stack.
+        # The folders of this path give the release and the stack.
         self._place_path = f"{mirror.path}/index.json".lstrip("/")
         self.folder = Path(mirror.location)
+
+        # What the files with the address and the sizes contain.
         self.url: str | None = None
         self.settings: str | None = None
         self.filter = BinaryFilter()
@@ -275,7 +316,8 @@ class _Mirror:
         self.spec_manifests: dict[str, Path] = {}
         for path in self.folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}"):
             name = path.name.removesuffix(_SPEC_MANIFEST)
-            self.spec_manifests[name.rpartition("-")[2]] = path
+            dag_hash = name.rpartition("-")[2]
+            self.spec_manifests[dag_hash] = path
 
     def _read_address(self) -> None:
         """Read the files that `fetch` writes beside an index, if they exist.
@@ -296,84 +338,6 @@ class _Mirror:
         if os.path.lexists(path):
             self._sizes = read_sizes(read_file(path, MAX_INDEX))
 
-    @cached_property
-    def _prefix(self) -> Tarball | None:
-        """The stored part of the URLs of layout 2, where they follow from that of the
-        mirror.
-        """
-        is_layout_3 = bool(self.spec_manifests) or (self.folder / "v3").is_dir()
-        if self._base is None or is_layout_3:
-            return None
-        return Tarball(self._base, is_whole=False)
-
-    def binary(self, dag_hash: str, unknown: Counter[str]) -> BinaryPlace:
-        """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot
-        be read.
-        """
-        path = self.spec_manifests.get(dag_hash)
-        if path is None:
-            # No manifest, so the mirror is of layout 2, or only its index was fetched.
-            size = self._sizes.get(dag_hash)
-            return BinaryPlace(None if size is None else str(size), self._prefix)
-        try:
-            manifest = read_manifest(read_file(path, MAX_MANIFEST))
-        except (IndexFault, OSError) as error:
-            message = unreadable(error) if isinstance(error, OSError) else error
-            raise IndexFault(f"{path.relative_to(self.folder)}: {message}") from None
-        unknown.update(manifest.unknown)
-        blob = manifest.blob(TARBALL)
-        if blob is None:
-            return BinaryPlace()
-        tarball = None
-        if self._base:
-            tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True)
-        return BinaryPlace(str(blob.content_length), tarball)
-
-    @cached_property
-    def is_signed(self) -> bool | None:
-        """Whether the binaries are signed; None if they differ or nothing shows it.
-
-        `signed` in the address file decides, then the spec files or their manifests,
-        then public keys. Spack does not sign images of registries (Spack 1.2
-        `cmd/buildcache.py`). The file `layout.json` is the same with and without
-        signatures.
-        """
-        if self._signed is not None:
-            return self._signed
-        if self.url is not None and self.url.startswith("oci:"):
-            return False
-        signatures = self._signatures_of_layout_3() or self._signatures_of_layout_2()
-        if signatures:
-            return agreed(signatures)
-        return True if self._has_public_key() else None
-
-    def _signatures_of_layout_3(self) -> list[bool]:
-        """Return whether the first spec manifests of layout 3, by hash, are
-        clear-signed.
-        """
-        signatures = []
-        for dag_hash in sorted(self.spec_manifests)[:MOST_SIGNATURES]:
-            path = self.spec_manifests[dag_hash]
-            # Opening the binary reports a manifest that cannot be read.
-            with suppress(OSError, InputError, LineFault):
-                signatures.append(is_clear_signed(read_file(path, MAX_MANIFEST)))
-        return signatures
-
-    def _signatures_of_layout_2(self) -> list[bool]:
-        """Return whether each spec file of layout 2 is signed: the signed one is a
-        `.sig` file.
-        """
-        paths = (self.folder / "build_cache").glob("*.spec.json*")
-        names = {path.name for path in paths}
-        signed = {name.removesuffix(".sig") for name in names if name.endswith(".sig")}
-        plain = {name for name in names if name.endswith(".spec.json")}
-        return [name in signed for name in signed | plain]
-
-    def _has_public_key(self) -> bool:
-        """Return whether the folder has a public key of layout 3 or 2."""
-        patterns = ("v3/manifests/key/*.key.manifest.json", "build_cache/_pgp/*.pub")
-        return any(any(self.folder.glob(pattern)) for pattern in patterns)
-
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
 
@@ -381,13 +345,14 @@ class _Mirror:
         """
         manifests = self.folder / MANIFESTS
         if not manifests.is_dir():
-            paths = [self.folder / name for name in _PLAIN]
+            paths = [self.folder / name for name in _PLAIN_INDEXES]
             return [path for path in paths if os.path.lexists(path)]
         paths = []
         visited = set()
         walk = os.walk(manifests, onerror=_raise, followlinks=True)
         for folder, folders, files in walk:
-            # Links may lead in a circle.
+            # Links may lead in a circle. `os.walk` goes on with what is left in
+            # `folders`.
             real_path = os.path.realpath(folder)
             if real_path in visited:
                 folders.clear()
@@ -397,16 +362,6 @@ class _Mirror:
             if _INDEX_MANIFEST in files or _INDEX_MANIFEST in folders:
                 paths.append(Path(folder, _INDEX_MANIFEST))
         return sorted(paths)
-
-    def spec_paths(self) -> list[Path]:
-        """Return the spec files of a mirror without an index, or their manifests."""
-        if self._has_layout_3_specs():
-            return sorted(self.spec_manifests.values())
-        below = sorted((self.folder / "build_cache").rglob("*"))
-        return [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
-
-    def _has_layout_3_specs(self) -> bool:
-        return (self.folder / "v3" / "manifests" / "spec").is_dir()
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or from its own path."""
@@ -441,6 +396,16 @@ class _Mirror:
         index.unknown.update(unknown)
         return index
 
+    def spec_paths(self) -> list[Path]:
+        """Return the spec files of a mirror without an index, or their manifests."""
+        if self._has_layout_3_specs():
+            return sorted(self.spec_manifests.values())
+        below = sorted((self.folder / "build_cache").rglob("*"))
+        return [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
+
+    def _has_layout_3_specs(self) -> bool:
+        return (self.folder / "v3" / "manifests" / "spec").is_dir()
+
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
         # The checksum of the index is that of the checksums of its files.
@@ -473,8 +438,10 @@ class _Mirror:
         )
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
-        """Return the bytes of the blob that a manifest names; `IndexFault` if it does
-        not match.
+        """Return the bytes of the blob of a kind that a manifest names.
+
+        Raises:
+            IndexFault: the manifest names none, or the bytes are others.
         """
         blob = manifest.blob(media_type)
         if blob is None:
@@ -487,8 +454,100 @@ class _Mirror:
             raise IndexFault(f"{blob.path}: {fault}") from None
         return data
 
+    def binary(self, dag_hash: str, unknown: Counter[str]) -> BinaryPlace:
+        """Return the size and the URL of a spec's binary.
+
+        Args:
+            dag_hash: the hash of the spec.
+            unknown: counts the unknown keys of manifests.
+
+        Raises:
+            IndexFault: the manifest of the binary cannot be read.
+        """
+        # Without a manifest, the mirror is of layout 2, or only its index was fetched.
+        path = self.spec_manifests.get(dag_hash)
+        if path is None:
+            size = self._sizes.get(dag_hash)
+            return BinaryPlace(
+                size=None if size is None else str(size), tarball=self._layout_2_prefix
+            )
+        try:
+            manifest = read_manifest(read_file(path, MAX_MANIFEST))
+        except (IndexFault, OSError) as error:
+            message = unreadable(error) if isinstance(error, OSError) else error
+            raise IndexFault(f"{path.relative_to(self.folder)}: {message}") from None
+        unknown.update(manifest.unknown)
+        blob = manifest.blob(TARBALL)
+        if blob is None:
+            return BinaryPlace()
+        tarball = None
+        if self._base:
+            tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True)
+        return BinaryPlace(str(blob.content_length), tarball)
+
+    @cached_property
+    def _layout_2_prefix(self) -> Tarball | None:
+        """The start of the URLs of all binaries, from which the rest follows.
+
+        Only in layout 2: the URL of a binary of layout 3 has its checksum.
+        """
+        is_layout_3 = bool(self.spec_manifests) or (self.folder / "v3").is_dir()
+        if self._base is None or is_layout_3:
+            return None
+        return Tarball(self._base, is_whole=False)
+
+    @cached_property
+    def is_signed(self) -> bool | None:
+        """Whether the binaries are signed; None if they differ or nothing shows it.
+
+        `signed` in the address file decides, then the spec files or their manifests,
+        then public keys. The file `layout.json` is the same with and without
+        signatures.
+        """
+        if self._signed is not None:
+            return self._signed
+        # Spack does not sign images of registries (Spack 1.2 `cmd/buildcache.py`).
+        if self.url is not None and self.url.startswith("oci:"):
+            return False
+        signatures = self._signatures_of_layout_3() or self._signatures_of_layout_2()
+        if signatures:
+            return agreed(signatures)
+        return True if self._has_public_key() else None
+
+    def _signatures_of_layout_3(self) -> list[bool]:
+        """Return whether each of the first spec manifests of layout 3 is signed."""
+        signatures = []
+        for dag_hash in sorted(self.spec_manifests)[:MOST_SIGNATURES]:
+            path = self.spec_manifests[dag_hash]
+            # Opening the binary reports a manifest that cannot be read.
+            with suppress(OSError, InputError, LineFault):
+                signatures.append(is_clear_signed(read_file(path, MAX_MANIFEST)))
+        return signatures
+
+    def _signatures_of_layout_2(self) -> list[bool]:
+        """Return whether each spec file of layout 2 is signed.
+
+        A signed one is `zlib-….spec.json.sig`, with or without the plain file beside
+        it.
+        """
+        paths = (self.folder / "build_cache").glob("*.spec.json*")
+        signed = set()
+        plain = set()
+        for path in paths:
+            if path.name.endswith(".sig"):
+                signed.add(path.name.removesuffix(".sig"))
+            elif path.name.endswith(".spec.json"):
+                plain.add(path.name)
+        return [name in signed for name in signed | plain]
+
+    def _has_public_key(self) -> bool:
+        """Return whether the folder has a public key of layout 3 or 2."""
+        patterns = ("v3/manifests/key/*.key.manifest.json", "build_cache/_pgp/*.pub")
+        return any(any(self.folder.glob(pattern)) for pattern in patterns)
+
 
 def _raise(error: OSError) -> None:
+    """Raise the error of a folder that `os.walk` would skip otherwise."""
     raise error
 
 
@@ -515,38 +574,40 @@ def _open_index(
     file: File,
     sha256: str,
     place: Place,
-    path: str,
+    place_path: str,
     records: IndexRecords,
     whole: str | None,
     view: str | None = None,
     mirror: _Mirror | None = None,
 ) -> OpenIndex:
-    """Return an index without the binaries that filters exclude; `IndexFault` for a
-    wrong name.
+    """Return an index without the binaries that filters exclude.
 
     Args:
         file: the file of the index, or its mirror.
         sha256: the checksum of its content.
         place: the release and stack that the user named.
-        path: a path whose folders give the names of release and stack otherwise.
+        place_path: a path whose folders give the release and the stack otherwise.
         records: its records.
         whole: as in `IndexFacts`.
         view: the name of the view that it is the index of.
         mirror: the mirror with its binaries; None for a file alone.
+
+    Raises:
+        IndexFault: the release or the stack is not a name.
     """
-    # Where it belongs.
+    # The release and the stack.
     is_installed = records.is_installed
     if is_installed:
         release, stack = place.of_installation(file)
     else:
-        release, stack = place.of_mirror(path, view)
+        release, stack = place.of_mirror(place_path, view)
     try:
         require_name("release", release)
         require_name("stack", stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
 
-    # What is known of it as a document.
+    # The index as a document.
     facts = IndexFacts(
         stack,
         records.format,
@@ -559,7 +620,7 @@ def _open_index(
     )
     document = Document(file.location, file.path, sha256, release, index_facts=facts)
 
-    # What its filters leave out.
+    # The number of binaries that its filters leave out is a problem of it.
     left_out = mirror.filter.left_out(records) if mirror else frozenset()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
@@ -571,7 +632,8 @@ def _open_index(
 
     def binary_of(entry: Entry) -> BinaryPlace | None:
         """Return the binary of a record; None if it has none, or filters exclude it."""
-        # The system provides the externals of an installation.
+        # An external of an installation counts as installed, though the system provides
+        # it, and it has no binary.
         is_external = is_installed and entry.install is not None
         if not entry.is_binary and not is_external:
             return None

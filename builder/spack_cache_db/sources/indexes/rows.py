@@ -1,11 +1,8 @@
 """Adds the records of indexes to columns.
 
-Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). An index is
-Spack's database JSON of versions 5 to 8. Its records are decoded one by one, so that an
-index of 200 MB takes little more memory than its bytes. A mirror without an index has a
-spec file for each binary: JSON since Spack 0.17, YAML before; clear-signed or not,
-compressed by gzip in layout 3 (Spack `binary_distribution.py`). Its first node is the
-binary, the others are its dependencies.
+A record of an index becomes a row of `listings` if there is a binary of it, a row of
+`records`, and a row of `edges` for each dependency; see `sources.writer`. Records are
+decoded one by one, so that an index of 200 MB takes little more memory than its bytes.
 """
 
 from __future__ import annotations
@@ -36,19 +33,26 @@ from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, requ
 IndexRecords = Installs | SpecFileRecords
 """The records of an index, by hash."""
 
+_RECORDS_PER_SHARE = 5000
+"""Records after which the progress is reported."""
+
 
 class BinaryPlace(NamedTuple):
-    """Size (as text) and URL of a binary's tarball, if known."""
+    """The size of a binary's tarball (as a text) and its URL, if they are known."""
 
     size: str | None = None
     tarball: Tarball | None = None
 
 
 class OpenIndex(NamedTuple):
-    """An opened index: its document, its records, and a function that returns a
-    record's binary.
+    """An index whose records can be added.
 
-    `unknown` counts the manifests with each key that is not known.
+    Attributes:
+        document: the index as a document.
+        records: its records, by hash.
+        binary_of: returns the binary of a record; None if it has none.
+        unknown: the number of manifests with each unknown key. Manifests are read by
+            `binary_of`, so it is complete after all records have been added.
     """
 
     document: Document
@@ -60,11 +64,16 @@ class OpenIndex(NamedTuple):
 def add_indexes(
     writer: Writer, indexes: Iterable[OpenIndex | Fault], share: Share | None = None
 ) -> None:
-    """Add indexes whole or not at all; `InputError` has the given faults and those of
-    indexes.
+    """Add indexes, each of them whole or not at all.
 
-    `share` is called every few thousand records with the part of an index that has been
-    read.
+    Args:
+        writer: the columns to add to.
+        indexes: indexes, and faults of those that cannot be opened.
+        share: called every few thousand records with the part of an index that has been
+            read.
+
+    Raises:
+        InputError: some indexes were not added; it has their faults.
     """
     faults: list[Fault] = []
     for index in indexes:
@@ -82,7 +91,13 @@ def add_indexes(
 
 
 class _IndexRows:
-    """The rows of one index, whose document has a number."""
+    """Adds the rows of one index.
+
+    Args:
+        writer: the columns to add to.
+        document: the number of the index as a document.
+        index: the index.
+    """
 
     def __init__(self, writer: Writer, document: int, index: OpenIndex) -> None:
         self._writer = writer
@@ -91,13 +106,17 @@ class _IndexRows:
         self._index = index
         facts = index.document.index_facts
         self._is_installed = facts is not None and facts.is_installed
+        # An index lists the binaries of one stack.
         stacks = (facts.stack,) if facts else ()
         self._stacks = self._texts.stack_sets[stacks]
+        # The numbers of configurations, by what makes a configuration of a node.
         self._configurations: dict[object, int] = {}
+        # Compilers by hash; None for those without a record.
         self._compilers: dict[str, Node | None] = {}
         # The packages of dependencies without a record, by hash.
         self._unrecorded: dict[str, str] = {}
-        # The numbers of hashes; keys that are not hashes are rejected later.
+        # The numbers of hashes, those of records first. A key that is not a hash is a
+        # fault, which reading its record raises.
         self._numbers: dict[str, int] = {}
         for dag_hash in index.records:
             if is_hash(dag_hash):
@@ -106,15 +125,15 @@ class _IndexRows:
     def add(self, share: Share | None) -> None:
         """Add all records; `IndexFault` for the first that cannot be stored."""
         records = self._index.records
-        # The records that have each key.
+        # The number of records that have each key.
         unknown = Counter[str]()
         numbers = Counter[str]()
         for count, dag_hash in enumerate(records):
-            if share and count and count % 5000 == 0:
+            if share and count and count % _RECORDS_PER_SHARE == 0:
                 share(count / len(records))
             try:
                 entry = records.entry(dag_hash)
-                self._add(entry, self._index.binary_of(entry))
+                self._add_entry(entry, self._index.binary_of(entry))
             except BROKEN as error:
                 message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 raise IndexFault(message) from None
@@ -136,24 +155,15 @@ class _IndexRows:
         document = self._index.document._replace(problems=tuple(problems))
         self._writer.columns.documents[self._document - 1] = document
 
-    def _add_unrecorded(self, dag_hash: str, package: str) -> Problem:
-        """Add a dependency without a record, and return the problem."""
-        self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
-        message = (
-            f"the spec {dag_hash} is needed, and has no record: only its name is known"
-        )
-        # Another index may use another name, and the database has one name for it.
-        value = as_json({"package": package})
-        return Problem("no_record", f"{message}, {package}", dag_hash, value)
-
-    def _add(self, entry: Entry, binary: BinaryPlace | None) -> None:
+    def _add_entry(self, entry: Entry, binary: BinaryPlace | None) -> None:
         """Add a record; it is listed if it has a binary."""
         node = entry.node
         texts = self._texts
+        # A new value gets its number when it is looked up: the order of these steps is
+        # that of the numbers.
         parameters = as_json(node.parameters)
-        # The order of these calls is that of the numbers.
         listing = None
-        if binary:
+        if binary is not None:
             listing = {
                 "stacks": self._stacks,
                 "size": texts.sizes[binary.size] if binary.size else 0,
@@ -162,27 +172,34 @@ class _IndexRows:
         configuration = self._configuration(node, parameters)
         edges = set()
         for edge in node.edges:
-            end = self._end(edge.name, edge.hash)
-            edges.add((end, texts.uses[edge.use]))
+            dependency = self._number_of_dependency(edge.name, edge.hash)
+            edges.add((dependency, texts.uses[edge.use]))
         node_facts = self._node_facts(entry, parameters)
-        install = entry.install if self._is_installed else None
+        node_number = texts.nodes[node_facts]
+        install = 0
+        if self._is_installed and entry.install is not None:
+            install = texts.installs[entry.install]
+        build_spec = 0
+        if node.build_spec is not None:
+            build_spec = self._number_of_dependency(*node.build_spec)
+
         self._writer.add_record(
             configuration,
             listing,
             edges,
             document=self._document,
             spec=self._numbers[node.hash],
-            node=texts.nodes[node_facts],
-            install=texts.installs[install] if install else 0,
-            build_spec=self._end(*node.build_spec) if node.build_spec else 0,
+            node=node_number,
+            install=install,
+            build_spec=build_spec,
         )
 
     def _configuration(self, node: Node, parameters: str) -> int:
         """Return the number of a node's configuration.
 
-        Checked once for all nodes that are equal in what makes a configuration.
+        Many nodes have the same. It is made and checked only for the first of them.
         """
-        compiler = compiler_of(node, self._provider)
+        compiler = compiler_of(node, self._compiler_node)
         key = (
             node.name,
             node.version,
@@ -200,30 +217,7 @@ class _IndexRows:
             self._configurations[key] = number
         return number
 
-    def _node_facts(self, entry: Entry, parameters: str) -> NodeFacts:
-        """Return the facts of a node beyond its configuration.
-
-        Of an external, only its path and its modules are stored.
-        """
-        node = entry.node
-        external = None
-        if node.external is not None:
-            place = {}
-            for key in ("path", "module"):
-                if node.external.get(key):
-                    place[key] = node.external[key]
-            external = as_json(place)
-        require_name("namespace", node.namespace or "")
-        return NodeFacts(
-            node.namespace or "",
-            node.package_hash,
-            parameters,
-            external,
-            has_compiler=node.compiler is not None,
-            is_before_1_0=entry.spec_format < FORMAT_OF_1_0,
-        )
-
-    def _provider(self, dag_hash: str) -> Node | None:
+    def _compiler_node(self, dag_hash: str) -> Node | None:
         """Return the node of a compiler; cached, because many records share it."""
         if dag_hash not in self._compilers:
             records = self._index.records
@@ -231,9 +225,10 @@ class _IndexRows:
             self._compilers[dag_hash] = compiler
         return self._compilers[dag_hash]
 
-    def _end(self, name: str, dag_hash: str) -> int:
-        """Return the number of a dependency, and remember its name if it has no
-        record.
+    def _number_of_dependency(self, name: str, dag_hash: str) -> int:
+        """Return the number of the hash of a spec that another one names.
+
+        If it has no record, its name is remembered.
         """
         number = self._numbers.get(dag_hash)
         if number is None:
@@ -243,6 +238,42 @@ class _IndexRows:
             number = self._texts.hashes[dag_hash]
             self._numbers[dag_hash] = number
         return number
+
+    def _node_facts(self, entry: Entry, parameters: str) -> NodeFacts:
+        """Return the facts of a node beyond its configuration.
+
+        Of an external, only its path and its modules are stored.
+        """
+        node = entry.node
+        external = None
+        if node.external is not None:
+            stored = {}
+            for key in ("path", "module"):
+                if node.external.get(key):
+                    stored[key] = node.external[key]
+            external = as_json(stored)
+        # Every record of a cache has a namespace, so an empty one is refused as well.
+        namespace = node.namespace or ""
+        require_name("namespace", namespace)
+        return NodeFacts(
+            namespace,
+            node.package_hash,
+            parameters,
+            external,
+            has_compiler=node.compiler is not None,
+            is_before_1_0=entry.spec_format < FORMAT_OF_1_0,
+        )
+
+    def _add_unrecorded(self, dag_hash: str, package: str) -> Problem:
+        """Add a dependency without a record, and return the problem."""
+        self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
+        message = (
+            f"the spec {dag_hash} is needed, and has no record: only its name is known"
+        )
+        # Another index may call it otherwise, and the database has one name for it. So
+        # the problem has the name that this index uses.
+        value = as_json({"package": package})
+        return Problem("no_record", f"{message}, {package}", dag_hash, value)
 
 
 def _number_keys(counts: Counter[str]) -> Iterator[Problem]:
@@ -255,8 +286,11 @@ def _number_keys(counts: Counter[str]) -> Iterator[Problem]:
 
 
 def _unknown_keys(kind: str, counts: Counter[str]) -> Iterator[Problem]:
-    """Yield a problem for each key with the number of records or manifests that have
-    it.
+    """Yield a problem for each unknown key.
+
+    Args:
+        kind: "record" or "manifest".
+        counts: the number of records or manifests with each key.
     """
     for key, count in sorted(counts.items()):
         have = counted(count, f"{kind} has", f"{kind}s have")
