@@ -1,16 +1,18 @@
 """Conditions: the common form of a query, an option, a page's filter and a line of an
 environment.
 
-A configuration satisfies a tuple of conditions if it satisfies every one. Queries that
-Spack answers from recipes, or from the machine it runs on, raise `UnsupportedQuery`.
+The query `hdf5@1.14: +mpi` with the option `--release develop` becomes four conditions:
+on the package, the version, the variants and the release. A configuration satisfies a
+tuple of conditions if it satisfies every one.
+
+Most conditions are on one word of a configuration, such as its version. Others are on
+its specs, each of which has a hash and is listed by releases and stacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
 from typing import Any, Literal, overload
 
 from spack_cache_db.spack.matching import compiler_matches, variant_matches
@@ -38,12 +40,15 @@ COLUMNS: Mapping[str, str] = {
 OF_SPECS = ("hash", "specs")
 """Kinds of conditions on single specs."""
 PLACE_KINDS = ("release", "stack", *OF_SPECS)
-"""Kinds of conditions that specs of one configuration may differ in."""
+"""Kinds of conditions that one spec of a configuration may satisfy, and another not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that must be equal, in place of a constraint in Spack's syntax."""
+    """A word that must be equal, such as the name of a package.
+
+    In Spack's syntax, `target=zen3:` is a range; as a word, it would be a name.
+    """
 
     text: str
 
@@ -64,9 +69,10 @@ class Verdict:
     Attributes:
         matching: the ids of the specs that satisfy it.
         unknown: the ids of those that may.
-        query: the part of the query that the records of indexes answer.
-        named: the specs that an explanation names; None unless the condition is a
-            requirement of `packages:`.
+        query: the part of the query that is the condition, such as `^zlib@1.3`; None
+            for conditions that are no part of a query.
+        named: None, unless the condition is a requirement of `packages:`. Then the ids
+            of the specs that an explanation may name.
     """
 
     matching: Set[int]
@@ -94,7 +100,11 @@ class Verdict:
         return Verdict(every - self.matching - self.unknown, self.unknown)
 
     def _possible(self) -> Set[int]:
-        return self.matching | self.unknown if self.unknown else self.matching
+        """Return the specs that satisfy the condition, or may."""
+        # The sets are large, and `unknown` is usually empty.
+        if not self.unknown:
+            return self.matching
+        return self.matching | self.unknown
 
 
 ConditionValue = (
@@ -109,9 +119,9 @@ ConditionValue = (
 )
 """The types of a condition's value.
 
-A text is a range of targets, a host, the beginning of a hash or a full-text query; a
-number is the id of a release or a stack. A constraint on specs, not on configurations,
-is a `Verdict`.
+A text is a range of targets (`:zen3`), a host, the beginning of a hash or a full-text
+query, according to the kind of the condition; a number is the id of a release or a
+stack. A constraint on the dependencies and flags of specs is a `Verdict`.
 """
 
 
@@ -119,8 +129,11 @@ is a `Verdict`.
 class Condition:
     """A condition on configurations or specs.
 
-    `kind` is a key of `COLUMNS`, one of `PLACE_KINDS`, or `words` for full-text search;
-    `text` is what a user types, such as `@1.14:` or the name of a release.
+    Attributes:
+        kind: a key of `COLUMNS`, one of `PLACE_KINDS`, or `words` for a full-text
+            search.
+        text: what a user types, such as `@1.14:` or the name of a release.
+        value: what is compared.
     """
 
     kind: str
@@ -128,12 +141,13 @@ class Condition:
     value: ConditionValue
 
     def is_met_by(self, word: Any) -> bool:
-        """Return whether a word satisfies the condition; for variants, whether one of
-        them does.
+        """Return whether a word of the condition's column satisfies it.
+
+        The word of the column `variants` is a tuple of variants, one of which must
+        satisfy the condition.
         """
         match self.value:
             case Word(text) if self.kind == "variant":
-                # The word of this column is a tuple of variants.
                 return text in word
             case Word(text):
                 return bool(text == word)
@@ -147,8 +161,10 @@ class Condition:
                 variants = readable_variants(word, self.value.name)
                 return any(variant_matches(self.value, variant) for variant in variants)
             case str() if self.kind == "host":
+                # The word is the target of a binary, the value that of a machine.
                 return runs_on(word, self.value)
             case str():
+                # The value is a target, a range or a list.
                 return target_matches(self.value, word)
         raise TypeError(f"a condition on a {self.kind} is not one on words")
 
@@ -179,21 +195,24 @@ def condition_value(
 @overload
 def condition_value(conditions: Conditions, kind: str) -> ConditionValue | None: ...
 def condition_value(conditions: Conditions, kind: str) -> Any:
-    """Return the value of the first condition of a kind, or None; verdicts are
-    combined.
+    """Return the value of the first condition of a kind; None if there is none.
+
+    Of several conditions on `specs`, the value is the verdict on all of them together.
     """
     values: list[Any] = [
         condition.value for condition in conditions if condition.kind == kind
     ]
     if not values:
         return None
+    value = values[0]
     if kind == "specs":
-        return reduce(and_, values)
-    return values[0]
+        for verdict in values[1:]:
+            value = value & verdict
+    return value
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:
-    """Return the conditions of other kinds."""
+    """Return the conditions of all other kinds."""
     return tuple(condition for condition in conditions if condition.kind not in kinds)
 
 
@@ -208,8 +227,9 @@ def within_release(conditions: Conditions, release: int) -> Conditions:
 
 
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
-    """Return the variants of a name; texts that Spack cannot read as a variant are left
-    out.
+    """Return the variants of a name among texts such as `+mpi` and `libs=shared`.
+
+    Texts that Spack cannot read as a variant are left out.
     """
     variants = []
     for text in texts:
@@ -222,7 +242,11 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
 
 
 def configuration_conditions(query: SpecQuery) -> Conditions:
-    """Return a query's conditions on configurations and on the hash."""
+    """Return a query's conditions on configurations and on the hash.
+
+    Its other parts are on dependencies, flags and namespaces, which a configuration
+    does not have.
+    """
     conditions = []
     if query.name is not None:
         conditions.append(Condition("package", query.name, Word(query.name)))
@@ -230,7 +254,7 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
         text = f"@{query.versions.text}"
         conditions.append(Condition("version", text, query.versions))
     for variant in query.variants:
-        # A doubled sign (`++mpi`) is about dependencies too, which records have.
+        # A doubled sign (`++mpi`) is about dependencies too.
         if not variant.propagate:
             conditions.append(variant_condition(variant))
     if query.platform is not None:
@@ -249,7 +273,10 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
 
 
 def variant_condition(variant: VariantConstraint) -> Condition:
-    """Return the condition on a variant, wherever it stands in the text of a query."""
+    """Return the condition on a variant.
+
+    It is the same wherever the variant stands in the text of a query (`column`).
+    """
     return Condition("variant", variant_text(variant), replace(variant, column=0))
 
 

@@ -1,4 +1,15 @@
-"""What pages of the build-cache site cannot answer about a spec."""
+"""Which queries a database can answer, and the conditions that a query becomes.
+
+A source is either a page of the build-cache site or the index of a mirror. A page has
+the configurations of binaries, each with one compiler, and no dependencies. An index
+has a record of each spec, with its dependencies, flags and namespace. So a database of
+pages answers `hdf5@1.14 +mpi %gcc`, and one with records also `hdf5 ^zlib@1.3
+cflags=-O2`.
+
+Queries that a database cannot answer raise `UnsupportedQuery`. Some of them no source
+answers, because Spack answers them from its recipes, or from the machine on which it
+runs: `mpi@3:`, `hdf5 os=default_os`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +35,7 @@ from spack_cache_db.spack.targets import unknown_bounds
 from spack_cache_db.spack.versions import is_git_version
 
 MOST_PARTS = 8
-"""A query with more parts that need records is evaluated as one condition."""
+"""Maximum of parts of a query that become a condition each; more become one."""
 _OF_THE_HOST = frozenset(
     {
         "default_os",
@@ -54,13 +65,23 @@ class UnsupportedQuery(BuilderError, ValueError):
 def read_for_pages(
     query: SpecQuery, hint: Callable[[str | None], str], *, is_package: bool
 ) -> ReadSpec:
-    """Return the conditions of a query that pages can answer; see `check_answerable`.
+    """Return the conditions of a query that pages can answer.
 
     Args:
+        query: the query.
+        hint: returns the advice on a dependency, given its name; see
+            `check_answerable`.
         is_package: the database has a package of this name, even if it is virtual in
             Spack.
+
+    Raises:
+        UnsupportedQuery: see `check_answerable`.
     """
-    check_answerable(replace(query, name=None) if is_package else query, hint)
+    # A package that the database has need not be checked for a virtual name.
+    checked_query = replace(query, name=None) if is_package else query
+    check_answerable(checked_query, hint)
+
+    # All dependencies are the compiler, which may be written twice: `%gcc %gcc@13`.
     conditions = list(configuration_conditions(query))
     for edge in query.dependencies:
         condition = compiler_condition(compiler_of_pages(edge))
@@ -74,9 +95,12 @@ def check_answerable(
 ) -> None:
     """Raise UnsupportedQuery for constraints that pages cannot answer.
 
-    `hint` returns the advice on a dependency, given its name.
+    `hint` returns the advice on a dependency, given its name: a text behind the
+    message.
     """
-    check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
+    # First what no source can answer.
+    check_recorded(replace(query, dependencies=()), _is_virtual_in_spack)
+    # Then what only records have.
     if query.namespace is not None:
         raise UnsupportedQuery(
             "this database has no namespaces; write the package's name alone"
@@ -97,6 +121,7 @@ def check_answerable(
                 f"this database has no dependency data for {needed!r}; build it from an index or "
                 f"a mirror{hint(edge.node.name or None)}"
             )
+    # The dependencies that are left must be one compiler.
     for edge in query.dependencies:
         compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
@@ -106,8 +131,13 @@ def check_answerable(
         )
 
 
+def _is_virtual_in_spack(name: str) -> bool:
+    return name in VIRTUALS
+
+
 def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
-    """Return a dependency as a constraint on the one compiler that a page shows.
+    """Return a dependency as a constraint on the one compiler that a page shows, such
+    as `%gcc@13` or `%c=gcc@13`.
 
     Raises UnsupportedQuery if it is a constraint on something else.
     """
@@ -118,7 +148,9 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
 
 
 def _check_use(edge: Dependency) -> None:
-    """Raise UnsupportedQuery for a `%` about more than which compiler was used."""
+    """Raise UnsupportedQuery for a `%` about more than which compiler was used, such as
+    `%[deptypes=build] cmake`.
+    """
     name = edge.node.name
     compiler = f"%{name or ''}"
     if edge.propagate:
@@ -133,8 +165,10 @@ def _check_use(edge: Dependency) -> None:
 
 
 def _check_compiler(edge: Dependency) -> None:
-    """Raise UnsupportedQuery for all but a compiler with a version: `%gcc@13`, or
-    `%c=gcc` and `%c,cxx=gcc`, whose languages are in `edge.virtuals`.
+    """Raise UnsupportedQuery for all but a compiler with a version.
+
+    That is `%gcc@13`, or `%c=gcc` and `%c,cxx=gcc`, whose languages are in
+    `edge.virtuals`.
     """
     name = edge.node.name
     compiler = f"%{name or ''}"
@@ -155,11 +189,12 @@ def _check_compiler(edge: Dependency) -> None:
         raise UnsupportedQuery(
             f"this database does not show which languages a package uses ({compiler!r})"
         )
-    # A package that is named for a language is a compiler, even if we do not know it.
+    # With a language (`%c=tcc`), the package is a compiler, even if it is not known.
     if not edge.virtuals and name not in COMPILERS:
         raise UnsupportedQuery(
             f"this database has no dependency data, and {name} is not known as a compiler"
         )
+    # The compiler has a version only.
     rest = replace(edge.node, name=None, versions=None, text="")
     if rest != SpecQuery():
         raise UnsupportedQuery(
@@ -169,7 +204,9 @@ def _check_compiler(edge: Dependency) -> None:
 
 
 def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
-    """Return notes on the compilers of an answer from pages."""
+    """Return notes on the compilers of an answer from pages; `edges` are the
+    dependencies of the query.
+    """
     if not edges:
         return ()
     if any(edge.virtuals for edge in edges):
@@ -181,7 +218,14 @@ def conditions_beside_records(
     query: SpecQuery, is_virtual: Callable[[str], bool]
 ) -> Conditions:
     """Return the conditions of a query on configurations, if records answer the rest of
-    it.
+    it (`beyond_configurations`).
+
+    Args:
+        query: the query.
+        is_virtual: returns whether a name is that of a virtual package.
+
+    Raises:
+        UnsupportedQuery: see `check_recorded`.
     """
     check_recorded(query, is_virtual)
     variants = tuple(
@@ -192,7 +236,7 @@ def conditions_beside_records(
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
     """Raise UnsupportedQuery for constraints that the records of indexes cannot
-    answer.
+    answer; see `conditions_beside_records`.
     """
     if query.name is not None and is_virtual(query.name):
         raise UnsupportedQuery(
@@ -211,20 +255,23 @@ def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
                     f"in indexes; ask for a provider: '{sign}{node.name}=<package>'"
                 )
             node = replace(node, name=None)
+        # The constraints on a dependency are a query, which may have dependencies.
         check_recorded(node, is_virtual)
         if edge.when is not None:
             check_recorded(edge.when, is_virtual)
 
 
 def _check_node(query: SpecQuery) -> None:
-    """Raise UnsupportedQuery for names that depend on a machine, and unknown git
-    versions.
+    """Raise UnsupportedQuery for the names of one package, without its dependencies,
+    that only a machine, a git repository or nobody knows.
     """
     versions = query.versions.text.split(",") if query.versions else []
     for version in versions:
-        # `git.main=1.2` has the version itself.
         bare = version.removeprefix("=")
-        if is_git_version(bare) and "=" not in bare and ":" not in bare:
+        # `git.main=1.2` has the version itself.
+        has_version = "=" in bare
+        is_range = ":" in bare
+        if is_git_version(bare) and not has_version and not is_range:
             raise UnsupportedQuery(
                 f"only a git repository has the version of {bare!r}: write '@{bare}=<version>'"
             )
@@ -241,13 +288,17 @@ def _check_node(query: SpecQuery) -> None:
 
 
 def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
-    """Return the parts of a query that need records; more than `MOST_PARTS` as one."""
+    """Return the parts of a query that need records, each as a query of its own.
+
+    Of `hdf5 +mpi ^zlib cflags=-O2`, these are `cflags=-O2` and `^zlib`. More than
+    `MOST_PARTS` are one query.
+    """
+    # A doubled sign (`++mpi`) is about dependencies too.
     variants = tuple(
         variant
         for variant in query.variants
         if variant.propagate or needs_whole_patches(variant)
     )
-    # Each part is a query of its own.
     parts = []
     if query.namespace is not None:
         parts.append(SpecQuery(namespace=query.namespace))
@@ -270,7 +321,9 @@ def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
 
 
 def needs_whole_patches(constraint: VariantConstraint) -> bool:
-    """Return whether a constraint needs more of patch checksums than Spack prints."""
+    """Return whether a constraint is on `patches`, and needs more of their checksums
+    than a configuration has: the characters that Spack prints.
+    """
     if constraint.name != PATCHES:
         return False
     longest = max((len(checksum) for checksum in constraint.values), default=0)
