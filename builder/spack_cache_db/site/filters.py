@@ -1,4 +1,8 @@
-"""Filters of pages, and the addresses of filtered pages and tables."""
+"""Filters of pages, which are fields of their addresses.
+
+For example, `/package/hdf5?release=develop&target=zen3` has two. `AddressFields` reads
+such fields, and makes the addresses of the same page with other ones.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.conditions.conditions import (
@@ -19,24 +23,36 @@ from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.words.reading import Reading
 from spack_cache_db.spack.queries import CompilerConstraint
-from spack_cache_db.spack.targets import known_targets
 
 Pairs = list[tuple[str, str]]
+"""Fields of an address: names and values."""
 NameCounts = tuple[tuple[str, int], ...]
 """Names with a count each."""
 
-
-def most_first(counts: Mapping[str, int]) -> NameCounts:
-    """Return names and counts, the largest count first and equal counts by name."""
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
 VIEW = ("versions", "sort", "order", "page", "open")
 """Fields of addresses that change the view of rows, but not which rows match."""
+PLACES = ("release", "stack")
+"""Filters that do not concern configurations, but select which specs count."""
+LABELS = {
+    "package": "Package",
+    "release": "Release",
+    "stack": "Stack",
+    "host": "Runs on",
+    "version": "Version",
+    "compiler": "Compiler",
+    "os": "OS",
+    "platform": "Platform",
+    "target": "Target",
+    "variant": "Variant",
+}
+"""The names of filters in texts for visitors."""
 
 
 class AddressFields:
-    """Base of frozen dataclasses whose fields are those of a query string."""
+    """Base of frozen dataclasses whose fields are those of a query string.
+
+    A field is a text or None, or a tuple of texts if its default is `()`.
+    """
 
     __slots__ = ()
 
@@ -81,8 +97,8 @@ class AddressFields:
 
     @property
     def conditions(self) -> Conditions:
-        """The conditions on configurations; kind and text are a field's name and
-        value.
+        """The conditions on configurations: those of fields that are their columns, or
+        the host.
         """
         return tuple(
             condition_of(name, value) for name, value in self.pairs if name in COLUMNS
@@ -91,6 +107,8 @@ class AddressFields:
     def query(self, mark: str = "?", **changes: Any) -> str:
         """Return the query string after some changes, behind a mark; empty without
         fields.
+
+        For example `?release=develop` for `query(release="develop")`.
         """
         changed = replace(self, **changes)  # type: ignore[type-var]
         text = urlencode(changed.pairs)
@@ -102,8 +120,10 @@ class AddressFields:
         Unless these say otherwise, it is that of the first page of rows, with all rows
         closed. Without fields it is `?`, which a browser takes for the page itself.
         """
-        first_page = {name: "" for name in ("page", "open") if name in self.names()}
-        return self.query(**first_page | changes) or "?"
+        for name in ("page", "open"):
+            if name in self.names():
+                changes.setdefault(name, "")
+        return self.query(**changes) or "?"
 
     def at_page(self, page: int) -> str:
         """Return the address of another page of the same rows."""
@@ -126,8 +146,12 @@ class AddressFields:
 class Narrowing(AddressFields):
     """Names that narrow an answer; None does not narrow it.
 
-    `spack` is the version of Spack whose syntax specs have. With any text in
-    `explicit`, only explicitly installed specs count.
+    Attributes:
+        release: the name of a release.
+        stack: the name of a stack.
+        host: the CPU target of the machine on which binaries must run.
+        spack: the version of Spack whose syntax specs have.
+        explicit: with any text, only explicitly installed specs count.
     """
 
     release: str | None = None
@@ -137,7 +161,9 @@ class Narrowing(AddressFields):
     explicit: str | None = None
 
     def within(self, reading: Reading) -> Narrowing:
-        """Return a copy with the release, stack and host among words."""
+        """Return a copy with the release, stack and host that words name, which take
+        precedence.
+        """
         return replace(
             self,
             release=reading.release or self.release,
@@ -157,30 +183,19 @@ class Narrowing(AddressFields):
 
 
 EVERYWHERE = Narrowing()
-
-PLACES = ("release", "stack")
-"""Filters that do not concern configurations, but select which specs count."""
-LABELS = {
-    "package": "Package",
-    "release": "Release",
-    "stack": "Stack",
-    "host": "Runs on",
-    "version": "Version",
-    "compiler": "Compiler",
-    "os": "OS",
-    "platform": "Platform",
-    "target": "Target",
-    "variant": "Variant",
-}
+"""No name narrows the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters(AddressFields):
     """The fields of a package's page.
 
+    Most are columns of a configuration. `variant` may occur several times.
+
     Attributes:
         host: the CPU target of the machine on which binaries must run.
         versions: `all` for tables of all versions.
+        page: the number of the page of rows.
         open: the first hash of the configuration whose row is open.
     """
 
@@ -203,18 +218,16 @@ class Filters(AddressFields):
         return Narrowing(self.release, self.stack, self.host)
 
 
-def value_of(name: str, word: str) -> str:
-    """Return the value of a filter that matches only one word of a configuration."""
-    is_bare = name == "compiler" and "@" not in word and word != NO_COMPILER
-    return f"{word}@" if is_bare else word
-
-
 def condition_of(name: str, value: str) -> Condition:
     """Return the condition for a filter, which compares words except for groups and
     hosts.
 
-    Groups are a compiler without a version (all its versions) and `aarch64:` (a family
-    of targets). `gcc@` is the compiler whose version is unknown.
+    Groups are a compiler without a version (`gcc` is all its versions) and a family of
+    targets (`aarch64:`). `gcc@` is the compiler whose version is unknown.
+
+    Args:
+        name: the name of the filter, such as `compiler`.
+        value: its value, such as `gcc@13.2.0`.
     """
     if name == "compiler" and value.endswith("@"):
         return Condition(name, value, Word(value.removesuffix("@")))
@@ -227,16 +240,36 @@ def condition_of(name: str, value: str) -> Condition:
     return Condition(name, value, Word(value))
 
 
-def place_condition(lookups: Lookups, name: str, value: str) -> Condition:
-    """Return the condition for a release or stack; no spec satisfies that for an
-    unknown one.
+def value_of(name: str, word: str) -> str:
+    """Return the value of a filter that matches only one word of a configuration.
+
+    It is the word itself, except for a compiler without a version: `gcc@` for `gcc`.
     """
-    record = lookups.stack(value) if name == "stack" else lookups.release(value)
-    return Condition(name, value, record.id if record else 0)
+    is_without_version = name == "compiler" and "@" not in word and word != NO_COMPILER
+    return f"{word}@" if is_without_version else word
+
+
+def place_condition(lookups: Lookups, name: str, value: str) -> Condition:
+    """Return the condition for a release or stack, one of `PLACES`."""
+    place = lookups.stack(value) if name == "stack" else lookups.release(value)
+    # No spec is in a release or stack with the id 0.
+    return Condition(name, value, place.id if place else 0)
+
+
+def most_first(counts: Mapping[str, int]) -> NameCounts:
+    """Return names and counts, the largest count first and equal counts by name."""
+
+    def place(item: tuple[str, int]) -> tuple[int, str]:
+        name, count = item
+        return -count, name
+
+    return tuple(sorted(counts.items(), key=place))
 
 
 class Pagination(NamedTuple):
-    """One of several pages of rows: its number, the number of pages, and its rows."""
+    """One of several pages of rows: its number from 1, the number of pages, and its
+    rows.
+    """
 
     page: int
     page_count: int
@@ -246,6 +279,11 @@ class Pagination(NamedTuple):
 def paginated(row_count: int, number: str | None, page_rows: int) -> Pagination:
     """Return the page with a number, the last if there are fewer, and the first without
     number.
+
+    Args:
+        row_count: the number of all rows.
+        number: the field `page` of an address, which may be any text.
+        page_rows: the number of rows of a page.
     """
     page_count = max(1, math.ceil(row_count / page_rows))
     page = min(_number_of(number or ""), page_count)
@@ -257,14 +295,18 @@ def _number_of(text: str) -> int:
     """Return the number of a page; 1 for a text that is not a number, or zero."""
     if not (text.isascii() and text.isdigit()):
         return 1
-    # Python refuses to read numbers with thousands of digits.
+    # Python refuses to read numbers with thousands of digits; nine are enough.
     digits = text.lstrip("0")[:9]
     return int(digits) if digits else 1
 
 
 class DataLinks(NamedTuple):
-    """The addresses of the same rows in three forms; `browse` is None without a table
-    of them.
+    """The addresses of the same rows in three forms.
+
+    Attributes:
+        browse: Datasette's page of them; None if no table has these rows.
+        json: the rows as JSON.
+        csv: the rows as CSV.
     """
 
     browse: str | None
@@ -277,61 +319,3 @@ class DataLinks(NamedTuple):
         `?`.
         """
         return cls(None, f"{path}.json{query}", f"{path}.csv{query}")
-
-
-def data_links(
-    database: str, table: str, pairs: Pairs, *, many: bool = False
-) -> DataLinks:
-    """Return the addresses of the rows of a table or view that have some values in its
-    columns.
-
-    With `many`, Datasette does not count the rows, which takes longer than showing the
-    first.
-    """
-    base = f"/{database}/{quote(table)}"
-    query = urlencode(pairs)
-    without_count = "&_nocount=1" if many else ""
-    return DataLinks(
-        browse=f"{base}?{query}{without_count}",
-        json=f"{base}.json?{query}&_shape=array",
-        csv=f"{base}.csv?{query}&_stream=on&_size=max",
-    )
-
-
-_LIST_FIELDS = {"stack": "stacks__arraycontains", "variant": "variants__contains"}
-"""Filters of columns that contain lists, and the fields of Datasette for them."""
-
-
-def package_links(database: str, package: str, filters: Filters) -> DataLinks:
-    """Return the addresses of the rows of a package's page, with its filters."""
-    # Only `host_builds` knows which hosts run a binary, and only `build_listings` in
-    # which release it is.
-    table = "builds"
-    if filters.release:
-        table = "build_listings"
-    elif filters.host is not None:
-        table = "host_builds"
-    pairs = [("package", package)]
-    for name, value in filters.chosen:
-        if name == "host" and table == "host_builds":
-            pairs.append((name, value))
-        else:
-            pairs.append(_column_filter(name, value))
-    return data_links(database, table, pairs)
-
-
-def _column_filter(name: str, value: str) -> tuple[str, str]:
-    """Return the field of Datasette that filters a column as one of our filters does.
-
-    For example `("target__in", "zen3,zen4")` for the filter `host=zen4`.
-    """
-    condition = condition_of(name, value)
-    if isinstance(condition.value, Word):
-        field = _LIST_FIELDS.get(name, name)
-        return field, condition.value.text
-    if isinstance(condition.value, CompilerConstraint):
-        return "compiler__startswith", value
-    # A family or a host: the targets that satisfy the condition.
-    targets = {*known_targets(), value.removesuffix(":")}
-    matching = sorted(target for target in targets if condition.is_met_by(target))
-    return "target__in", ",".join(matching)

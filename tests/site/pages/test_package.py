@@ -7,7 +7,8 @@ import pytest
 from spack_cache_db.query.answers.cover import cover
 from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
-from spack_cache_db.site.filters import Filters, Narrowing, package_links
+from spack_cache_db.site.data_links import package_links
+from spack_cache_db.site.filters import Filters, Narrowing
 from spack_cache_db.site.pages.package import PackagePage, load_package
 from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.spack.targets import runs_on

@@ -33,11 +33,11 @@ from spack_cache_db.query.stored.totals import (
     read_totals,
 )
 from spack_cache_db.site.charts.records import Point, Value
+from spack_cache_db.site.data_links import data_links
 from spack_cache_db.site.filters import (
     AddressFields,
     NameCounts,
     Pairs,
-    data_links,
     most_first,
     paginated,
     value_of,

@@ -42,13 +42,13 @@ from spack_cache_db.query.stored.package_data import (
     recipe_links,
 )
 from spack_cache_db.query.stored.presence import count_by_place, releases_of
+from spack_cache_db.site.data_links import package_links
 from spack_cache_db.site.filters import (
     LABELS,
     PLACES,
     Filters,
     NameCounts,
     Pagination,
-    package_links,
     paginated,
     place_condition,
     value_of,

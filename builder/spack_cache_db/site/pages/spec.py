@@ -40,10 +40,10 @@ from spack_cache_db.query.stored.listings import (
     listings_of,
     stored_spec,
 )
+from spack_cache_db.site.data_links import data_links
 from spack_cache_db.site.filters import (
     Narrowing,
     Pagination,
-    data_links,
     paginated,
 )
 from spack_cache_db.site.page_request import PageRequest
