@@ -103,6 +103,13 @@ def test_other_documents_are_refused_by_name(text: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["{jobs: 1}\n", "jobs:\n  build: 1\n"])
+def test_a_refusal_has_the_line_of_the_document(text: str) -> None:
+    """It is the first line that is not blank."""
+    with pytest.raises(UnreadableEnvironment, match="mine:3: is YAML with the keys"):
+        read(f"\n\n{text}")
+
+
 @pytest.mark.parametrize(
     ("text", "specs"),
     [

@@ -1,5 +1,17 @@
-"""Decides the kind of a YAML or JSON document by its keys, and finds documents in a
-text.
+"""Finds YAML and JSON documents in a text, and decides their kind by their keys.
+
+The name of a file is not used, because people also paste text. For example,
+
+| text | kind |
+| --- | --- |
+| `spack: {specs: [hdf5]}` | an environment (`MANIFEST`) |
+| `{"_meta": …, "concrete_specs": …}` | a `spack.lock` (`LOCKFILE`) |
+| `[{"name": "zlib", "hash": …}]` | nodes, as `spack find --json` prints them |
+| `config:`, and indented lines below it | another configuration (`SPACK_SECTION`) |
+| `hdf5: the library` | not a document |
+
+A text is searched with regular expressions before a parser reads it: PyYAML is loaded
+only for YAML, and a broken document has the fault of its kind.
 """
 
 from __future__ import annotations
@@ -21,13 +33,13 @@ EXPECTED = "expected a spack.yaml, a spack.lock, or one spec on each line"
 class Kind(Enum):
     """A kind of document."""
 
-    MANIFEST = auto()
-    LOCKFILE = auto()
-    SPEC_FILE = auto()
-    CONDA = auto()
-    INDEX = auto()
-    BUILD_CACHE_MANIFEST = auto()
-    SPACK_SECTION = auto()
+    MANIFEST = auto()  # a spack.yaml, or a packages.yaml
+    LOCKFILE = auto()  # a spack.lock
+    SPEC_FILE = auto()  # nodes of one spec, as `spack spec --json` prints them
+    CONDA = auto()  # conda's environment.yml
+    INDEX = auto()  # index.json of a build cache
+    BUILD_CACHE_MANIFEST = auto()  # a list of the files of one binary
+    SPACK_SECTION = auto()  # another configuration file of Spack
     OTHER = auto()
 
 
@@ -47,7 +59,10 @@ _OVERRIDE = re.compile(r"[+-]?:\Z")
 
 
 def kind_of(keys: Collection[str]) -> Kind:
-    """Return the kind of a document, given the keys of its mapping; none for a list."""
+    """Return the kind of a document, given the keys of its mapping.
+
+    A list has no keys; its kind is `OTHER`.
+    """
     names = {_OVERRIDE.sub("", key) for key in keys}
     if names & {"concrete_specs", "_meta"}:
         return Kind.LOCKFILE
@@ -67,12 +82,14 @@ def kind_of(keys: Collection[str]) -> Kind:
 
 
 def refusal_of(kind: Kind, keys: Collection[str], value: Any = None) -> str:
-    """Return what a document is that is not an environment, as the end of a sentence.
+    """Return what a document is that cannot be read, as the end of a sentence.
+
+    For example "is the index of a build cache, for 'spack-cache-db build'".
 
     Args:
         kind: its kind.
         keys: the keys of its mapping.
-        value: the decoded JSON, if it is JSON.
+        value: the decoded JSON; None for YAML.
     """
     if kind is Kind.INDEX:
         return "is the index of a build cache, for 'spack-cache-db build'"
@@ -105,8 +122,11 @@ def nodes_of(value: Any) -> list[Any]:
     """Return the nodes of `spack find --json` or of a spec file; empty for other
     documents.
 
-    A spec file has a list of nodes, below `nodes` since Spack 0.17. Before, each node
-    is keyed by its name.
+    The output of `find` is a list of nodes. A spec file has the list below `nodes`, and
+    before Spack 0.17 in the second form:
+
+        {"spec": {"nodes": [{"name": "zlib", "hash": …}, …]}}
+        {"spec": [{"zlib": {"hash": …}}, …]}
     """
     nodes = value
     if isinstance(nodes, dict):
@@ -135,6 +155,7 @@ class JsonDocument(NamedTuple):
     """A JSON document in a text.
 
     Attributes:
+        value: the decoded document.
         start: the index of its first character.
         stop: the index behind its last character.
         line: its first line, counted from 1.
@@ -147,19 +168,24 @@ class JsonDocument(NamedTuple):
 
 
 _JSON_START = re.compile(r"^[ \t]*(?=\{\s*[\"}]|\[\s*[\[{\"])", re.MULTILINE)
+"""The blanks before `{"`, `{}`, `[[`, `[{` or `["` at the beginning of a line."""
 _MOST_FAILURES = 20
-"""Maximum of lines that begin like JSON and are not."""
+"""Maximum of lines that begin like JSON and are not: each may take as long as the text
+is.
+"""
 
 
 def json_documents(text: str) -> list[JsonDocument]:
     """Return the JSON objects and lists that begin a line, from the first to the last.
 
-    Raises `LineFault` if one is nested too deeply.
+    The text may have other lines around them. Raises `LineFault` if a document is
+    nested too deeply.
     """
     documents = []
     decoder = json.JSONDecoder()
-    position = 0
     failure_count = 0
+    # The position in the text, and its line.
+    position = 0
     line = 1
     while failure_count < _MOST_FAILURES:
         match = _JSON_START.search(text, position)
@@ -172,6 +198,7 @@ def json_documents(text: str) -> list[JsonDocument]:
         except RecursionError:
             raise _nested_too_deeply() from None
         except ValueError:
+            # Not a document: go on behind its first character.
             failure_count += 1
             stop = start + 1
         else:
@@ -189,6 +216,7 @@ def json_fault(text: str) -> LineFault | None:
     """Return the fault of a text that is meant to be one JSON document and is broken.
 
     It is meant so if it begins with `[{`, or with a brace and has a key of lockfiles.
+    None for other texts.
     """
     start = text.lstrip()
     has_lock = '"concrete_specs"' in text
@@ -205,15 +233,19 @@ def json_fault(text: str) -> LineFault | None:
         problem = f"at column {error.colno}: {error.msg}"
         return LineFault(line, f"broken JSON {problem}, {expected}")
     except ValueError as error:
-        # A number of thousands of digits.
+        # Python does not read numbers of thousands of digits.
         return LineFault(0, f"broken JSON: {error}, {expected}")
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class YamlMapping:
-    """A text that is a YAML mapping: its keys as they are written, and its first
-    line.
+    """A text that is a YAML mapping, not parsed yet.
+
+    Attributes:
+        text: the text.
+        keys: its keys as they are written, such as `packages:` in `packages::`.
+        line: its first line that is not blank, counted from 1.
     """
 
     text: str
@@ -228,10 +260,12 @@ class YamlMapping:
         return load(self.text, YamlBounds(size=2**24, parts=500_000))
 
 
-_KEY = re.compile(
-    r"""(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:(?P<value>[ \t].*|)"""
-)
-_FLOW = re.compile(r"""\{\s*(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:""")
+_ONE_KEY = r"""(?P<key>'[^'\n]*'|"[^"\n]*"|[\w.$-]+(?:[+-]?:)?)[ \t]*:"""
+"""A key with its colon: in quotes, or a word that may end in `:`, `+:` or `-:`."""
+_KEY = re.compile(rf"{_ONE_KEY}(?P<value>[ \t].*|)")
+"""A line with a key, and perhaps its value."""
+_FLOW = re.compile(rf"\{{\s*{_ONE_KEY}")
+"""The beginning of a mapping in braces."""
 _ANY_KEY = "|".join(sorted(MANIFEST_KEYS))
 _MANIFEST = re.compile(
     rf"""^ *['"]?(?P<key>{_ANY_KEY})(?:[+-]?:)?['"]?\s*:(?:\s|$)""", re.MULTILINE
@@ -241,12 +275,12 @@ _QUOTES = "'\""
 
 
 def yaml_mapping(text: str) -> YamlMapping | None:
-    """Return the keys of a text that is a YAML mapping; None for JSON and for other
-    texts.
+    """Return a text that is a YAML mapping, with its keys; None for other texts.
 
     It is one if each line that is not indented begins with a key, and a value is below
-    a key. A text with a line such as `spack:` is one as well: a mistake in it is
-    reported as one.
+    a key. In `hdf5: the library`, no value is below, so this is not one. A text with a
+    line such as `spack:` is one in any case, so that a mistake in it is reported.
+    JSON in braces is one only if it is an environment.
     """
     stripped = text.lstrip()
     if stripped.startswith("["):
@@ -262,37 +296,36 @@ def yaml_mapping(text: str) -> YamlMapping | None:
     return YamlMapping(text, keys, _first_line(text))
 
 
-def _first_line(text: str) -> int:
-    """Return the number of the first line that is not blank."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            return number
-    return 1
-
-
 def _flow_mapping(text: str) -> YamlMapping | None:
-    """Return the mapping of a text in braces that is not JSON, or is an environment."""
+    """Return the mapping of a text that begins with a brace.
+
+    None for JSON that is not an environment, and for what is not a mapping.
+    """
     try:
         value = json.loads(text)
     except RecursionError:
         raise _nested_too_deeply() from None
     except ValueError:
+        # YAML such as `{spack: {specs: [hdf5]}}`, unless it is meant to be JSON.
         if json_fault(text) is not None or json_documents(text):
             return None
         match = _FLOW.match(text.lstrip())
         if match is None:
             return None
-        return YamlMapping(text, (match["key"].strip(_QUOTES),), 1)
+        key = match["key"].strip(_QUOTES)
+        return YamlMapping(text, (key,), _first_line(text))
     if isinstance(value, dict) and kind_of(value.keys()) is Kind.MANIFEST:
-        return YamlMapping(text, tuple(value), 1)
+        return YamlMapping(text, tuple(value), _first_line(text))
     return None
 
 
 def _block_keys(text: str) -> Iterator[str]:
-    """Yield the keys at the margin of a mapping; nothing for other texts."""
+    """Yield the keys of a mapping that are not indented; nothing for other texts."""
     keys: list[str] = []
+    # The indentation of the keys, that of the first one.
     margin: int | None = None
-    # Whether the value of the last key may be in the lines below it.
+    # Whether the value of the last key may be in the lines below it, and whether that
+    # is so for one of the keys.
     is_key_open = False
     has_value_below = False
     for line in text.split("\n"):
@@ -302,7 +335,8 @@ def _block_keys(text: str) -> Iterator[str]:
         indent = len(line) - len(line.lstrip())
         if margin is None:
             margin = indent
-        # A value is indented, or it is an item or the end of a list at the margin.
+
+        # A line of a value is indented, or an item or the end of a list.
         is_item = content == "-"
         if keys and content.startswith(("- ", "]", "}")):
             is_item = True
@@ -312,6 +346,8 @@ def _block_keys(text: str) -> Iterator[str]:
                 return
             has_value_below = has_value_below or is_key_open
             continue
+
+        # Each other line must have a key.
         match = _KEY.fullmatch(content)
         if match is None or indent < margin:
             return
@@ -323,15 +359,24 @@ def _block_keys(text: str) -> Iterator[str]:
         yield from keys
 
 
+def _first_line(text: str) -> int:
+    """Return the number of the first line that is not blank."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            return number
+    return 1
+
+
 _FENCE = re.compile(r"^ *(?:```|~~~)", re.MULTILINE)
+"""The line before or behind a piece of code in Markdown."""
 
 
 def unwrapped(text: str) -> str:
-    """Return a text without what surrounds a YAML document in it; lines keep their
-    numbers.
+    """Return a text without what surrounds a YAML document in it.
 
-    A document may be between fences of Markdown, or below the prompt of a shell. Other
-    texts are unchanged.
+    A document may be between fences of Markdown, or below the prompt of a shell
+    (`$ cat spack.yaml`). What surrounds it becomes blank lines, so that the others keep
+    their numbers. Other texts are unchanged.
     """
     # Between each opening fence and the closing one behind it.
     fences = [match.start() for match in _FENCE.finditer(text)]
@@ -359,11 +404,11 @@ def _is_yaml(text: str) -> bool:
     return bool(keys)
 
 
-def _is_blank_or_prompt(line: str) -> bool:
-    content = line.strip()
-    return not content or has_prompt(content)
-
-
 def _blank_lines(text: str) -> str:
     """Return as many empty lines as a text has."""
     return "\n" * text.count("\n")
+
+
+def _is_blank_or_prompt(line: str) -> bool:
+    content = line.strip()
+    return not content or has_prompt(content)
