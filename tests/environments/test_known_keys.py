@@ -171,6 +171,13 @@ def test_specs_between_groups_and_the_default_group_repeat() -> None:
     assert [spec.text for spec in read({"specs": groups}).specs] == ["x", "y", "z", "w"]
 
 
+def test_a_group_may_have_a_matrix() -> None:
+    """The matrix of a group is that of a list, also with a key that replaces others."""
+    for key in ("matrix", "matrix:"):
+        group = {"group": "g", key: [["x", "y"]], "exclude": ["x"]}
+        assert [spec.text for spec in read({"specs": [group]}).specs] == ["y"]
+
+
 EXTERNAL = {
     "spec": "zlib@1.3 %gcc@12",
     "prefix": "/usr",

@@ -1,8 +1,14 @@
 """Reads the specs of a `spack.yaml`, each with the requirements on its package.
 
-The sections are `specs`, with the groups of Spack 1.2, and, from the includes as well,
-`definitions`, `packages`, `toolchains`, `concretizer` and `mirrors`. The specs of a
-`packages.yaml` are its requirements and externals.
+    spack:
+      specs: [zlib, hdf5]
+      packages: {hdf5: {require: +mpi}}
+
+has two specs; the second has the requirement `+mpi`, and both have the section
+`packages` as their rules. The sections are `specs`, with the groups of Spack 1.2, and,
+from the files that it includes as well, `definitions`, `packages`, `toolchains`,
+`concretizer` and `mirrors`. The specs of a `packages.yaml` are its requirements and
+externals.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from spack_cache_db.bounded_yaml import (
     is_nothing,
     items_at,
     items_of,
+    key_of,
     text_at,
     text_of,
 )
@@ -73,8 +80,8 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy import legacy_reading
 
 MOST_PACKAGES = 100_000
-"""Maximum of entries in `packages:` of all groups, each with those of the
-environment.
+"""Maximum of entries in `packages:`, counted anew for each group with sections of its
+own: the section is read once for each of these groups.
 """
 
 DEFAULT_GROUP = "default"
@@ -87,8 +94,16 @@ _KEYS_OF_A_GROUP_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
 def read_manifest(
     text: str, path: str, limits: Limits, surroundings: Surroundings = NOWHERE
 ) -> Environment:
-    """Return the content of a `spack.yaml`; raises `UnreadableEnvironment` with all
-    faults.
+    """Return the content of a `spack.yaml`, or of a `packages.yaml`.
+
+    Args:
+        text: the file.
+        path: its path, to which the paths of includes are relative.
+        limits: the limits of its size.
+        surroundings: the files and values that it may refer to.
+
+    Raises:
+        UnreadableEnvironment: it cannot be read; the error has all faults.
     """
     faults = Faults(path)
     environment = Environment()
@@ -114,8 +129,9 @@ def read_manifest(
 
 
 def _notes_on_keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
-    """Return a note on other keys beside `spack:`, which have anchors, or are of other
-    tools.
+    """Return a note on the other keys beside `spack:`, if there are any.
+
+    They may have YAML anchors, or belong to other tools.
 
     Raises:
         LineFault: one is like a section of Spack's, whose requirements would be
@@ -138,6 +154,7 @@ class _SpecGroup(NamedTuple):
 
     Attributes:
         node: the list of its specs.
+        name: its name; empty for specs without a group.
         override: its own sections, which have precedence over the environment's.
     """
 
@@ -147,7 +164,13 @@ class _SpecGroup(NamedTuple):
 
 
 class _Settings(NamedTuple):
-    """The sections that apply to the specs of a group."""
+    """What applies to the specs of a group.
+
+    Attributes:
+        packages: the section `packages`.
+        reuse: the sections `concretizer` and `mirrors`: which binaries Spack reuses.
+        notes: the parts of these sections that were ignored.
+    """
 
     packages: PackagesSection = PackagesSection()
     reuse: ReuseRules = REUSE_ALL
@@ -181,6 +204,7 @@ class _ManifestReader:
         self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
             self._configuration = merged_configuration(node, path, surroundings)
+        # Names for compilers in specs, which the parser replaces.
         self._toolchains: Toolchains = {}
         if "toolchains" in self._configuration.sections:
             with faults.collected():
@@ -222,7 +246,8 @@ class _ManifestReader:
         """Return the lists of `definitions:`."""
         # A missing file may define a list that the environment names.
         missing = self._configuration.missing + self._configuration.undecided
-        # Toolchains are expanded after matrices are, as Spack 1.2 does.
+        # Specs are parsed without toolchains: these are expanded after matrices are, as
+        # Spack 1.2 does.
         lists = SpecLists(
             self._limits,
             self._surroundings.parse,
@@ -266,8 +291,9 @@ class _ManifestReader:
             parts.append(node)
 
     def _settings(self, group: _SpecGroup | None = None) -> _Settings:
-        """Return the sections `packages`, `concretizer` and `mirrors`, merged with a
-        group's own.
+        """Return the settings of a group, or of the environment without one.
+
+        Sections of a group are merged with those of the environment.
         """
         sections = dict(self._configuration.sections)
         override = group.override if group is not None else {}
@@ -278,6 +304,7 @@ class _ManifestReader:
                 sections[name] = merged(sections[name], override[name])
             else:
                 sections[name] = override[name]
+
         packages = PackagesSection()
         if "packages" in sections:
             with self._faults.collected():
@@ -303,8 +330,8 @@ class _ManifestReader:
         """Yield the specs of all groups; `settings` are those of the environment."""
         if "specs" not in self._section:
             return
-        # A sign before a reference changes every use of a matrix, so all lists are read
-        # before one is combined.
+        # In `$%name`, the sign changes every use of a matrix, so all lists are read
+        # before the matrices of one are combined.
         groups = []
         for group in _spec_groups(self._section["specs"], self._configuration):
             groups.append((group, lists.items(group.node)))
@@ -324,6 +351,7 @@ class _ManifestReader:
         hashes: set[str] = set()
         for lockfile in self._lockfiles():
             data = self._surroundings.open(lockfile.path)
+            # A folder is not a lockfile.
             if not isinstance(data, bytes):
                 if not lockfile.is_optional:
                     self._configuration.missing.append(lockfile.written)
@@ -338,8 +366,10 @@ class _ManifestReader:
                 raise fault_at(lockfile.node, message)
 
     def _lockfiles(self) -> Iterator[IncludedLockfile]:
-        """Yield the lockfiles in `include_concrete`, then those in `include`, as Spack
-        1.2 reads them.
+        """Yield the lockfiles in `include_concrete`, then those in `include`.
+
+        The first key has folders of environments, the second one files. Spack 1.2 reads
+        them in this order.
         """
         for item in items_at(self._section, "include_concrete", "paths"):
             written = text_of(item, "a path")
@@ -348,6 +378,9 @@ class _ManifestReader:
         yield from self._configuration.lockfiles
 
     def _notes(self, settings: _Settings, specs: list[UserSpec]) -> Iterator[str]:
+        """Yield the notes on ignored parts, and on specs that older Spack reads
+        differently.
+        """
         yield from self._notes_on_includes()
         if self._undecided:
             names = ", ".join(dict.fromkeys(self._undecided))
@@ -355,6 +388,7 @@ class _ManifestReader:
                 f"definitions: left out, because their when: is unknown: {names}"
             )
         for name, toolchain in self._toolchains.items():
+            # A toolchain that cannot be read is kept as its fault.
             if isinstance(toolchain, LineFault):
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
         yield from legacy_notes(specs)
@@ -365,7 +399,9 @@ class _ManifestReader:
             yield "develop: packages built from your own sources are looked for like all others"
 
     def _notes_on_includes(self) -> Iterator[str]:
-        """Yield a note on unknown sections, and on each kind of unread include."""
+        """Yield a note on unknown keys, and on each kind of includes that are not
+        read.
+        """
         configuration = self._configuration
         yield from configuration.notes
         unread = {
@@ -397,20 +433,26 @@ class _ManifestReader:
 def _spec_groups(
     node: yaml.Node, configuration: SpackConfiguration
 ) -> Iterator[_SpecGroup]:
-    """Yield the groups of `specs:` in order; specs between two groups are a group.
+    """Yield the groups of `specs:` in order.
 
-    Unknown keys of their sections are added to the configuration.
+    `[zlib, {group: tools, specs: [cmake]}, bzip2]` has three: `zlib` without a name,
+    `tools`, and `bzip2` without a name. Unknown keys in the sections of a group are
+    added to the configuration.
     """
+    # The specs since the last group.
     ungrouped: list[yaml.Node] = []
     names: set[str] = set()
     for item in items_of(node, "specs"):
         entries: dict[str, yaml.Node] = {}
         if isinstance(item, yaml.MappingNode):
             entries = entries_of(item, "a spec")
+        # Another mapping is a matrix.
         is_group = bool(entries.keys() & _KEYS_OF_A_GROUP_ALONE)
         if not is_group:
             ungrouped.append(item)
             continue
+
+        # Specs before the group are a group of their own.
         yield _SpecGroup(_list_node(ungrouped, node))
         ungrouped = []
         refuse_unknown_keys(item, KEYS_OF_A_GROUP)
@@ -427,7 +469,13 @@ def _spec_groups(
 def _group(
     entries: Mapping[str, yaml.Node], node: yaml.Node, configuration: SpackConfiguration
 ) -> _SpecGroup:
-    """Return a group, which has `specs:` or `matrix:`, and perhaps a name."""
+    """Return the group of a mapping, which has `specs:` or `matrix:`.
+
+    Args:
+        entries: the keys of the mapping.
+        node: the mapping.
+        configuration: the record to which unknown keys are added.
+    """
     name = text_at(entries, "group", "a name")
     override: Mapping[str, yaml.Node] = {}
     if "override" in entries:
@@ -435,6 +483,7 @@ def _group(
         unknown = unknown_keys(entries["override"])
         configuration.faults += unknown.faults
         configuration.notes += unknown.notes
+
     if "specs" in entries and "matrix" in entries:
         raise fault_at(node, "this group has specs: and matrix:, expected one of them")
     if "specs" in entries:
@@ -442,7 +491,11 @@ def _group(
     if "matrix" not in entries:
         raise fault_at(node, "this is not a group, expected specs:")
     # The matrix with its `exclude:` is the only item of the list.
-    pairs = [pair for pair in node.value if pair[0].value in KEYS_OF_A_MATRIX]
+    pairs = []
+    for key_node, value in node.value:
+        key, _ = key_of(key_node)
+        if key in KEYS_OF_A_MATRIX:
+            pairs.append((key_node, value))
     matrix = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
     return _SpecGroup(_list_node([matrix], node), name, override)
 
@@ -456,6 +509,7 @@ def _list_node(items: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
 
 def _completed(spec: UserSpec, settings: _Settings, group: str) -> UserSpec:
     """Return a spec with its group, and the settings that apply to it."""
+    # A text that is not a spec has an error, and no settings.
     if spec.query is None:
         return replace(spec, group=group)
     packages = settings.packages
