@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from attacks.builder import enough, run, run_command
 from attacks.outcome import Outcome
-from spack_cache_db.database_file import NAME, inspect_path
+from spack_cache_db.inspect_file import NAME, inspect_path
 from tests.site.cache import write_pages
 
 MOST_SECONDS = 10.0

@@ -16,7 +16,7 @@ from attacks.outcome import Outcome
 from attacks.requests import SECONDS
 from attacks.target import Reply, Target
 from benchmarks.server import ServerError, free_port, start, stop, wait_until_up
-from spack_cache_db.database_file import inspect_path
+from spack_cache_db.inspect_file import inspect_path
 from tests.site.cache import write_pages
 
 DAMAGED = b"is damaged"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import database_file
+from spack_cache_db import sqlite_connection
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import DatabaseError
 from tests.commands import run
@@ -56,8 +56,8 @@ def test_a_sqlite_without_full_text_search_is_refused(
     samples_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One sentence names the part that is missing."""
-    assert database_file._missing_part() is None
-    monkeypatch.setattr(database_file, "_missing_part", lambda: "FTS5")
+    assert sqlite_connection._missing_part() is None
+    monkeypatch.setattr(sqlite_connection, "_missing_part", lambda: "FTS5")
     result = run("find", "zlib", samples_file)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()

@@ -48,12 +48,14 @@ WAYS_IN = {
     "cli.junit": "xml.etree",
     # Databases, whose header and statements are checked before anything is read from
     # them.
-    "database_file": "sqlite3.connect",
+    "sqlite_connection": "sqlite3.connect",
     # Package data in such a database: at most as many bytes as package data may have.
     "schema.older": ".decompress zstandard.ZstdDecompressor",
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
     # A file that stays empty: only its lock is used.
     "assembly.output_lock": "os.open",
+    # Folders, to lock them, and files that were just written, to flush them to disk.
+    "output_folders": "os.open",
     # What this program has just written, or sends as it is.
     # It also reads the descriptions of tables in this package.
     "assembly.file": ".read_text sqlite3.connect tomllib.loads",

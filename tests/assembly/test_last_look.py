@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.database_file import inspect_path, looked_at
+from spack_cache_db.inspect_file import inspect_path, looked_at
 from spack_cache_db.query.open.info import info
 from tests.assembly.test_history import night
 from tests.commands import run

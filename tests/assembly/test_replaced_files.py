@@ -16,8 +16,8 @@ import pytest
 
 from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import InputError, OutputError
+from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.schema.views import VIEW_COUNTS
 from tests.commands import run
 from tests.pagetexts import page, write

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import DatabaseError
+from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.serve.datasette_app import SiteOptions
 from spack_cache_db.serve.served import SETTLED_SECONDS, Served
 from tests.pagetexts import page, write

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db import build
-from spack_cache_db.bounded_files import alone_in
+from spack_cache_db.output_folders import alone_in
 from spack_cache_db.site.static_site import CATALOGUE, PART, STYLES
 from tests.commands import run
 from tests.pagetexts import SAMPLE_PAGES

@@ -30,20 +30,23 @@ from spack_cache_db.assembly.output_lock import (
     require_unchanged,
     state_of,
 )
-from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
-from spack_cache_db.database_file import (
+from spack_cache_db.bounded_files import KINDS, read_file, sha256_of
+from spack_cache_db.database_damage import (
+    damage_as_error,
+    damaged,
+    is_damage,
+    is_of_system,
+)
+from spack_cache_db.database_file import is_database
+from spack_cache_db.errors import OutputError, one_line, reason
+from spack_cache_db.inspect_file import (
     LOOKED,
     MAX_INSPECTION,
     NAME,
     RECORD,
-    damage_as_error,
-    damaged,
     inspect_path,
-    is_damage,
-    is_database,
-    is_of_system,
 )
-from spack_cache_db.errors import OutputError, one_line, reason
+from spack_cache_db.output_folders import put_in_place
 from spack_cache_db.schema import full_text as full_text_module
 from spack_cache_db.schema import identity
 from spack_cache_db.schema import tables as tables_module

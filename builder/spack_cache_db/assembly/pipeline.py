@@ -42,13 +42,14 @@ from spack_cache_db.assembly.unchanged import (
     report_if_unchanged,
 )
 from spack_cache_db.assembly.workers import program_versions, read_units, uncollected
-from spack_cache_db.database_file import inspect_path, require_sqlite
 from spack_cache_db.errors import ArgumentError, Fault, InputError
+from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.releases import release_date
 from spack_cache_db.schema.identity import AS_OF, COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources.facts import Origin
 from spack_cache_db.sources.readers import plan
+from spack_cache_db.sqlite_connection import require_sqlite
 
 Problems = Sequence[tuple[int | str, Problem]]
 """Problems, each with the number of its document, or with the path of a file of package

@@ -14,8 +14,8 @@ from spack_cache_db.assembly.options import Input, Snapshots
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.workers import program_versions
 from spack_cache_db.bounded_files import sha256_of
-from spack_cache_db.database_file import NAME, RECORD
 from spack_cache_db.errors import BuilderError, Fault, InputError
+from spack_cache_db.inspect_file import NAME, RECORD
 from spack_cache_db.schema.identity import STATEMENTS_SHA256
 from spack_cache_db.sources.files import File
 from spack_cache_db.sources.readers import input_files, plan

@@ -28,7 +28,8 @@ from spack_cache_db.assembly.options import (
 )
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.bounded_files import AnyPath, checked_file, sha256_of
-from spack_cache_db.database_file import damage_as_error, open_database
+from spack_cache_db.database_damage import damage_as_error
+from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import ArgumentError, Fault, counted, first_of, printable
 from spack_cache_db.schema import full_text, identity, tables
 

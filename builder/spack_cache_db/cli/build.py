@@ -160,7 +160,7 @@ def _dask_client(address: str, jobs: int) -> Any:
 
 def _say_written(output: Path, report: Report) -> None:
     """Print what a build has written: the database, its snapshots, its inspect file."""
-    from spack_cache_db.database_file import inspect_path
+    from spack_cache_db.inspect_file import inspect_path
 
     totals = [
         *source_counts(

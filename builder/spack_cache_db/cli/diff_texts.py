@@ -6,7 +6,7 @@ From develop-2025-04-20 to develop, 0 binaries were removed, 401 added and 12 ke
 Packages added: 3
   py-mpi4py
   py-pdm-backend
-  py-torch
+  py-safetensors
 
 Configurations added: 19
   py-mpi4py: 7 configurations

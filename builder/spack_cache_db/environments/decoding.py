@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spack_cache_db.errors import LineFault, foreign_fault
+from spack_cache_db.errors import LineFault
+from spack_cache_db.foreign_files import foreign_fault
 
 
 def decoded(data: bytes, path: str = "") -> str:

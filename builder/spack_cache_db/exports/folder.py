@@ -7,14 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import (
-    alone_in,
-    folder_errors,
-    other_files,
-    put_in_place,
-    sha256_of,
-    unfinished_folder,
-)
+from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.exports import croissant, data_package
 from spack_cache_db.exports.contents import (
     WIDE_VIEWS,
@@ -24,6 +17,13 @@ from spack_cache_db.exports.contents import (
 from spack_cache_db.exports.origin import DataOrigin, ExportedFile
 from spack_cache_db.exports.report import ExportReport
 from spack_cache_db.exports.table_files import FORMATS, FileFormat, write_table
+from spack_cache_db.output_folders import (
+    alone_in,
+    folder_errors,
+    other_files,
+    put_in_place,
+    unfinished_folder,
+)
 from spack_cache_db.query.open.lookups import descriptions
 from spack_cache_db.query.open.sql import connected, select
 from spack_cache_db.query.stored.origin import (

@@ -20,8 +20,8 @@ from datasette.utils import StartupError
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
-from spack_cache_db.database_file import NAME
 from spack_cache_db.errors import DatabaseError, Fault, LineFault
+from spack_cache_db.inspect_file import NAME
 from spack_cache_db.site import plugin, versions
 from spack_cache_db.site.allowances import add_allowances
 from spack_cache_db.site.folder import site_folder

@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.database_file import looked_at
 from spack_cache_db.errors import DatabaseError
+from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.sql import connected, select
 from spack_cache_db.schema.identity import AS_OF
 from spack_cache_db.site.http.health import FACTS, days_since

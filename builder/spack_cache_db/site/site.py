@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader
 
-from spack_cache_db.database_file import looked_at
+from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.site.charts.drawings import charts_of
 from spack_cache_db.site.filters import LABELS

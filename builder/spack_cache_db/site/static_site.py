@@ -9,12 +9,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import (
+from spack_cache_db.bounded_files import sha256_of
+from spack_cache_db.output_folders import (
     alone_in,
     folder_errors,
     other_files,
     put_in_place,
-    sha256_of,
     unfinished_folder,
 )
 from spack_cache_db.query.commands.install import TRUST_KEYS, add_commands

@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 import zstandard
 
-from spack_cache_db.database_file import damage_as_error, damaged, open_source
+from spack_cache_db.database_damage import damage_as_error, damaged
+from spack_cache_db.database_file import open_source
 from spack_cache_db.errors import DatabaseError, Fault, InputError, one_line
 from spack_cache_db.model import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import identity

@@ -20,14 +20,8 @@ from typing import NamedTuple
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.database_file import is_database, is_own
-from spack_cache_db.errors import (
-    Fault,
-    InputError,
-    LineFault,
-    faults_of,
-    foreign_fault,
-    reason,
-)
+from spack_cache_db.errors import Fault, InputError, LineFault, faults_of, reason
+from spack_cache_db.foreign_files import foreign_fault
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.databases import read_database

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import database_file
-from spack_cache_db.database_file import damage_as_error, open_database, stored_json
+from spack_cache_db import sqlite_connection
+from spack_cache_db.database_damage import damage_as_error, stored_json
+from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, connected, select_in
 from spack_cache_db.schema import full_text, identity, views
@@ -95,7 +96,9 @@ def test_a_statement_that_does_not_end_is_ended(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is counted by itself; the command says in one line what is wrong."""
-    monkeypatch.setattr(database_file, "MOST_STEPS", 10 * database_file.STEPS_AT_ONCE)
+    monkeypatch.setattr(
+        sqlite_connection, "MOST_STEPS", 10 * sqlite_connection.STEPS_AT_ONCE
+    )
     some = f"SELECT max(id) FROM ({ENDLESS} LIMIT 200000)"
     with closing(open_database(copy)) as connection:
         for _ in range(8):

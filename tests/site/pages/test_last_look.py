@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.database_file import looked_at
+from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.site.site import Site
 from tests.site.conftest import asked_of
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.bounded_files import alone_in
 from spack_cache_db.errors import OutputError
+from spack_cache_db.output_folders import alone_in
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions

@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from spack_cache_db.database_file import stored_json
+from spack_cache_db.database_damage import stored_json
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
-from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.errors import counted, series
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import (
@@ -55,6 +54,7 @@ from spack_cache_db.spack.queries import (
 )
 from spack_cache_db.spack.targets import is_known, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
+from spack_cache_db.sqlite_connection import is_interrupted
 
 Explanation = TypeVar("Explanation")
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"

@@ -6,7 +6,7 @@ from typing import Any
 
 from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
-from spack_cache_db.database_file import looked_at
+from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.sql import connected, select
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.schema import identity

@@ -18,7 +18,8 @@ from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db.bounded_files import AnyPath, checked_file
-from spack_cache_db.database_file import damage_as_error, open_database, stored_json
+from spack_cache_db.database_damage import damage_as_error, stored_json
+from spack_cache_db.database_file import open_database
 from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.open.sql import LAZY, connected, select, select_in
 from spack_cache_db.query.rows import grouped

@@ -10,7 +10,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.database_file import damage_as_error, open_database
+from spack_cache_db.database_damage import damage_as_error
+from spack_cache_db.database_file import open_database
 
 SqlValue = str | bytes | int | float | None
 """A value that SQLite passes to a function, or reads as a parameter."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spack_cache_db.database_file import stored_json
+from spack_cache_db.database_damage import stored_json
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.stored.graph import read_run_time

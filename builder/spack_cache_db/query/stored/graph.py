@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from spack_cache_db.database_file import stored_json
+from spack_cache_db.database_damage import stored_json
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select, select_ids, select_in
 from spack_cache_db.query.stored.configurations import OF_IDS

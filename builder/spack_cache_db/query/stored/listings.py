@@ -6,7 +6,7 @@ import re
 import sqlite3
 from typing import NamedTuple
 
-from spack_cache_db.database_file import stored_json
+from spack_cache_db.database_damage import stored_json
 from spack_cache_db.query.open.sql import select
 
 STORED = """

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from spack_cache_db.database_file import stored_json
+from spack_cache_db.database_damage import stored_json
 from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups, Release

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from spack_cache_db.database_file import stored_json
+from spack_cache_db.database_damage import stored_json
 from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_in

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from datasette.database import QueryInterrupted
 
-from spack_cache_db.database_file import damage_of, is_interrupted
+from spack_cache_db.database_damage import damage_of
 from spack_cache_db.site.catalogue import published
 from spack_cache_db.site.http.own_pages import PAGE_SECONDS, is_own_page
 from spack_cache_db.site.log import LONGEST, log, log_error
@@ -19,6 +19,7 @@ from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.plugin_routes import is_in_plugin, is_of_plugin
 from spack_cache_db.site.refusals import NO_PAGE, refused
 from spack_cache_db.site.sql.running import TOO_MUCH
+from spack_cache_db.sqlite_connection import is_interrupted
 
 RETRY_AFTER_SECONDS = 5
 NO_MEMORY = "the query needs more memory than this server gives to one"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.database_file import looked_at
+from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.schema.identity import AS_OF, SCHEMA_VERSION

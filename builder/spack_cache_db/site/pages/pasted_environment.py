@@ -10,7 +10,6 @@ import shlex
 import sqlite3
 from urllib.parse import parse_qsl, urlencode
 
-from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments.model import (
     Limits,
     Surroundings,
@@ -34,6 +33,7 @@ from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 from spack_cache_db.spack.legacy import parser_of
+from spack_cache_db.sqlite_connection import is_interrupted
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 NAME = "pasted text"

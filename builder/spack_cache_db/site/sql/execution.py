@@ -15,9 +15,9 @@ from typing import Any
 
 from datasette.database import QueryInterrupted, Results
 
-from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.sql import limits, running
 from spack_cache_db.site.sql.overtime import ended_after
+from spack_cache_db.sqlite_connection import is_interrupted
 
 
 @dataclass

@@ -11,8 +11,9 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spack_cache_db.bounded_files import alone_in, checked_file
+from spack_cache_db.bounded_files import checked_file
 from spack_cache_db.errors import Fault, InputError, faults_of, reason
+from spack_cache_db.output_folders import alone_in
 from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Mirror,

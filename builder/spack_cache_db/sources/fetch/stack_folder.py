@@ -15,7 +15,8 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct, structs
 
-from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
+from spack_cache_db.bounded_files import FileFault, read_file, sha256_of
+from spack_cache_db.output_folders import put_in_place
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, shown
 from spack_cache_db.sources.fetch.web import NO_HEADERS, Headers, MismatchFault, Web
 from spack_cache_db.sources.files import ADDRESS_FILE, SIZES_FILE

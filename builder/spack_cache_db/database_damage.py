@@ -1,0 +1,184 @@
+"""Tells a damaged database from a bug, and from an error of the system."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.errors import BuilderError, DatabaseError, reason
+from spack_cache_db.schema.stored_types import type_checks
+from spack_cache_db.sqlite_connection import (
+    MOST_LENGTH,
+    MOST_STEPS,
+    connect,
+    limit_steps,
+)
+
+_SYSTEM_ERRORS = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOLFS,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+)
+"""Primary codes of errors of the system, which say nothing about a database."""
+
+
+def damaged(path: Path, why: str) -> DatabaseError:
+    """Return the error of a database that is damaged."""
+    advice = "restore a copy of it, or build it again"
+    return DatabaseError(f"{path}: is damaged: {why}; {advice}")
+
+
+class StoredValueError(ValueError):
+    """A database has a value that no build writes."""
+
+
+def stored_json(text: str) -> Any:
+    """Return the value of a JSON text of a database; raises `StoredValueError`."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoredValueError(f"a text that is not JSON ({reason(error)})") from None
+
+
+@contextmanager
+def damage_as_error(path: Path) -> Iterator[None]:
+    """Turn exceptions of a database that cannot be read into `DatabaseError`.
+
+    What SQLite itself calls damage is damage (SQLite docs, "Result and Error Codes").
+    Any other exception is a bug and is raised as it is, unless the database has a value
+    that no build writes.
+    """
+    try:
+        yield
+    except BuilderError:
+        raise
+    except (sqlite3.DatabaseError, StoredValueError) as error:
+        known = read_error(path, error) or _error_of_values(path)
+        if known is None:
+            raise
+        raise known from None
+    except _OF_VALUES:
+        known = _error_of_values(path)
+        if known is None:
+            raise
+        raise known from None
+
+
+_OF_VALUES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""The exceptions of code that meets a value of another type than it expects, or a
+missing row.
+"""
+
+
+def damage_of(path: Path, error: Exception) -> DatabaseError | None:
+    """Return the error of a database that is damaged, given an exception; None for a
+    bug.
+    """
+    if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+        return damaged(path, reason(error))
+    # A value that is not JSON makes a statement fail that is right otherwise.
+    code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(error, _OF_VALUES) or code == sqlite3.SQLITE_ERROR:
+        return _error_of_values(path)
+    return None
+
+
+def _error_of_values(path: Path) -> DatabaseError | None:
+    """Return the error of a database with a value that no build writes; None without
+    one.
+    """
+    try:
+        with closing(connect(path)) as connection:
+            limit_steps(connection)
+            fault = wrong_value(connection)
+    except sqlite3.DatabaseError as error:
+        return read_error(path, error)
+    return None if fault is None else damaged(path, fault)
+
+
+def wrong_value(connection: sqlite3.Connection) -> str | None:
+    """Return the first value in a database that no build writes, in words; None without
+    one.
+
+    A database of 150,000 binaries takes about a second.
+    """
+    for check in type_checks():
+        row = connection.execute(check.sql).fetchone()
+        if row is not None:
+            return (
+                f"a value of {check.table}.{check.column} {check.fault}: {row[0]!r:.40}"
+            )
+    return None
+
+
+def read_error(
+    path: Path, error: sqlite3.DatabaseError | StoredValueError
+) -> DatabaseError | None:
+    """Return the error that says why a database was not read; None for a wrong
+    statement.
+    """
+    if isinstance(error, StoredValueError):
+        return damaged(path, f"it has {error}")
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        # Python itself raises this error, for a text that is not UTF-8.
+        is_text = isinstance(error, sqlite3.OperationalError)
+        return damaged(path, reason(error)) if is_text else None
+    if is_damage(error):
+        return damaged(path, reason(error))
+    # The lowest byte of an extended code is its primary code.
+    code &= 0xFF
+    if code == sqlite3.SQLITE_TOOBIG:
+        value = f"a value of more than {MOST_LENGTH:,} bytes"
+        return DatabaseError(
+            f"{path}: has {value}, which no build writes; build it again"
+        )
+    if code == sqlite3.SQLITE_INTERRUPT:
+        steps = f"a statement takes more than {MOST_STEPS:,} steps of SQLite"
+        return DatabaseError(
+            f"{path}: {steps}, which no database of a build needs; build it again"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        advice = "free space there, or set TMPDIR to another folder"
+        return DatabaseError(
+            f"{path}: no space left for temporary files of SQLite; {advice}"
+        )
+    if is_of_system(error):
+        why = f"{reason(error)} ({error.sqlite_errorname})"
+        return DatabaseError(f"{path}: cannot be read: {why}")
+    return None
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether SQLite found a file to be damaged, or not to be a database."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    )
+
+
+def is_of_system(error: sqlite3.Error) -> bool:
+    """Return whether the system failed, such as a full disk, and not a statement or a
+    file.
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _SYSTEM_ERRORS
