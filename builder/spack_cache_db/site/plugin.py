@@ -105,7 +105,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     site_facts = describe(datasette)
     env.add_extension(Language)
     env.globals |= {
-        **site_facts.words,
+        **site_facts.variables,
         "asset_version": asset_version(),
         "catalogue": name_of(datasette),
         "metadata_of": partial(metadata_of, datasette),

@@ -24,6 +24,7 @@ from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import CONTENT_TYPES, PageResponse, data
 from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.site_facts import read_site_facts
+from spack_cache_db.site.words import TEXT_FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Site:
             lstrip_blocks=True,
         )
         environment.globals |= {
-            **facts.words,
+            **facts.variables,
+            **TEXT_FUNCTIONS,
             "asset_version": settings.styles,
             "catalogue": settings.name,
             "charts": charts_of(settings),

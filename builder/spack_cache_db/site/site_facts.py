@@ -5,6 +5,7 @@ options.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
@@ -16,39 +17,23 @@ from spack_cache_db.query.stored.origin import (
 )
 from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.filters import value_of
+from spack_cache_db.site.words import BINARIES, INSTALLED
 from spack_cache_db.spack.targets import hosts_of
-
-
-class Noun(NamedTuple):
-    """The word for a listed spec, in texts such as "3 binaries".
-
-    Attributes:
-        one: the singular.
-        many: the plural.
-        is_installed: whether all releases are installations, not build caches.
-    """
-
-    one: str
-    many: str
-    is_installed: bool
-
-
-BINARY = Noun("binary", "binaries", is_installed=False)
 
 
 class SiteFacts(NamedTuple):
     """The facts that every page shows.
 
     Attributes:
-        words: values by their names in templates, such as `site_title`.
+        variables: values by their names in templates, such as `site_title`.
         described: the site's metadata by Datasette's keys, such as `license_url`.
     """
 
-    words: Mapping[str, object]
+    variables: Mapping[str, object]
     described: Mapping[str, str]
 
 
-NO_FACTS = SiteFacts({"noun": BINARY, "site_title": "Spack build cache"}, {})
+NO_FACTS = SiteFacts({"words": BINARIES, "site_title": "Spack build cache"}, {})
 """The facts of a site without a database that can be read."""
 
 
@@ -62,21 +47,22 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     origin = read_origin(lookups.conn)
     title = str(metadata.get("title") or origin.title)
 
+    words = INSTALLED if lookups.is_installed else BINARIES
     # Specs of an installation (`trees`) need not have a binary.
-    is_installed = lookups.is_installed
-    noun = Noun("spec", "specs", is_installed) if lookups.trees() else BINARY
-    verb = "has" if is_installed else "lists"
+    if lookups.trees():
+        words = replace(words, one="spec", many="specs")
+    verb = "has" if words.is_installed else "lists"
 
-    words = {
+    variables = {
         "choices": read_choices(lookups),
         "newest_snapshot": newest_snapshot(lookups),
-        "noun": noun,
         "site_title": title,
+        "words": words,
     }
     described = {
         "title": title,
         "description": (
-            f"Every {noun.one} that {origin.owner} {verb}, release by release: search, filter,"
+            f"Every {words.one} that {origin.owner} {verb}, release by release: search, filter,"
             " run SQL queries, or download the whole database."
         ),
         "source": origin.owner,
@@ -87,7 +73,7 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
         described["license_url"] = PUBLIC_LICENSE_URL
     # Datasette shows a link for an empty address.
     filled = {key: value for key, value in described.items() if value}
-    return SiteFacts(words, filled)
+    return SiteFacts(variables, filled)
 
 
 def read_choices(lookups: Lookups) -> dict[str, object]:

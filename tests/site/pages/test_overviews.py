@@ -52,7 +52,7 @@ def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> Non
     page = load_about(read_lookups(real_index))
 
     assert (page["totals"].packages, page["totals"].specs) == (226, 883)
-    assert sum(count for _, count in page["families"]) == 883
+    assert sum(bar.count for bar in page["families"]) == 883
 
 
 def test_of_pages(lookups: Lookups) -> None:
@@ -66,9 +66,9 @@ def test_of_pages(lookups: Lookups) -> None:
     )
     assert sum(count for _, count in page["pages"]) == len(page["pages"]) * 15
     assert page["mirrors"] == ()
-    assert [name for name, _ in page["over_time"]] == [
-        "develop-2025-04-13",
-        "develop-2025-04-20",
+    assert [point.path for point in page["over_time"]] == [
+        "/release/develop-2025-04-13",
+        "/release/develop-2025-04-20",
     ]
     assert load_home(lookups)["change"].sides.new == "develop-2025-04-20"
 

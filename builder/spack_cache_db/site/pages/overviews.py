@@ -49,6 +49,7 @@ from spack_cache_db.site.pages.feeds import Topic, date_of, load_feed
 from spack_cache_db.site.pages.lists import LIST_ROWS
 from spack_cache_db.site.pages.missing import missing
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import BINARIES, INSTALLED
 
 OLD = 30
 """Days after which a snapshot is called old."""
@@ -202,6 +203,7 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
     condition = Condition("release", release.name, release.id)
     return {
         "release": release,
+        "words": INSTALLED if release.kind == "installed" else BINARIES,
         "packages": sorted(packages.items()),
         "charts": _charts(facet_counts(lookups.conn, release.id), query),
         "before": before.name if before else None,
@@ -231,6 +233,7 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     condition = Condition("stack", stack.name, stack.id)
     return {
         "stack": stack,
+        "words": BINARIES,
         "packages": sorted(packages.items()),
         "gone": gone_among(lookups, (condition,)),
         "charts": _charts(facets, query),

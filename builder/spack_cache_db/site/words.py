@@ -1,0 +1,146 @@
+"""The words of pages: texts that depend on what a site lists, and how texts are joined.
+
+A site over build caches lists binaries, which people install. A site over installations
+lists installed specs, which people load. Templates have the vocabulary as `words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from spack_cache_db.errors import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words for what a site lists.
+
+    Attributes:
+        one: the word for one listed spec.
+        many: its plural.
+        is_installed: whether all releases are installations, not build caches.
+        verb: what people do with it, as in `the commands that install it`.
+        have: the end of `packages that …`.
+        lack: the same if they have none.
+        lacking: the same behind `packages`.
+        kind: the adjective of packages that a search engine reads.
+        question: the title of the first page.
+        source: what an index is of.
+        about_link: the words of the link to the page about the site.
+    """
+
+    one: str
+    many: str
+    is_installed: bool
+    verb: str
+    have: str
+    lack: str
+    lacking: str
+    kind: str
+    question: str
+    source: str
+    about_link: str
+
+    def counted(self, number: int) -> str:
+        """Return a number of listed specs, such as `1 binary` or `2,000 binaries`."""
+        return counted(number, self.one, self.many)
+
+    @property
+    def description(self) -> str:
+        """The description of pages that have none of their own."""
+        return (
+            f"{self.kind} Spack packages, by version, compiler, target and variant, "
+            f"with the commands that {self.verb} them."
+        )
+
+    @property
+    def cover_question(self) -> str:
+        """The title of the page that checks an environment."""
+        return f"Which specs of my environment {self.have}?"
+
+    def lead(self, packages: int, targets: int, owner: str) -> str:
+        """Return the sentence below the title of the first page.
+
+        Args:
+            packages: the number of packages.
+            targets: the number of targets that they were built for.
+            owner: whose packages they are, such as `the installation site`.
+        """
+        if self.is_installed:
+            return (
+                f"{counted(packages, 'package')} of {owner}. "
+                "Find one, and copy the command that loads it."
+            )
+        return (
+            f"{counted(packages, 'Spack package')}, prebuilt for "
+            f"{counted(targets, 'kind of processor', 'kinds of processor')}. "
+            "Install in seconds instead of compiling for hours."
+        )
+
+    def release_description(self, name: str, specs: int) -> str:
+        """Return the description of a release's page for search engines."""
+        if self.is_installed:
+            place = f"that Spack has installed in {name}"
+        else:
+            place = f"of {name} in a Spack build cache"
+        number = self.counted(specs)
+        return f"The {number} {place}: packages, targets, compilers, stacks."
+
+
+BINARIES = Vocabulary(
+    one="binary",
+    many="binaries",
+    is_installed=False,
+    verb="install",
+    have="have a binary",
+    lack="have no binary",
+    lacking="without a binary",
+    kind="Prebuilt",
+    question="Is there a binary for my machine?",
+    source="mirror",
+    about_link="New to Spack? What this is",
+)
+INSTALLED = Vocabulary(
+    one="spec",
+    many="specs",
+    is_installed=True,
+    verb="load",
+    have="are installed",
+    lack="are not installed",
+    lacking="that are not installed",
+    kind="Installed",
+    question="What is installed?",
+    source="installation",
+    about_link="What this is",
+)
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital, unless it begins with a spec or a hash.
+
+    >>> sentence("gone from its mirror")
+    'Gone from its mirror'
+    >>> sentence("hdf5@1.14 has no binary")
+    'hdf5@1.14 has no binary'
+    """
+    first = text.split(" ")[0]
+    if "@" in first or "/" in first:
+        return text
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Iterable[object], link: Callable[[object], str]) -> Markup:
+    """Return the links of names, with commas between them."""
+    return Markup(", ").join(link(name) for name in names)
+
+
+TEXT_FUNCTIONS = {
+    "counted": counted,
+    "listed": listed,
+    "number": "{:,}".format,
+    "sentence": sentence,
+}
+"""What templates call for texts, by their names there."""

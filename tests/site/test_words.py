@@ -1,0 +1,91 @@
+"""site.words: the same sentences about binaries and about what is installed."""
+
+from dataclasses import fields
+
+import pytest
+
+from spack_cache_db.site.links import links_to
+from spack_cache_db.site.settings import SiteSettings
+from spack_cache_db.site.words import (
+    BINARIES,
+    INSTALLED,
+    Vocabulary,
+    listed,
+    sentence,
+)
+
+VOCABULARIES = pytest.mark.parametrize(
+    "words", [BINARIES, INSTALLED], ids=["binaries", "installed"]
+)
+
+
+def test_each_vocabulary_has_its_own_words() -> None:
+    """No text of one is used in the other."""
+    for field in fields(Vocabulary):
+        assert getattr(BINARIES, field.name) != getattr(INSTALLED, field.name)
+
+
+@VOCABULARIES
+def test_one_is_singular(words: Vocabulary) -> None:
+    """Numbers have separators for people."""
+    assert words.counted(1) == f"1 {words.one}"
+    assert words.counted(0) == f"0 {words.many}"
+    assert words.counted(2_000) == f"2,000 {words.many}"
+
+
+def test_sentences_about_binaries() -> None:
+    """Binaries are installed."""
+    assert BINARIES.description == (
+        "Prebuilt Spack packages, by version, compiler, target and variant, "
+        "with the commands that install them."
+    )
+    assert BINARIES.cover_question == "Which specs of my environment have a binary?"
+    assert BINARIES.lead(1_281, 1, "a cache") == (
+        "1,281 Spack packages, prebuilt for 1 kind of processor. "
+        "Install in seconds instead of compiling for hours."
+    )
+    assert BINARIES.release_description("v1.0", 1) == (
+        "The 1 binary of v1.0 in a Spack build cache: "
+        "packages, targets, compilers, stacks."
+    )
+
+
+def test_sentences_about_what_is_installed() -> None:
+    """Installed specs are loaded."""
+    assert INSTALLED.description == (
+        "Installed Spack packages, by version, compiler, target and variant, "
+        "with the commands that load them."
+    )
+    assert INSTALLED.cover_question == "Which specs of my environment are installed?"
+    assert INSTALLED.lead(1, 5, "the installation site") == (
+        "1 package of the installation site. "
+        "Find one, and copy the command that loads it."
+    )
+    assert INSTALLED.release_description("site", 2_000) == (
+        "The 2,000 specs that Spack has installed in site: "
+        "packages, targets, compilers, stacks."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("gone from its mirror", "Gone from its mirror"),
+        ("hdf5@1.14 has no binary", "hdf5@1.14 has no binary"),
+        ("hdf5/abc is gone", "hdf5/abc is gone"),
+        ("1 binary of hdf5@1.14", "1 binary of hdf5@1.14"),
+    ],
+)
+def test_a_sentence_begins_with_a_capital(text: str, expected: str) -> None:
+    """Specs keep their spelling."""
+    assert sentence(text) == expected
+
+
+def test_lists_are_links_and_commas() -> None:
+    """Names are escaped."""
+    link = links_to(SiteSettings())["package"]
+    assert listed(["a", "<b>"], link) == (
+        '<a href="/package/a">a</a>, <a href="/package/%3Cb%3E">&lt;b&gt;</a>'
+    )
+    assert listed([], link) == ""
