@@ -1,8 +1,11 @@
 """Tools for assistants, beside those for SQL that the plugin datasette-mcp has.
 
-The plugin offers them at `/-/mcp`, in the Model Context Protocol. Each tool is a
-function of the Python API, within the limits of our pages, and returns the text that
-`--json` prints. This module is imported only if datasette-mcp is installed.
+The plugin offers them at `/-/mcp`, in the Model Context Protocol. Each tool answers as
+a function of the Python API does, within the limits of our pages, and returns the text
+that `--json` prints. This module is imported only if datasette-mcp is installed.
+
+A method of `Tools` has the description for assistants and the names of the arguments. A
+function of this module, such as `_found`, makes the answer from a `Site`.
 """
 
 from __future__ import annotations
@@ -48,9 +51,10 @@ MCP_PATH = "/-/mcp"
 NOT_ALLOWED = "you may not view this database: log in, or ask its owner"
 ONLY_POST = b"This address is for assistants, which send a POST.\n"
 
-_LONGEST = {"spec": LONGEST, "text": MOST_BODY}
+_LONGEST_OF = {"spec": LONGEST, "text": MOST_BODY}
 """Limits of arguments in characters; all others are names."""
 _READING = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+"""Says that a tool changes nothing, and reads nothing outside the database."""
 
 
 def register(datasette: Any, server: Any) -> None:
@@ -69,14 +73,19 @@ def register(datasette: Any, server: Any) -> None:
         tools.package,
     )
     for function in functions:
+        # The text is the whole answer; no schema describes it.
         server.add_tool(function, annotations=_READING, structured_output=False)
-    # A refused argument is not a line of the operator's log.
+    # A refused argument is not worth a line of the operator's log.
     logging.getLogger("mcp").setLevel(logging.WARNING)
+    # The plugin calls this method for the application at `/-/mcp`.
     server.streamable_http_app = partial(_application, server.streamable_http_app)
 
 
 class Tools:
-    """The tools over one Datasette; their docstrings are sent to assistants."""
+    """The tools over one Datasette; their docstrings are sent to assistants.
+
+    `context` is the request, which the server passes to each tool.
+    """
 
     def __init__(self, datasette: Any) -> None:
         self._datasette = datasette
@@ -193,51 +202,63 @@ class Tools:
         load: Callable[..., PageResponse],
         arguments: dict[str, str | None],
     ) -> str:
-        """Return the answer of a tool; a failed one has a sentence for the assistant.
+        """Return the answer of a tool.
 
-        Raises ToolError.
+        Args:
+            tool: the name of the tool, for the log.
+            context: the request.
+            load: makes the answer, from a `Site` and the values of the arguments.
+            arguments: the arguments of the tool, in the order of those of `load`.
+
+        Raises:
+            ToolError: the tool has no answer; the message is a sentence for the
+                assistant.
         """
         datasette = self._datasette
         for name, value in arguments.items():
-            _check(name, value)
+            _check_argument(name, value)
         # Assistants send an empty text for an argument that they do not use.
-        texts = [value or None for value in arguments.values()]
+        values = [value or None for value in arguments.values()]
         try:
             database = published(datasette).name
             if not await may_view(datasette, _actor(context), database):
                 raise ToolError(NOT_ALLOWED)
-            response = await run_page(datasette, load, *texts)
+            response = await run_page(datasette, load, *values)
         except ToolError:
             raise
         except BuilderError as error:
             raise ToolError(str(error)) from None
         except Exception as error:
+            # As on a page: a bug, or the time is over.
             limit = datasette.setting("sql_time_limit_ms")
-            status, _, sentence = failure_of(error, limit, is_own=True)
-            if status == 500:
+            failure = failure_of(error, limit, is_own=True)
+            if failure.status == 500:
                 log_error(f"{MCP_PATH} {tool}", error)
-            raise ToolError(sentence) from None
+            raise ToolError(failure.sentence) from None
         return response.body.decode()
 
 
-def _check(name: str, value: str | None) -> None:
+def _check_argument(name: str, value: str | None) -> None:
     """Raise ToolError for an argument that no page would read."""
     if value is None:
         return
-    longest = _LONGEST.get(name, LONGEST_NAME)
+    longest = _LONGEST_OF.get(name, LONGEST_NAME)
     if len(value) > longest:
         raise ToolError(
             f"{name} has {len(value):,} characters, but at most {longest:,} are read"
         )
     if "\0" in value:
         raise ToolError(f"{name} has a NUL character, which no name or spec has")
-    # SQLite stores text as UTF-8, and JSON may have halves of such characters.
+    # JSON may have half of a character (`"\ud800"`), which UTF-8, the encoding of
+    # SQLite, cannot express.
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise ToolError(f"{name} has half a character (a lone surrogate)")
 
 
 def _actor(context: Context) -> Any:
-    """Return the actor of the request, as Datasette has found it."""
+    """Return the visitor of the request, whom Datasette has put into its scope; None if
+    no plugin knows them.
+    """
     scope = getattr(context.request_context.request, "scope", {})
     return scope.get("actor")
 
@@ -245,19 +266,27 @@ def _actor(context: Context) -> Any:
 def _question(
     site: Site, spec: str | None, machine: str | None, release: str | None
 ) -> tuple[Question, tuple[str, ...]]:
-    """Return the question of a spec, and notes on how its text was read."""
+    """Return the question of a spec, and notes on how its text was read.
+
+    Raises:
+        UnsupportedQuery: the spec has a condition that the database cannot answer.
+    """
     lookups = site.lookups
     text = spec or ""
+    # The text may be a command that somebody copied, such as `spack install hdf5`.
     pasted = spec_in(lookups, text)
+    notes = tuple(pasted.notes_on(text))
+
     scope = Narrowing(host=machine, release=release).scope(lookups)
     question = recent_question(lookups, parse(pasted.spec), scope)
     try:
         question.check()
     except UnsupportedQuery as error:
+        # Add a spec that has an answer, if one is found in time.
         why = why_in_time(why_corrected, question)
         advice = () if why is None else why.advice()
         raise UnsupportedQuery("; ".join((str(error), *advice))) from None
-    return question, tuple(pasted.notes_on(text))
+    return question, notes
 
 
 def _found(
@@ -270,10 +299,12 @@ def _found(
     install = None
     records: list[Any] = []
     if count:
+        # The first configurations, and the commands for the build to choose.
         part = found_part(question, slice(MOST_FOUND), with_hashes=False)
         records = list(found_rows(part, hashes=False).records)
         chosen = chosen_build(site.lookups, question.results)
-        install = None if chosen is None else chosen.plan.as_dict()
+        if chosen is not None:
+            install = chosen.plan.as_dict()
         notes += question.lost_note()
     else:
         notes += why_in_time(why_not, question).reasons()
@@ -298,6 +329,7 @@ def _changed(
     """Return what `diff --json` prints, without configurations if there are many."""
     changes = compare(site.lookups, old or "", new or "", stack, package=package)
     notes = []
+    # The counts of binaries that both sides have, and that only one of them has.
     if not any(changes.specs):
         before, after = changes.sides
         notes.append(f"neither {before} nor {after} has such a binary")
@@ -306,8 +338,8 @@ def _changed(
         document = changes.in_words(MOST_EXPLAINED).as_dict()
     else:
         document = _totals(changes)
-        differ = counted(count, "configuration")
-        notes.append(f"{differ} differ: name a stack or a package to list them")
+        configurations = counted(count, "configuration")
+        notes.append(f"{configurations} differ: name a stack or a package to list them")
     return _json({**document, "notes": notes})
 
 
@@ -357,9 +389,13 @@ def _json(document: dict[str, Any]) -> PageResponse:
 def _application(make: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Return the ASGI application of the plugin, without sessions.
 
-    Processes share no memory, so a session of an older protocol would be known to one
-    of them. A GET would wait for messages that no tool sends; clients of all versions
-    go on after status 405.
+    Processes share no memory, so a session, which older versions of the protocol have,
+    would be known to one of them. A GET would wait for messages that no tool sends;
+    clients of all versions go on after status 405.
+
+    Args:
+        make: the method of the server that makes its application.
+        options: the options that the plugin passes to it.
     """
     application = make(**{**options, "stateless_http": True})
 

@@ -1,4 +1,9 @@
-"""The command `export-static`: writes a folder that any web server can publish."""
+"""The command `export-static`: writes a folder that any web server can publish.
+
+The folder has a page, a copy of the database, and `catalogue.json`, which the page reads
+first. The page reads the parts of the database that it needs over the network, with
+SQLite in the browser.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +33,7 @@ from spack_cache_db.schema.tarballs import TARBALL_PATH
 from spack_cache_db.site.folder import site_folder
 
 CATALOGUE = "catalogue.json"
-"""The file that the page reads first. A folder that contains it was written by this
-command.
-"""
+"""A folder that contains this file was written by this command."""
 PART = ".export-static.tmp"
 """A folder inside the other one, and so on the same file system, for unfinished
 files.
@@ -56,18 +59,23 @@ CROSS JOIN packages ON packages.id = configurations.package_id
 WHERE specs.is_binary OR NOT specs.is_external
 ORDER BY specs.hash <> :hash, packages.name, specs.hash
 """
-"""The specs of a closure that need a binary, the binary first, and the mirrors that
-list each.
+"""The specs that an installation of a binary needs as binaries, and the mirrors that
+list each; the binary itself comes first.
 
-CROSS JOIN makes SQLite start from the closure: the page reads the database over the
-network.
+The mirrors of a spliced spec are those of the spec that it was built as
+(`build_spec_id`). CROSS JOIN makes SQLite start from the closure, so that it reads
+little over the network.
 """
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
 """
+"""The address of a binary in a release."""
 STYLES = ("tokens", "parts", "pages")
 """The style sheets of our own pages, in the order in which pages load them."""
+LARGEST_PACKAGES = 12
+"""Number of packages that the page shows before a search."""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
+"""The name of a copy of a database, with the first digits of its checksum."""
 
 
 def export_static(file: Path, folder: Path) -> dict[str, Any]:
@@ -75,7 +83,8 @@ def export_static(file: Path, folder: Path) -> dict[str, Any]:
     catalogue.
 
     The copy of the database is named after its content, so that an open page never
-    mixes two exports. Earlier copies are removed. Links are replaced, not followed.
+    mixes two exports. Earlier copies are removed. A link in place of a file is
+    replaced, not followed.
 
     Raises:
         DatabaseError: the file is not a database of this program, or is damaged.
@@ -89,8 +98,8 @@ def export_static(file: Path, folder: Path) -> dict[str, Any]:
 
 def _export(file: Path, folder: Path) -> dict[str, Any]:
     """Write the files into a folder that no other process changes."""
-    # Only a folder of this command may have files: copies of earlier exports stay in it
-    # if the command is killed before it writes the catalogue.
+    # Refuse a folder with files of somebody else. Copies may be there without a
+    # catalogue, if this command was killed before it wrote the catalogue.
     names = {path.name for path in folder.iterdir()} - {PART}
     copies = {name for name in names if _COPY.fullmatch(name)}
     others = names - copies
@@ -113,37 +122,42 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         for page in pages:
             shutil.copyfile(page, part / page.name)
 
-        # Replace the old ones. The catalogue identifies the folder, so only the copy is
-        # renamed before it.
+        # Replace the old ones: the copy, the catalogue that names it, then all others,
+        # which only a folder with a catalogue may have.
         put_in_place(part / name, folder / name)
         put_in_place(part / CATALOGUE, folder / CATALOGUE)
         for page in pages:
             put_in_place(part / page.name, folder / page.name)
-    for old in copies - {name}:
-        (folder / old).unlink()
+    for old_copy in copies - {name}:
+        (folder / old_copy).unlink()
     return content
 
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
-    """Return the facts that the page shows before it reads the database."""
+    """Return the facts that the page shows before it reads the database.
+
+    Args:
+        conn: a connection to the database.
+        file: its file.
+    """
     totals = read_totals(conn)
     lookups = read_lookups(conn)
-    # The command that adds each mirror, the preferred mirror first; and with another
-    # name, if the commands add two mirrors of one release.
+    # The mirrors, the preferred one first, with the ids of their indexes. If commands
+    # add two mirrors of one release, the second one gets another name.
     mirrors = []
     for mirror, ids in every_mirror(lookups).items():
-        (command,) = add_commands([mirror])
-        _, command_beside = add_commands([mirror, mirror])
-        added = {
+        (add_command,) = add_commands([mirror])
+        _, add_command_of_second = add_commands([mirror, mirror])
+        mirror_facts = {
             "ids": list(ids),
             "release": mirror.release,
-            "add": command,
-            "addBeside": command_beside,
+            "add": add_command,
+            "addBeside": add_command_of_second,
             # Signed unless the mirror says otherwise.
             "isSigned": mirror.is_signed is not False,
         }
-        mirrors.append(added)
-    names = [release.name for release in lookups.releases.values()]
+        mirrors.append(mirror_facts)
+    release_names = [release.name for release in lookups.releases.values()]
     return {
         "database": f"spack-cache-{sha256_of(file)[:16]}.db",
         "size": file.stat().st_size,
@@ -151,12 +165,12 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
         "statements": {"closure": CLOSURE, "tarball": TARBALL},
         "mirrors": mirrors,
         "tarballPath": TARBALL_PATH[0],
-        "publicMirrors": {name: public_mirror(name) for name in names},
+        "publicMirrors": {name: public_mirror(name) for name in release_names},
         "trust": TRUST_KEYS,
         "totals": {
             "binaries": totals.specs,
             "packages": totals.packages,
             "releases": totals.releases,
         },
-        "packages": list(largest_packages(conn, 12)),
+        "packages": list(largest_packages(conn, LARGEST_PACKAGES)),
     }
