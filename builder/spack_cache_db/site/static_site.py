@@ -1,7 +1,7 @@
 """The command `export-static`: writes a folder that any web server can publish.
 
-The folder has a page, a copy of the database, and `catalogue.json`, which the page reads
-first. The page reads the parts of the database that it needs over the network, with
+The folder has a page, a copy of the database, and `catalogue.json`, which the page
+reads first. It reads the parts of the database that it needs over the network, with
 SQLite in the browser.
 """
 
