@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.cover import cover
 from spack_cache_db.query.answers.find import find
-from spack_cache_db.query.answers.why_not import WhyNot, why_corrected, why_not
+from spack_cache_db.query.answers.reasons import WhyNot
+from spack_cache_db.query.answers.why_not import why_corrected, why_not
 from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import Question

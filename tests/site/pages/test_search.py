@@ -10,7 +10,8 @@ from urllib.parse import quote_plus, unquote
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.answers.why_not import NO_TIME, WhyNot
+from spack_cache_db.query.answers.reasons import WhyNot
+from spack_cache_db.query.answers.why_not import NO_TIME
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.names import having, load_names, suggested
 from spack_cache_db.site.pages.search import Search, SearchPage

@@ -19,7 +19,8 @@ from spack_cache_db.environments.rules import (
 )
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.covered import CoveredSpec
-from spack_cache_db.query.answers.why_not import WhyNot, explained
+from spack_cache_db.query.answers.reasons import WhyNot
+from spack_cache_db.query.answers.why_not import explained
 from spack_cache_db.query.choice.options import Option, options_in_order
 from spack_cache_db.query.choice.pool import read_pool
 from spack_cache_db.query.choice.proposal import read_facts
@@ -415,7 +416,7 @@ class SpecAnswers:
         if why.without:
             nearest = why.without[0].nearest
         elif why.nearest:
-            nearest = why.nearest[0]
+            nearest = why.nearest.configuration
         return CoveredSpec(
             "",
             "near" if why.without else "none",

@@ -9,7 +9,7 @@ from typing import Any
 
 from spack_cache_db.errors import counted, first_of
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.answers.why_not import WhyNot
+from spack_cache_db.query.answers.reasons import WhyNot
 from spack_cache_db.query.commands.closure_words import bytes_text
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.closure import Closure

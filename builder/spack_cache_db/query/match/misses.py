@@ -81,6 +81,14 @@ class Misses:
         pairs = zip(self.rows, self.missed, strict=True)
         return [row for row, missed in pairs if not missed & considered]
 
+    def positions_of(self, *kinds: str) -> list[int]:
+        """Return the positions of the conditions of some kinds."""
+        return [
+            position
+            for position, condition in enumerate(self.conditions)
+            if condition.kind in kinds
+        ]
+
     def all_miss(self, position: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
         return all(missed >> position & 1 for missed in self.missed)
@@ -113,11 +121,7 @@ class Misses:
         Returns:
             Those of the rows that may be the nearest.
         """
-        of_specs = [
-            position
-            for position, condition in enumerate(self.conditions)
-            if condition.kind in OF_SPECS
-        ]
+        of_specs = self.positions_of(*OF_SPECS)
         if not misses or not of_specs:
             return misses
 
@@ -214,3 +218,8 @@ def _bits(positions: Iterable[int]) -> int:
     for position in positions:
         bits |= 1 << position
     return bits
+
+
+def positions_of_bits(bits: int) -> list[int]:
+    """Return the positions of the bits that are set: 0 and 2 for `0b101`."""
+    return [position for position in range(bits.bit_length()) if bits >> position & 1]

@@ -16,13 +16,9 @@ from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers.find import found_part, found_rows
+from spack_cache_db.query.answers.reasons import WhyNot
 from spack_cache_db.query.answers.spec_functions import parse
-from spack_cache_db.query.answers.why_not import (
-    WhyNot,
-    why_corrected,
-    why_in_time,
-    why_not,
-)
+from spack_cache_db.query.answers.why_not import why_corrected, why_in_time, why_not
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import Conditions, Word, condition_value
