@@ -78,9 +78,17 @@ $(VENV)/sqlite-%/libsqlite3.so.0: requirements/old_sqlite.sha256
 	cd $(@D) && tar xzf sqlite3-*.tgz && tar xzf package/deps/sqlite-autoconf-*.tar.gz --strip-components 1
 	cd $(@D) && gcc -O1 -w -shared -fPIC -Wl,-soname,libsqlite3.so.0 $(SQLITE_OPTIONS) -o libsqlite3.so.0 sqlite3.c -lpthread -ldl -lm
 
-# The fast tests: no processes, servers, browsers or large inputs.
+# The fast tests: no processes, servers, browsers or large inputs, and none of the files that take
+# half of the time of the others.
+LONG := $(addprefix tests/,test_old_databases.py test_sql_functions.py test_jobs.py test_hostile_values.py \
+	test_test_runs.py test_verify.py serve/test_served.py assembly/test_history.py assembly/test_trees.py \
+	assembly/test_kept_releases.py assembly/test_nights.py sources/fetch/test_binary_sizes.py \
+	sources/fetch/test_signatures.py sources/indexes/test_spec_formats.py exports/test_export.py \
+	cli/test_schemas.py cli/test_gate.py cli/test_tables.py query/choice/test_proposal_rule.py \
+	query/answers/test_retention.py site/test_smoke.py site/sql/test_overtime.py \
+	site/pages/test_install_box.py)
 loop: $(VENV)/test.done
-	$(BIN)/$(PYTEST) -n logical -m "not slow"
+	$(BIN)/$(PYTEST) -n logical -m "not slow" $(addprefix --ignore=,$(LONG))
 
 check: $(VENV)/test.done
 	$(BIN)/ruff format --check .
