@@ -32,7 +32,7 @@ SEARCHED = (
     "oneapi",
 )
 _LISTINGS = "/spack-cache/build_listings?release=develop&_nocount=1"
-FACETS = "_facet=compiler&_facet=os&_facet=target"
+FACETS = "_facet=compiler_id&_facet=os_id&_facet=target_id"
 
 
 @dataclass(frozen=True, slots=True)

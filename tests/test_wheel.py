@@ -89,7 +89,7 @@ STOCK = (
         "/spack-cache.json?sql=select+1",
     ),
     *("/spack-cache/builds.json?_shape=array", "/spack-cache/packages.csv"),
-    *("/spack-cache/packages/1", "/spack-cache/specs?_facet=stacks"),
+    *("/spack-cache/packages/1", "/spack-cache/specs?_facet=stack_set_id"),
     "/spack-cache/compilers_of_release?release=develop",
 )
 

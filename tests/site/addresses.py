@@ -38,7 +38,7 @@ OWN = (
 DATASETTES = (
     "/spack-cache",
     "/spack-cache/configurations",
-    "/spack-cache/configurations?_facet=platform&_search=hdf5",
+    "/spack-cache/configurations?_facet=platform_id&_search=hdf5",
     "/spack-cache/configurations?_search=nothing-has-this",
     "/spack-cache/configurations/1",
     "/spack-cache/listings?_size=2",

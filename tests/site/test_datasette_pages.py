@@ -5,6 +5,7 @@ import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -90,6 +91,17 @@ async def test_a_name_that_is_not_there_is_told_with_close_ones(
     assert said.startswith("no such ")
     assert (re.search(rf"; close: .*\b{close}\b", said) is not None) == (
         close is not None
+    )
+
+
+@pytest.mark.asyncio
+async def test_a_name_in_place_of_an_id_is_told_where_it_is(datasette: Any) -> None:
+    """A table has ids where a view has names: the error leads from one to the other."""
+    sql = "select * from configurations where package = 'hdf5'"
+    answer = await get(datasette, f"{SQL}.json?sql={quote(sql)}")
+    assert answer.json()["error"] == (
+        "no such column: package; close: package_id, package_hash, package_count; "
+        "it is a column of builds, build_listings, configuration_counts and 12 more"
     )
 
 

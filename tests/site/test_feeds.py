@@ -175,7 +175,13 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     "change",
-    ["date = 'soon'", "date = ''", "date = 5", "date = x'ff'", "previous = 999"],
+    [
+        "date = 'soon'",
+        "date = ''",
+        "date = 5",
+        "date = x'ff'",
+        "previous_release_id = 999",
+    ],
 )
 async def test_a_database_with_odd_dates_has_feeds(
     change: str, weeks: Path, tmp_path: Path

@@ -36,7 +36,7 @@ OWN = (
 OTHERS = (
     *DATASETTES[::2],
     "/spack-cache?_show_hidden=1",
-    "/spack-cache/configurations?target=3&_where=id+%3E+0&_facet=platform&_facet=target",
+    "/spack-cache/configurations?target_id=3&_where=id+%3E+0&_facet=platform_id&_facet=target_id",
     f"{SQL}?sql=select+null+as+none",
     f"{SQL}?sql=select+*+from+releases+where+name+%3D+'x'+--+none",
 )

@@ -29,7 +29,10 @@ TABLES = (
         "builds.json?_size=2&_shape=array",
         "packages.json?_shape=objects&_size=2&_sort=spec_count",
     ),
-    *("configurations?_facet=os&_size=3", "configurations?_facet=os&_size=3&os=1"),
+    *(
+        "configurations?_facet=os_id&_size=3",
+        "configurations?_facet=os_id&_size=3&os_id=1",
+    ),
     *(
         "builds?package=hdf5&_sort=version",
         "releases?name=develop",

@@ -16,6 +16,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from spack_cache_db.errors import first_of
 from spack_cache_db.query.open.sql import SqlValue
 
 Params = Mapping[str, SqlValue] | Sequence[SqlValue]
@@ -45,6 +46,14 @@ _COLUMN_NAMES = """
 SELECT DISTINCT columns.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
 WHERE tables.type IN ('table', 'view') AND instr(tables.name, '_fts') = 0
 """
+# Views come first, because they have names where tables have ids.
+_TABLES_WITH = """
+SELECT tables.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+WHERE columns.name = ? COLLATE NOCASE AND instr(tables.name, '_fts') = 0
+ORDER BY tables.type = 'view' DESC, tables.rowid
+"""
+_MOST_TABLES = 3
+"""Number of tables that a message names."""
 # SQLite's messages, such as "no such column: builds.hsh".
 _UNKNOWN_NAME = re.compile(r"no such (table|column): (?:\w+\.)?(\w+)")
 # What Datasette asks for a page of a table or view: "select … limit 51 offset 100". A
@@ -120,18 +129,29 @@ def _execute(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Curs
         if unknown is None:
             raise
         kind, name = unknown.groups()
-        close = difflib.get_close_matches(name, _known_names(conn, kind), cutoff=0.5)
+        known = _known_names(conn, kind)
+        others = [other for other in known if other.lower() != name.lower()]
+        close = difflib.get_close_matches(name, others, cutoff=0.5)
         if close:
             message += f"; close: {', '.join(close)}"
+        if len(others) < len(known):
+            # The column is one of other tables, such as `package` of `builds`.
+            tables = _names(conn, _TABLES_WITH, name)
+            message += f"; it is a column of {first_of(tables, _MOST_TABLES)}"
         raise sqlite3.OperationalError(message) from None
 
 
 def _known_names(conn: sqlite3.Connection, kind: str) -> list[str]:
     """Return the names of all columns or tables, without those of full text."""
     statement = _COLUMN_NAMES if kind == "column" else _TABLE_NAMES
+    return [name for name in _names(conn, statement) if "_fts" not in name]
+
+
+def _names(conn: sqlite3.Connection, statement: str, *params: str) -> list[str]:
+    """Return the names that a statement finds."""
     # A view of another program may read a table that is not allowed here.
     with suppress(sqlite3.Error):
-        return [name for (name,) in conn.execute(statement) if "_fts" not in name]
+        return [name for (name,) in conn.execute(statement, params)]
     return []
 
 
