@@ -1,4 +1,7 @@
-"""Runs `fetch`: a fault stops one mirror only, and files of earlier runs remain."""
+"""Runs `fetch`: finds out which mirrors there are, and downloads them in parallel.
+
+A fault stops one mirror only, and files of earlier runs remain.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,9 @@ class Run:
         self._output = output
         self._options = options
         self._limits = limits
-        # The mirrors to download, by their folders.
+        # The mirrors to download, by their folders below the output.
         self._mirrors: dict[str, Mirror] = {}
+        # The numbers of mirrors without a fault, and of those with new content.
         self._downloaded = 0
         self._changed = 0
         # The faults of each mirror that was not downloaded completely.
@@ -55,36 +59,46 @@ class Run:
         self._notes: list[str] = []
 
     def report(self, urls: Iterable[str], progress: Progress | None) -> FetchReport:
-        """Download all mirrors of the URLs, and return the report."""
+        """Download all mirrors of the URLs, and return the report.
+
+        Args:
+            urls: URLs of mirrors, images of registries, or manifests of releases.
+            progress: called with the bytes received and expected.
+
+        Raises:
+            OutputError: another run writes into the folder.
+        """
         started = time.monotonic()
         distinct_urls = list(dict.fromkeys(urls))
         with alone_in(self._output, "fetch"):
             size = asyncio.run(self._download_all(distinct_urls, progress))
-        # The exception sorts them.
+        # The exception sorts them, and leaves out repeated ones.
         faults = InputError(chain.from_iterable(self._failures)).faults
         return FetchReport(
-            self._downloaded + len(self._failures),
-            self._downloaded,
-            self._changed,
-            size,
-            time.monotonic() - started,
-            tuple(sorted(self._vanished)),
-            faults,
-            tuple(sorted(self._notes)),
+            mirrors=self._downloaded + len(self._failures),
+            downloaded=self._downloaded,
+            changed=self._changed,
+            size=size,
+            seconds=time.monotonic() - started,
+            vanished=tuple(sorted(self._vanished)),
+            faults=faults,
+            notes=tuple(sorted(self._notes)),
         )
 
     async def _download_all(self, urls: list[str], progress: Progress | None) -> int:
         """Download all mirrors; return the number of bytes received."""
-        # The mirrors of a configuration, whose logins are sent to their URLs only.
+        # The mirrors of a configuration.
         options = self._options
         configured = NamedMirrors()
         if options.mirrors is not None:
             configured = read_mirror_config(checked_file("mirrors", options.mirrors))
             self._failures += [(fault,) for fault in configured.faults]
             self._notes += configured.notes
+
+        # Their logins are sent to the URLs from which they are downloaded, and to no
+        # others. A text that is not a URL is reported when it is resolved below.
         mapped = []
         for mirror in configured.mirrors:
-            # Fetching it reports a text that is not a URL.
             with suppress(FetchFault):
                 url, _ = mirror_place(mirror.url, options.maps)
                 mapped.append(mirror._replace(url=url))
@@ -101,7 +115,7 @@ class Run:
             return web.received
 
     def _add_package_site(self, text: str) -> None:
-        """Add the site with package data at a URL."""
+        """Add package data at a URL; its folder is `packages/<host>`."""
         url, _ = mirror_place(text, self._options.maps)
         host = urlsplit(url).hostname
         self._add(Mirror(url, "packages", host, is_package_data=True))
@@ -128,45 +142,63 @@ class Run:
         except InputError as error:
             self._failures.append(error.faults)
 
-    async def _resolve(self, web: Web, mirror: Mirror) -> None:
-        """Add the mirrors of a URL."""
-        options = self._options
-        url, view = mirror_place(mirror.url, options.maps)
-        data = b""
-        if mirror.has_index and not view and not url.startswith("oci:"):
-            # A mirror may return anything for its own URL, such as a list of files or
-            # an error.
-            with suppress(FetchFault):
-                data = await web.read(url)
-        is_manifest = data.lstrip().startswith(b"{")
-        if not is_manifest:
-            mirror = mirror._replace(
-                release=options.release or mirror.release,
-                stack=options.stack,
-                views=(*mirror.views, *options.views),
-            )
-            self._add(mirror.placed(options.maps))
+    async def _resolve(self, web: Web, named: Mirror) -> None:
+        """Add the mirror at a URL, or the mirrors of the manifest of releases there."""
+        manifest = await self._read_manifest(web, named)
+        if manifest is not None:
+            self._add_releases(*manifest)
             return
+        options = self._options
+        mirror = named._replace(
+            release=options.release or named.release,
+            stack=options.stack,
+            views=(*named.views, *options.views),
+        )
+        self._add(mirror.placed(options.maps))
 
-        # The mirrors of a manifest.
-        maximum = self._limits.max_mirrors - len(self._mirrors)
+    async def _read_manifest(self, web: Web, named: Mirror) -> tuple[str, bytes] | None:
+        """Return the URL and the bytes of a manifest of releases; None if there is none
+        at a URL.
+        """
+        url, view = mirror_place(named.url, self._options.maps)
+        # The index of a view, and an image, are certainly no manifest.
+        if not named.has_index or view or url.startswith("oci:"):
+            return None
+        # A mirror may return anything for its own URL, such as a list of files or an
+        # error.
+        try:
+            data = await web.read(url)
+        except FetchFault:
+            return None
+        if not data.lstrip().startswith(b"{"):
+            return None
+        return url, data
+
+    def _add_releases(self, url: str, data: bytes) -> None:
+        """Add the mirrors of a manifest of releases."""
+        options = self._options
         manifest = read_release_manifest(
-            url, data, options.maps, options.release, options.stack, maximum
+            url,
+            data,
+            options.maps,
+            options.release,
+            options.stack,
+            max_mirrors=self._limits.max_mirrors - len(self._mirrors),
         )
         if options.views:
             message = "is a manifest of releases, which has no views: no --view"
             raise FetchFault(url, message)
         self._failures += [(fault,) for fault in manifest.faults]
-        for member in manifest.mirrors:
+        for mirror in manifest.mirrors:
             with self._faults_kept():
-                self._add(member)
+                self._add(mirror)
         for folder in stacks_of(self._output, url):
             release_and_stack = (folder.parent.name, folder.name)
             if release_and_stack not in manifest.stacks:
                 self._vanished.add(folder)
 
     def _add(self, mirror: Mirror) -> None:
-        """Add a mirror; `FetchFault` if its folder is taken."""
+        """Add a mirror; `FetchFault` if another one goes into its folder."""
         first = self._mirrors.setdefault(mirror.folder, mirror)
         if first.url != mirror.url:
             message = f"goes to {mirror.folder} as {shown(first.url)} does"
@@ -183,14 +215,14 @@ class Run:
             raise InputError([fault]) from None
         if folder.changed:
             self._changed += 1
-        if not folder.faults:
-            self._downloaded += 1
         if mirror.include_binary or mirror.exclude_binary:
             self._notes += await asyncio.to_thread(binaries_left_out, folder.path)
+        # Faults of views and packages, after which the other files are of use.
         if folder.faults:
             raise InputError(
                 chain.from_iterable(error.faults for error in folder.faults)
             )
+        self._downloaded += 1
 
     async def _fetch(self, web: Web, folder: StackFolder, mirror: Mirror) -> None:
         """Download the files of a mirror: its index, then sizes and signatures."""
@@ -198,22 +230,31 @@ class Run:
         if mirror.is_package_data:
             await fetch_packages(web, folder, url, self._options.package_names)
             return
-        # Whether manifests are signed; reading their sizes fills it.
+
+        # The index.
+        is_image = url.startswith("oci:")
+        # Whether binaries are signed, by hash; asking for their sizes shows it.
         signatures: dict[str, bool] = {}
-        size_of: Callable[[Binary], Awaitable[int]] = partial(
-            manifest_size, web, url, signatures
-        )
-        if not url.startswith("oci:"):
-            await fetch_mirror(web, folder, mirror)
-        elif mirror.views:
-            raise FetchFault(url, "is an image, which has no views: no --view")
-        else:
+        size_of: Callable[[Binary], Awaitable[int]]
+        if is_image:
+            if mirror.views:
+                raise FetchFault(url, "is an image, which has no views: no --view")
             registry = Registry(web, url, plain_http=self._options.plain_http)
             size_of = registry.size
             await registry.fetch(folder)
+        else:
+            size_of = partial(manifest_size, web, url, signatures)
+            await fetch_mirror(web, folder, mirror)
+
+        # Sizes, if they were asked for. They are new content too, so whether the index
+        # has changed is asked before.
         has_news = folder.changed or folder.signed is None
-        if self._options.sizes and not folder.faults:
+        if folder.faults:
+            return
+        if self._options.sizes:
             self._notes += await fetch_sizes(web, folder, url, size_of)
-        is_mirror = not url.startswith("oci:") and not folder.faults
-        if is_mirror and has_news and mirror.properties.signed is None:
+
+        # Signatures, unless the configuration says whether there are any. Images have
+        # none.
+        if has_news and not is_image and mirror.properties.signed is None:
             await fetch_signatures(web, folder, mirror, signatures)

@@ -1,4 +1,8 @@
-"""The function `fetch`; `batch`, which runs it, is imported late."""
+"""The public function `fetch`.
+
+It checks its arguments. `batch`, which does the work, is imported when it begins,
+because its libraries are slow to import.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,17 @@ def fetch(
         OutputError: the folder cannot be made, or another run writes into it.
     """
     folder = checked_file("output", output, "the folder to write into")
-    if options is not None and not isinstance(options, FetchOptions):
+    if options is None:
+        options = FetchOptions()
+    elif not isinstance(options, FetchOptions):
         raise wrong("options", options, "FetchOptions")
-    if limits is not None and not isinstance(limits, FetchLimits):
+    if limits is None:
+        limits = FetchLimits()
+    elif not isinstance(limits, FetchLimits):
         raise wrong("limits", limits, "FetchLimits")
-    # The help of the command should not wait for its libraries.
+
     from spack_cache_db.sources.fetch.batch import Run
 
     if isinstance(urls, str):
         urls = [urls]
-    run = Run(folder, options or FetchOptions(), limits or FetchLimits())
-    return run.report(urls, progress)
+    return Run(folder, options, limits).report(urls, progress)

@@ -1,9 +1,9 @@
-"""Downloads indexes of mirrors, sizes of binaries, and package data.
+"""Downloads the index of a mirror, and the indexes of its views.
 
-Layouts 2 and 3 are those of Spack 1.0 `url_buildcache.py`. In a registry, the index is
-the only layer of the image with the tag `index.spack` (`binary_distribution.py`,
-`OCIIndexFetcher`; OCI Distribution Specification 1.1; "Token Authentication
-Specification", distribution/distribution).
+In layout 3, that of Spack 1.0 and later (`url_buildcache.py`), a manifest names the
+file of the index by its checksum. In layout 2, the index has one name,
+`build_cache/index.json`, and its checksum may be in a file beside it. A local folder
+may also be an installation, or have only spec files.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from spack_cache_db.sources.indexes.manifests import (
 from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index
 
 LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
+"""The manifest of the index of a mirror of layout 3."""
+
 _ADVICE = (
     "`spack buildcache update-index` makes one, --view names a view, "
     "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
@@ -49,15 +51,20 @@ _NO_BINARIES = (
 
 
 async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
-    """Download the index of a mirror, and its views; faults of views go to
-    `folder.faults`.
+    """Download the index of a mirror, and those of its views.
+
+    Faults of views go to `folder.faults`, because the other files are of use.
+
+    Raises:
+        FetchFault: the index of the mirror cannot be downloaded.
+        InputError: its server does not respond, or its folder cannot be read.
     """
-    # The index: of layout 3, or else of layout 2 or files of a local folder. With
-    # views, the index may be missing.
+    # The index of layout 3, or else what else there may be. With views, there need not
+    # be any index.
     url = mirror.url
     if mirror.has_index:
         try:
-            await _steady(web, partial(_layout_3, web, folder, url, LAYOUT_3))
+            await _steady(web, partial(_fetch_layout_3, web, folder, url, LAYOUT_3))
         except NotThereFault:
             if not mirror.views:
                 await _fetch_without_layout_3(web, folder, url)
@@ -67,14 +74,14 @@ async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
     for view in mirror.views:
         name = f"{MANIFESTS}/{view}/index.manifest.json"
         try:
-            await _steady(web, partial(_layout_3, web, folder, url, name))
+            await _steady(web, partial(_fetch_layout_3, web, folder, url, name))
         except NotThereFault as fault:
             message = f"has no view {view}: {name} {fault}"
             folder.faults.append(FetchFault(url, message))
         except FetchFault as fault:
             folder.faults.append(fault)
 
-    # Views of earlier runs stay.
+    # Views of earlier runs stay, each with the file that its manifest names.
     if not mirror.has_index:
         return
     for name in folder.files:
@@ -85,34 +92,11 @@ async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
                 folder.kept |= {name, blob.path.as_posix()}
 
 
-async def _fetch_without_layout_3(web: Web, folder: StackFolder, url: str) -> None:
-    """Download the files of a local folder that `build` reads without a mirror's index,
-    or else an index of layout 2.
+async def _fetch_layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
+    """Download the index of a manifest, and store the manifest after it.
+
+    In this order, a folder never has a manifest without its index.
     """
-    names = await asyncio.to_thread(_local_names, url)
-    for name in names:
-        file_url = f"{url}/{quote(name)}"
-        data = await web.read(file_url, limit=web.limits.max_size)
-        folder.write(name, data, file_url)
-    if not names:
-        await _steady(web, partial(_layout_2, web, folder, url))
-
-
-def _local_names(url: str) -> list[str]:
-    """Return the files that `build` reads from a local folder without a mirror's
-    index.
-    """
-    if not url.startswith("file://"):
-        return []
-    folder = Path(url2pathname(urlsplit(url).path))
-    with faults_of(url):
-        if not folder.is_dir():
-            raise FetchFault(url, "there is no such folder, expected a mirror")
-        return files_without_index(folder)
-
-
-async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
-    """Download the index of a manifest, then store the manifest."""
     manifest_url = f"{url}/{name}"
     manifest = await web.read(manifest_url)
     blob = blob_of(manifest_url, manifest, INDEX)
@@ -127,8 +111,15 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
 
 
 def blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
-    """Return the blob of this type that the manifest at `url` names, or raise
-    `FetchFault`.
+    """Return the file that a manifest names.
+
+    Args:
+        url: the URL of the manifest, for messages.
+        manifest: its bytes.
+        media_type: the kind of the file: `INDEX` or `TARBALL`.
+
+    Raises:
+        FetchFault: it is not a manifest, or names no such file.
     """
     try:
         blob = read_manifest(manifest).blob(media_type)
@@ -141,8 +132,34 @@ def blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
     return blob
 
 
-async def _layout_2(web: Web, folder: StackFolder, url: str) -> None:
-    """Download an index, and verify its checksum if it has one."""
+async def _fetch_without_layout_3(web: Web, folder: StackFolder, url: str) -> None:
+    """Download the files of a local folder that `build` reads without a mirror's index,
+    or else an index of layout 2.
+    """
+    names = await asyncio.to_thread(_local_names, url)
+    for name in names:
+        file_url = f"{url}/{quote(name)}"
+        data = await web.read(file_url, limit=web.limits.max_size)
+        folder.write(name, data, file_url)
+    if not names:
+        await _steady(web, partial(_fetch_layout_2, web, folder, url))
+
+
+def _local_names(url: str) -> list[str]:
+    """Return the files that `build` reads from a local folder without a mirror's
+    index; none for another URL.
+    """
+    if not url.startswith("file://"):
+        return []
+    folder = Path(url2pathname(urlsplit(url).path))
+    with faults_of(url):
+        if not folder.is_dir():
+            raise FetchFault(url, "there is no such folder, expected a mirror")
+        return files_without_index(folder)
+
+
+async def _fetch_layout_2(web: Web, folder: StackFolder, url: str) -> None:
+    """Download an index, and verify its checksum if the mirror has it."""
     checksum_url = f"{url}/{LAYOUT_2_INDEX}.hash"
     sha256 = None
     try:
@@ -165,7 +182,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> None:
 
 
 async def _steady(web: Web, attempt: Callable[[], Awaitable[None]]) -> None:
-    """Repeat an attempt, at most twice, if the mirror changes meanwhile."""
+    """Repeat an attempt, at most twice, if the mirror changes between its requests."""
     for factor in (1, 2):
         try:
             return await attempt()
@@ -175,10 +192,20 @@ async def _steady(web: Web, attempt: Callable[[], Awaitable[None]]) -> None:
 
 
 def spec_manifest(url: str, binary: Binary) -> str:
-    """Return the URL of the manifest of a binary in a mirror of layout 3."""
+    """Return the URL of the manifest of a binary in a mirror of layout 3.
+
+    It is `…/v3/manifests/spec/zlib/zlib-1.3.1-<hash>.spec.manifest.json`.
+    """
+    name = f"{binary.package}-{binary.version}-{binary.hash}"
     # Names of files are those of Spack 1.2 (`filesystem.py`, `polite_filename`).
-    name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
-    # The names of objects are signed as they are.
-    if not url.startswith("s3:"):
-        name = quote(name)
+    name = re.sub(r"[^A-Za-z0-9_+.-]", "_", name)
+    name = in_url(url, name)
     return f"{url}/v3/manifests/spec/{binary.package}/{name}.spec.manifest.json"
+
+
+def in_url(url: str, name: str) -> str:
+    """Return the name of a file of a mirror for its URL.
+
+    The URL of an object store is percent-encoded later, when it is signed.
+    """
+    return name if url.startswith("s3:") else quote(name)

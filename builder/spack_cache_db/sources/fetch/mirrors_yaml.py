@@ -1,4 +1,16 @@
-"""Reads Spack's `mirrors.yaml`: URLs, logins and properties of mirrors."""
+"""Reads the mirrors in Spack's configuration: a `mirrors.yaml` or a `spack.yaml`.
+
+    mirrors:
+      site: https://mirror.example.org
+      team:
+        url: s3://bucket/cache
+        access_pair: {id_variable: KEY, secret_variable: SECRET}
+        exclude_binary: [hdf5@:1.10]
+
+The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets are
+in environment variables or, as before Spack 1.0, in the file itself. They are used to
+download, and never written.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +39,30 @@ from spack_cache_db.sources.indexes.addresses import (
 )
 from spack_cache_db.sources.indexes.filters import parse_filter
 
+_MAX_SIZE = 2**22
+"""Bytes of a configuration."""
+
 _AWS_KEY = "AWS_ACCESS_KEY_ID"
 """The variable with the user of Amazon's tools, such as that of an exported profile."""
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+_VARIABLE_IN_PATH = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+"""`${HOME}` or `$HOME`."""
 
 
 class _Pair(Struct, frozen=True):
+    """A login since Spack 1.0; the user may be in a variable, the secret always is."""
+
     secret_variable: str
     id: str | None = None
     id_variable: str | None = None
 
 
-class _Mirror(Struct, frozen=True):
+class _Entry(Struct, frozen=True):
     """The keys of a mirror in Spack's configuration."""
 
     url: str | None = None
     endpoint_url: str | None = None
+    # A list of a user and a secret is the login before Spack 1.0.
     access_pair: tuple[str | None, ...] | _Pair | None = None
     access_token: str | None = None
     access_token_variable: str | None = None
@@ -57,11 +77,10 @@ class _Mirror(Struct, frozen=True):
 def read_mirror_config(path: Path) -> NamedMirrors:
     """Return the mirrors with binaries in a `mirrors.yaml` or a `spack.yaml`.
 
-    The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets
-    are in environment variables or, as before Spack 1.0, in the file itself.
+    A mirror that cannot be fetched is a fault of the result; nothing is raised.
     """
     try:
-        text = read_file(path, 2**22).decode()
+        text = read_file(path, _MAX_SIZE).decode()
         root = compose(text)
         top = {} if root is None else entries_of(root, "Spack's configuration")
         if "spack" in top:
@@ -71,6 +90,7 @@ def read_mirror_config(path: Path) -> NamedMirrors:
         return NamedMirrors(faults=(Fault(str(path), 0, unreadable(error)),))
     except LineFault as fault:
         return NamedMirrors(faults=(Fault(str(path), fault.line, fault.message),))
+
     mirrors: list[Mirror] = []
     faults: list[Fault] = []
     notes: list[str] = []
@@ -90,7 +110,10 @@ def read_mirror_config(path: Path) -> NamedMirrors:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with None for null, and keys without the colon that overrides."""
+    """Return a value with None for null, and keys without a colon at their end.
+
+    In Spack's configuration, `fetch::` replaces what another file has under `fetch`.
+    """
     if isinstance(value, dict):
         return {str(key).removesuffix(":"): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -100,38 +123,40 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _entry(value: Any) -> _Mirror:
-    """Return the keys of a mirror; those below its `fetch`, null included, override
-    others.
-    """
+def _entry(value: Any) -> _Entry:
+    """Return the keys of a mirror; `ValueError` if they have other types."""
     # A text in place of keys is the URL.
     keys = value if isinstance(value, dict) else {"url": value}
+    # Those below its `fetch` override others, even if they are null.
     override = keys.get("fetch") or {}
     if not isinstance(override, dict):
         override = {"url": override}
     keys |= override
     try:
-        return msgspec.convert(keys, _Mirror, strict=False)
+        return msgspec.convert(keys, _Entry, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"cannot be read: {error}") from None
 
 
-def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
-    """Return a mirror; `ValueError` if a key is missing or wrong."""
-    url = entry.url
-    if not url:
+def _mirror(name: str, entry: _Entry, folder: Path) -> Mirror:
+    """Return a mirror.
+
+    Args:
+        name: its name, which is its release.
+        entry: its keys.
+        folder: the folder of the configuration.
+
+    Raises:
+        ValueError: a key is missing or wrong.
+    """
+    if not entry.url:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
     # Only checked here: a build applies the filters.
     include = entry.include_binary or ()
     exclude = entry.exclude_binary or ()
     parse_filter(include)
     parse_filter(exclude)
-
-    # A path may have variables, and is relative to the folder of the file.
-    if "://" not in url:
-        text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2]), url)
-        path = os.path.normpath(folder / Path(text).expanduser())
-        url = Path(path).as_uri()
+    url = _url_of(entry.url, folder)
 
     # Profiles are in files of Amazon's tools, which are not read.
     login = _login(entry)
@@ -152,8 +177,60 @@ def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
     )
 
 
-def _properties(entry: _Mirror) -> Properties:
-    """Return the properties that users need; names of variables, and no secrets."""
+def _url_of(text: str, folder: Path) -> str:
+    """Return a URL, or that of a path.
+
+    A path may have variables and `~`, and is relative to the folder of the file.
+    """
+    if "://" in text:
+        return text
+    path = _VARIABLE_IN_PATH.sub(lambda match: _variable(match[1] or match[2]), text)
+    absolute_path = os.path.normpath(folder / Path(path).expanduser())
+    return Path(absolute_path).as_uri()
+
+
+def _login(entry: _Entry) -> Login | None:
+    """Return the login of a mirror; None if it has none."""
+    session = entry.access_token
+    if entry.access_token_variable:
+        session = _variable(entry.access_token_variable)
+    pair = entry.access_pair
+    if pair is None:
+        return None
+
+    # Before Spack 1.0: a list of the user and the secret, or of two nulls.
+    if isinstance(pair, tuple):
+        given = [text for text in pair if text]
+        if not given:
+            return None
+        if len(pair) != 2 or len(given) != 2:
+            raise ValueError(
+                f"has {len(given)} values in access_pair, expected a name and a secret"
+            )
+        user, secret = given
+        return Login(user, secret, session)
+
+    # Since Spack 1.0.
+    id_of_user = pair.id
+    if not id_of_user and pair.id_variable:
+        id_of_user = _variable(pair.id_variable)
+    if not id_of_user:
+        raise ValueError(
+            "has an access_pair without id: and id_variable:, expected one of them"
+        )
+    return Login(id_of_user, _variable(pair.secret_variable), session)
+
+
+def _variable(name: str) -> str:
+    """Return the value of an environment variable; `ValueError` if it is not set."""
+    value = os.environ.get(name)
+    if value:
+        return value
+    raise ValueError(f"needs the environment variable {name}, which is not set")
+
+
+def _properties(entry: _Entry) -> Properties:
+    """Return the properties that users need: the names of variables, but no secrets."""
     pair = entry.access_pair
     variables = None
     if isinstance(pair, _Pair):
@@ -176,41 +253,3 @@ def _name_of_variable(text: str | None) -> str | None:
     if text and re.fullmatch(VARIABLE_NAME, text):
         return text
     return None
-
-
-def _login(entry: _Mirror) -> Login | None:
-    """Return the login of a mirror; None if it has none."""
-    pair = entry.access_pair
-    session = entry.access_token
-    if entry.access_token_variable:
-        session = _variable(entry.access_token_variable)
-    if pair is None:
-        return None
-
-    # Before Spack 1.0: a list of the name and the secret, or of two nulls.
-    if isinstance(pair, tuple):
-        given = [text for text in pair if text]
-        if not given:
-            return None
-        if len(pair) != 2 or len(given) != 2:
-            raise ValueError(
-                f"has {len(given)} values in access_pair, expected a name and a secret"
-            )
-        name, secret = given
-        return Login(name, secret, session)
-
-    user = pair.id
-    if not user and pair.id_variable:
-        user = _variable(pair.id_variable)
-    if not user:
-        raise ValueError(
-            "has an access_pair without id: and id_variable:, expected one of them"
-        )
-    return Login(user, _variable(pair.secret_variable), session)
-
-
-def _variable(name: str) -> str:
-    value = os.environ.get(name)
-    if value:
-        return value
-    raise ValueError(f"needs the environment variable {name}, which is not set")

@@ -1,5 +1,7 @@
-"""Downloads indexes of mirrors and package data; `batch`, which runs it, is imported
-late.
+"""The options and limits of `fetch`, which downloads indexes of mirrors.
+
+The command imports this module to describe its options. So it imports none of the
+libraries that download: `batch`, which runs `fetch`, is imported when it begins.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ class FetchLimits:
     pause: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise `ArgumentError` for a limit that lets nothing through, or is not a
-        number.
-        """
-        for name in ("jobs", "max_size", "max_total", "max_mirrors"):
-            whole_number(name, getattr(self, name), 1)
-        whole_number("retries", self.retries, 0)
+        """Raise `ArgumentError` for a limit that is not a number, or allows nothing."""
+        whole_number("jobs", self.jobs, least=1)
+        whole_number("max_size", self.max_size, least=1)
+        whole_number("max_total", self.max_total, least=1)
+        whole_number("max_mirrors", self.max_mirrors, least=1)
+        whole_number("retries", self.retries, least=0)
         number("timeout", self.timeout, is_more=True)
         number("deadline", self.deadline, is_more=True)
         number("pause", self.pause)
@@ -60,6 +62,8 @@ class FetchLimits:
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
     """The mirrors and package data to fetch.
+
+    A manifest of releases is a file that lists the mirrors of many releases and stacks.
 
     Args:
         release: release of a mirror; from a manifest of releases, only this release is
@@ -88,16 +92,16 @@ class FetchOptions:
 
     def __post_init__(self) -> None:
         """Raise `ArgumentError` for an option of a wrong type."""
-        for name in ("release", "stack", "packages"):
-            optional_text(name, getattr(self, name))
-        for name in ("plain_http", "sizes"):
-            switch(name, getattr(self, name))
+        optional_text("release", self.release)
+        optional_text("stack", self.stack)
+        optional_text("packages", self.packages)
+        switch("plain_http", self.plain_http)
+        switch("sizes", self.sizes)
         texts("views", self.views)
         texts("package_names", self.package_names or ())
         for pair in self.maps:
             if len(texts("maps", pair)) != 2:
-                raise wrong(
-                    "one of maps", pair, "a pair of a URL prefix and its replacement"
-                )
+                expected = "a pair of a URL prefix and its replacement"
+                raise wrong("one of maps", pair, expected)
         if self.mirrors is not None:
             checked_file("mirrors", self.mirrors, "a mirrors.yaml")

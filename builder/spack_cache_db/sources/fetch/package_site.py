@@ -1,4 +1,9 @@
-"""Downloads package data from the packages site."""
+"""Downloads package data, which is what Spack's recipes say about packages.
+
+A URL has it in one of three forms: an archive of the packages site, the list that Spack
+prints, or the site itself, which has a file `data/packages/<name>.json` for each
+package.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,7 @@ from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
+    NO_HEADERS,
     SMALL,
     MismatchFault,
     NotThereFault,
@@ -29,7 +35,9 @@ from spack_cache_db.sources.files import File, RawFile, is_archive
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.spack.lexer import is_package
 
-_OF_THE_SITE = re.compile(r"(?:.*/)?(data/packages(?:/[^/]+)?\.json)")
+_FILE_OF_SITE = re.compile(r"(?:.*/)?(?P<path>data/packages(?:/[^/]+)?\.json)")
+"""The path of a file of the site in an archive, with the folders above it."""
+
 _LARGEST = 2**28
 """Bytes of an archive or a list; the site's archive has 4 MB, the list 5 MB."""
 
@@ -40,8 +48,17 @@ async def fetch_packages(
     """Download an archive or a list, recognized by its suffix, or files of a packages
     site.
 
-    Packages that the site lacks are skipped, because they may be private; faults of
+    Packages that the site lacks are skipped, because they may be private. Faults of
     others go to `folder.faults`.
+
+    Args:
+        web: the HTTP client.
+        folder: the folder to write into.
+        url: the URL of the archive, the list or the site.
+        names: the packages whose files are downloaded from a site.
+
+    Raises:
+        FetchFault: there is no package data at the URL.
     """
     if url.startswith("oci:"):
         raise FetchFault(url, "is an image, expected the address of package data")
@@ -88,14 +105,27 @@ async def _download(
     convert: Callable[[str, bytes], bytes],
     largest: int = _LARGEST,
 ) -> None:
-    """Download and convert one file; `FetchFault` if it is not package data."""
+    """Download and convert one file.
+
+    Args:
+        web: the HTTP client.
+        folder: the folder to write into.
+        name: the path of the file within the folder.
+        url: its URL.
+        convert: returns what is written, from the URL and the bytes.
+        largest: the maximum number of bytes.
+
+    Raises:
+        FetchFault: it is not package data, or cannot be downloaded.
+    """
     # A server sends only a file that has changed since the last run.
     earlier = await asyncio.to_thread(folder.unchanged, name, url)
-    earlier_conditions = earlier.conditions if earlier else {}
+    if_changed = NO_HEADERS if earlier is None else earlier.conditions
     stream = io.BytesIO()
     limit = min(largest, web.limits.max_size)
-    conditions = await web.save(url, stream, limit, earlier_conditions)
+    conditions = await web.save(url, stream, limit, if_changed)
     folder.kept.add(name)
+    # None: it has not changed.
     if conditions is None:
         return
     data = await asyncio.to_thread(convert, url, stream.getvalue())
@@ -117,8 +147,9 @@ def _package_data(url: str, data: bytes) -> bytes:
 
 
 def _site_files(url: str, data: bytes) -> bytes:
-    """Return an archive with only the package data of an archive, which may be a
-    repository.
+    """Return an archive with only the package data of an archive.
+
+    The archive may be that of a whole repository, of which the data is a part.
     """
     packed = io.BytesIO()
     size = 0
@@ -127,6 +158,7 @@ def _site_files(url: str, data: bytes) -> bytes:
         zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as compressed,
         tarfile.open(fileobj=compressed, mode="w|") as archive,
     ):
+        # A file, whose name shows the kind of the archive.
         path = Path(folder, Path(urlsplit(url).path).name)
         path.write_bytes(data)
         for file in read_archive(str(path), MAX_INDEX):
@@ -134,11 +166,12 @@ def _site_files(url: str, data: bytes) -> bytes:
                 raise MismatchFault(url, file.message)
             size += len(file.data)
             require_size(url, size, _LARGEST)
-            path_of_site = _OF_THE_SITE.fullmatch(file.path)
-            if path_of_site is not None:
-                member = tarfile.TarInfo(path_of_site[1])
+            file_of_site = _FILE_OF_SITE.fullmatch(file.path)
+            if file_of_site is not None:
+                member = tarfile.TarInfo(file_of_site["path"])
                 member.size = len(file.data)
                 archive.addfile(member, io.BytesIO(file.data))
+        # The position in the archive: nothing was added.
         if not archive.offset:
             raise MismatchFault(
                 url, "has no package data, expected data/packages/<name>.json"

@@ -1,4 +1,15 @@
-"""Reads images of registries as the files of a mirror."""
+"""Reads the images of a registry as the files of a mirror.
+
+Spack stores a mirror in an OCI registry as images. The index is the only layer of the
+image with the tag `index.spack`, and each binary is an image of its own, whose last
+layer is its tarball (Spack 1.2 `binary_distribution.py`, `OCIIndexFetcher`).
+
+    oci://ghcr.io/site/cache  →  https://ghcr.io/v2/site/cache/manifests/index.spack
+
+A registry that wants to know who asks answers with a challenge: a request for a login,
+or the address of a server that gives tokens (OCI Distribution Specification 1.1; "Token
+Authentication Specification", distribution/distribution).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +23,10 @@ from urllib.request import parse_http_list, parse_keqv_list
 import msgspec
 from msgspec import Meta, Struct
 
-from spack_cache_db.sources.fetch.addresses import FetchFault
+from spack_cache_db.sources.fetch.addresses import FetchFault, Login
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
+    NO_HEADERS,
     Headers,
     LoginFault,
     NotThereFault,
@@ -27,16 +39,21 @@ from spack_cache_db.sources.texts import BROKEN, message_of
 
 T = TypeVar("T")
 
-
 _ACCEPT = (
     "application/vnd.oci.image.manifest.v1+json, "
     "application/vnd.docker.distribution.manifest.v2+json"
 )
+"""The media types of manifests of images."""
+
 _REFERENCE = re.compile(
     r"oci://(?P<host>[\w.-]+(?::\d+)?|\[[0-9a-f:]+\](?::\d+)?)"
     r"/(?P<name>[a-z0-9]+(?:(?:[._]|__|-+|/)[a-z0-9]+)*)(?::(?P<tag>\w[\w.-]{0,127}))?",
     re.ASCII,
 )
+"""The URL of an image: a host, which may be an IPv6 address, a name, and a tag."""
+
+_LONGEST_TAG = 128
+"""Characters of a tag that a registry allows."""
 
 
 class Layer(Struct, frozen=True):
@@ -47,12 +64,20 @@ class Layer(Struct, frozen=True):
 
 
 class _Image(Struct, frozen=True):
+    """The manifest of an image."""
+
     layers: Annotated[tuple[Layer, ...], Meta(min_length=1)]
 
 
 def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
-    """Return the layers of an image from its manifest; `FetchFault` if the data is not
-    one.
+    """Return the layers of an image from its manifest.
+
+    Args:
+        url: the URL of the image, for messages.
+        data: the manifest.
+
+    Raises:
+        FetchFault: the data is not the manifest of an image.
     """
     try:
         return msgspec.json.decode(data, type=_Image).layers
@@ -67,13 +92,22 @@ def is_loopback(url: str) -> bool:
 
 
 class Registry:
-    """One image of a registry, read anonymously or with the login of its mirror."""
+    """One image of a registry, read anonymously or with the login of its mirror.
+
+    Attributes:
+        address: the HTTP URL of the image.
+    """
 
     def __init__(self, web: Web, url: str, *, plain_http: bool) -> None:
-        """Take the URL of an image, `oci://host/name[:tag]`; `FetchFault` for another
-        URL.
+        """Take the URL of an image, `oci://host/name[:tag]`.
 
-        With `plain_http`, a registry on this machine is used without TLS.
+        Args:
+            web: the HTTP client.
+            url: the URL.
+            plain_http: whether a registry on this machine is used without TLS.
+
+        Raises:
+            FetchFault: the URL is another.
         """
         image = _REFERENCE.fullmatch(url)
         if image is None:
@@ -86,20 +120,22 @@ class Registry:
         host = image["host"]
         scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
         self.address = f"{scheme}://{host}/v2/{self._name}"
+        # For a token server that is reached by plain HTTP, whose default port is 80.
         split = urlsplit(f"//{host}")
         self._host_and_port = (split.hostname, split.port or 80)
 
-        # The login of the mirror, and the headers that the registry has accepted.
-        self._basic: Headers = {}
-        self._accepted: Headers = {}
+        # The headers with the login of the mirror; none without a login.
         login = web.mirror(url).login
-        if login is not None:
-            # RFC 7617.
-            credentials = base64.b64encode(f"{login.user}:{login.secret}".encode())
-            self._basic = {"Authorization": f"Basic {credentials.decode()}"}
+        self._login_headers = NO_HEADERS if login is None else _basic(login)
+        # The headers that the registry has accepted so far.
+        self._accepted: Headers = NO_HEADERS
 
     async def fetch(self, folder: StackFolder) -> None:
-        """Download the index; `FetchFault` if it is not there or cannot be read."""
+        """Download the index into a folder.
+
+        Raises:
+            FetchFault: it is not there, or cannot be read.
+        """
         layers = await self._layers(self._tag)
         if len(layers) != 1:
             message = f"has {len(layers)} layers, expected one, the index"
@@ -110,56 +146,72 @@ class Registry:
             raise FetchFault(self._url, "has a layer without a sha256, expected one")
         require_size(self._url, layer.size, self._web.limits.max_size)
         url = f"{self.address}/blobs/{layer.digest}"
-        await self._allowed(
-            lambda login: folder.download(self._web, "index.json", url, sha256, login)
-        )
+
+        async def download(login: Headers) -> None:
+            await folder.download(self._web, "index.json", url, sha256, login)
+
+        await self._with_login(download)
 
     async def size(self, binary: Binary) -> int:
-        """Return the size of a tarball, the last layer of an image; `FetchFault` if
-        unknown.
+        """Return the size of a binary's tarball.
+
+        Raises:
+            FetchFault: it is not known.
         """
-        # Tags are those of Spack 1.2 (`binary_distribution.py`, `_oci_default_tag`); a
-        # registry allows 128 characters.
-        tag = re.sub(r"[^\w.-]", "_", f"{'-'.join(binary)}.spack", flags=re.ASCII)
-        if len(tag) > 128:
-            tag = tag[:64] + tag[-64:]
+        # Tags are those of Spack 1.2 (`binary_distribution.py`, `_oci_default_tag`).
+        name = f"{binary.package}-{binary.version}-{binary.hash}.spack"
+        tag = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)
+        if len(tag) > _LONGEST_TAG:
+            half = _LONGEST_TAG // 2
+            tag = tag[:half] + tag[-half:]
         layers = await self._layers(tag)
+        # The tarball is the last layer; before it, there may be those of a base image.
         return layers[-1].size
 
     async def _layers(self, tag: str) -> tuple[Layer, ...]:
         """Return the layers of the image with a tag."""
         url = f"{self.address}/manifests/{tag}"
+
+        async def read(login: Headers) -> bytes:
+            return await self._web.read(url, {"Accept": _ACCEPT, **login})
+
         try:
-            image = await self._allowed(
-                lambda login: self._web.read(url, {"Accept": _ACCEPT, **login})
-            )
+            manifest = await self._with_login(read)
         except NotThereFault as fault:
             raise FetchFault(self._url, f"has no tag {tag}: {fault}") from None
-        return read_layers(self._url, image)
+        return read_layers(self._url, manifest)
 
-    async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
+    async def _with_login(self, request: Callable[[Headers], Awaitable[T]]) -> T:
         """Send a request, and repeat it with a login or a token if the registry
         requires one.
+
+        Args:
+            request: sends it with the headers of a login.
         """
         try:
-            return await ask(self._accepted)
+            return await request(self._accepted)
         except LoginFault as fault:
             # The login of the mirror, or else a token for it or for anybody.
-            self._accepted = self._basic
+            self._accepted = self._login_headers
             wants_basic = fault.challenge[:6].lower() == "basic "
-            if not self._basic or not wants_basic:
+            if not self._login_headers or not wants_basic:
                 token = await self._token(fault.challenge)
                 self._accepted = {"Authorization": f"Bearer {token}"}
         try:
-            return await ask(self._accepted)
+            return await request(self._accepted)
         except LoginFault:
-            refused = "the login of its mirror" if self._basic else "its own token"
+            refused = "its own token"
+            if self._login_headers:
+                refused = "the login of its mirror"
             message = f"refuses {refused}, expected one that may read"
             raise FetchFault(self._url, message) from None
 
     async def _token(self, challenge: str) -> str:
-        """Return a token from the server that a challenge names."""
-        # Bearer realm="https://auth.example.org/token",service="…",scope="…"
+        """Return a token from the server that a challenge names.
+
+        The challenge is `Bearer realm="https://auth.example.org/token",service="…",
+        scope="…"`. The realm is the URL of the server.
+        """
         scheme, _, text = challenge.partition(" ")
         try:
             fields = parse_keqv_list(parse_http_list(text))
@@ -173,7 +225,7 @@ class Registry:
             message = f"is in a registry that requires a login, {advice}"
             raise FetchFault(self._url, message)
 
-        # The URL of the token.
+        # Ask for the right that the challenge names, or else to read this image.
         parameters = {}
         service = fields.get("service", "")
         if service:
@@ -183,9 +235,9 @@ class Registry:
             parameters["scope"] = scope
         separator = "&" if "?" in realm else "?"
         url = f"{realm}{separator}{urlencode(parameters)}"
+        data = await self._web.read(url, self._login_headers)
 
-        # The token.
-        data = await self._web.read(url, self._basic)
+        # Servers call the token by one of two names.
         try:
             answer = msgspec.json.decode(data, type=dict[str, Any])
         except BROKEN as error:
@@ -196,11 +248,12 @@ class Registry:
         return token
 
     def _is_safe(self, realm: str) -> bool:
-        """Return whether a realm may get the login.
+        """Return whether the server of a realm may be asked for a token, and get the
+        login of the mirror.
 
-        Only a local registry that is used over plain HTTP may have a local realm over
-        plain HTTP. Another port is another program, and another origin: it gets no
-        login.
+        Over https, any server may. Over plain HTTP, it has to be on this machine, and
+        so does the registry, which has to be used in the same way. If there is a login,
+        it has to be the registry itself, because another port is another program.
         """
         try:
             url = urlsplit(realm)
@@ -212,8 +265,15 @@ class Registry:
                 return False
             if not is_loopback(realm):
                 return False
-            if not self._basic:
+            if not self._login_headers:
                 return True
             return (url.hostname, url.port or 80) == self._host_and_port
+        # Raised for a host or a port that cannot be read.
         except ValueError:
             return False
+
+
+def _basic(login: Login) -> Headers:
+    """Return the headers with a user and a password (RFC 7617)."""
+    credentials = base64.b64encode(f"{login.user}:{login.secret}".encode())
+    return {"Authorization": f"Basic {credentials.decode()}"}

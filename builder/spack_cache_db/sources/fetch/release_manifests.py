@@ -1,4 +1,10 @@
-"""Reads the manifest of a release: its stacks and their mirrors."""
+"""Reads a manifest of releases: the mirrors of many releases and stacks.
+
+    {"develop": [{"label": "e4s", "url": "https://mirror/e4s/…/index.manifest.json"}]}
+
+The public cache has one at https://binaries.spack.io/cache_spack_io_index.json, which
+Spack's `images/cache-indexer/cache_indexer.py` writes.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +26,14 @@ _MOST_NAMES = 10
 
 
 class _Stack(Struct, frozen=True):
+    """An entry of a release: the name of a stack, and the URL of its index."""
+
     label: str
     url: str
 
 
-_MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
+_Manifest = dict[str, tuple[_Stack, ...]]
+_MANIFEST = msgspec.json.Decoder(_Manifest)
 
 
 def read_release_manifest(
@@ -35,17 +44,21 @@ def read_release_manifest(
     stack: str | None = None,
     max_mirrors: int = 5000,
 ) -> NamedMirrors:
-    """Return the mirrors of a manifest, `{release: [{"label": stack, "url": index}]}`.
+    """Return the mirrors of a manifest.
 
-    Spack's `images/cache-indexer/cache_indexer.py` writes the public cache's; its URLs
-    name indexes or their blobs. A release and a stack select mirrors.
+    Args:
+        url: the URL of the manifest.
+        data: its bytes.
+        maps: prefixes of URLs that are replaced.
+        release: the release whose mirrors are returned; None for all.
+        stack: the stack whose mirrors are returned; None for all.
+        max_mirrors: the maximum number of mirrors that it may name.
+
+    Raises:
+        FetchFault: it is not a manifest, names too many mirrors, or none that is
+            selected.
     """
-    try:
-        manifest = _MANIFEST.decode(data)
-    except BROKEN as error:
-        expected = "expected a mirror, or a manifest {release: [{label, url}]}"
-        message = f"is not a manifest of releases: {message_of(error)}; {expected}"
-        raise FetchFault(url, message) from None
+    manifest = _decoded(url, data)
     count = sum(len(stacks) for stacks in manifest.values())
     if count > max_mirrors:
         expected = f"expected at most {max_mirrors:,} (--max-mirrors)"
@@ -58,7 +71,8 @@ def read_release_manifest(
     for name, stacks in manifest.items():
         for entry in stacks:
             known_stacks.add((name, entry.label))
-            if release not in (None, name) or stack not in (None, entry.label):
+            is_selected = release in (None, name) and stack in (None, entry.label)
+            if not is_selected:
                 continue
             try:
                 mirrors.append(_mirror_of(url, name, entry).placed(maps))
@@ -71,6 +85,15 @@ def read_release_manifest(
             names = [*names[:_MOST_NAMES], "…"]
         raise FetchFault(url, f"names no stack {selected}, it names {', '.join(names)}")
     return NamedMirrors(tuple(mirrors), tuple(faults), stacks=frozenset(known_stacks))
+
+
+def _decoded(url: str, data: bytes) -> _Manifest:
+    try:
+        return _MANIFEST.decode(data)
+    except BROKEN as error:
+        expected = "expected a mirror, or a manifest {release: [{label, url}]}"
+        message = f"is not a manifest of releases: {message_of(error)}; {expected}"
+        raise FetchFault(url, message) from None
 
 
 def _mirror_of(manifest: str, release: str, stack: _Stack) -> Mirror:

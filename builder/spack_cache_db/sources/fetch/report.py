@@ -35,11 +35,8 @@ class FetchReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain values, paths and faults as texts."""
-        vanished = [str(path) for path in self.vanished]
-        faults = [str(fault) for fault in self.faults]
-        return {
-            **asdict(self),
-            "vanished": vanished,
-            "faults": faults,
-            "notes": list(self.notes),
-        }
+        values = asdict(self)
+        values["vanished"] = [str(path) for path in self.vanished]
+        values["faults"] = [str(fault) for fault in self.faults]
+        values["notes"] = list(self.notes)
+        return values

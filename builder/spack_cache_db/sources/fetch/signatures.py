@@ -1,13 +1,16 @@
-"""Downloads of a mirror what shows whether its binaries are signed."""
+"""Finds out whether the binaries of a mirror are signed.
+
+An index does not show it, but the files of single binaries do: the manifest of layout
+3, and the spec file of layout 2, are signed or not. Those of a few binaries are read.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
-from spack_cache_db.sources.fetch.mirrors import spec_manifest
+from spack_cache_db.sources.fetch.mirrors import in_url, spec_manifest
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import NotThereFault, SilenceFault, Web
 from spack_cache_db.sources.indexes.faults import IndexFault
@@ -36,8 +39,13 @@ async def fetch_signatures(
 
     One or two small files are read for each of a few binaries, or for as many as
     `build` reads if the mirror is on this machine. A file that cannot be read shows
-    nothing; it is not a fault of the mirror. `known` has what this run has already
-    seen, by hash.
+    nothing; it is not a fault of the mirror.
+
+    Args:
+        web: the HTTP client.
+        folder: the folder of the mirror, with its index.
+        mirror: the mirror.
+        known: whether binaries are signed that this run has already seen, by hash.
     """
     count = MOST_SIGNATURES if mirror.url.startswith("file:") else SIGNATURES_READ
     entries = await asyncio.to_thread(first_entries, folder.path, count)
@@ -59,26 +67,26 @@ async def fetch_signatures(
 
 
 async def _is_signed_in_layout_3(web: Web, url: str, node: Node) -> bool:
-    """Return whether a binary of layout 3 is signed; a fault if it has no manifest."""
+    """Return whether a binary is signed; raises a fault if it has no manifest."""
     binary = Binary(node.name, node.version, node.hash)
     data = await web.read(spec_manifest(url, binary))
-    # Some servers return a page of HTML for a missing file.
+    # Some servers return a page of HTML for a missing file: this raises a fault.
     read_manifest(data)
     return is_clear_signed(data)
 
 
 async def _is_signed_in_layout_2(web: Web, url: str, node: Node) -> bool:
-    """Return whether a binary of layout 2 is signed; a fault if it has no spec file."""
-    parts = (
-        f"{node.platform}-{node.os}-{node.target}",
-        (node.compiler or "").replace("@", "-"),
-        f"{node.name}-{node.version}-{node.hash}",
+    """Return whether a binary is signed; raises a fault if it has no spec file.
+
+    The file is `linux-rhel8-zen2-gcc-13.2.0-zlib-1.3-<hash>.spec.json`, and that of a
+    signed binary ends in `.sig`.
+    """
+    compiler = (node.compiler or "").replace("@", "-")
+    name = (
+        f"{node.platform}-{node.os}-{node.target}-{compiler}"
+        f"-{node.name}-{node.version}-{node.hash}"
     )
-    name = "-".join(parts)
-    # The names of objects are signed as they are.
-    if not url.startswith("s3:"):
-        name = quote(name)
-    spec_url = f"{url}/build_cache/{name}.spec.json"
+    spec_url = f"{url}/build_cache/{in_url(url, name)}.spec.json"
     try:
         data = await web.read(f"{spec_url}.sig")
     except NotThereFault:

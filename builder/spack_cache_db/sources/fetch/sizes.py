@@ -1,4 +1,8 @@
-"""Asks for the sizes of binaries."""
+"""Downloads the sizes of binaries, which indexes do not have.
+
+Each size needs a request, for the manifest of the binary or for its image. The sizes of
+earlier runs are in `sizes.json`, so only new binaries are asked for.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +27,21 @@ from spack_cache_db.sources.indexes.mirrors import Binary, listed_binaries
 from spack_cache_db.sources.texts import as_json
 
 
-async def manifest_size(
-    web: Web, url: str, signatures: dict[str, bool], binary: Binary
-) -> int:
-    """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not
-    known.
-
-    Whether the manifest is signed is added to `signatures`, by the hash of the binary.
-    """
-    manifest_url = spec_manifest(url, binary)
-    manifest = await web.read(manifest_url)
-    size = blob_of(manifest_url, manifest, TARBALL).content_length
-    signatures[binary.hash] = is_clear_signed(manifest)
-    return size
-
-
 async def fetch_sizes(
     web: Web, folder: StackFolder, url: str, size_of: Callable[[Binary], Awaitable[int]]
 ) -> list[str]:
-    """Add the sizes of new binaries, and drop those of removed ones; return a note on
-    others.
+    """Write the sizes of the binaries that the indexes in a folder list.
 
     If the mirror stops responding, the sizes so far are stored.
+
+    Args:
+        web: the HTTP client.
+        folder: the folder of the mirror.
+        url: the URL of the mirror.
+        size_of: asks for the size of one binary.
+
+    Returns:
+        A note with the number of binaries whose size is unknown, if there are any.
     """
     if LAYOUT_2_INDEX in folder.files:
         return [f"{url}: a mirror of layout 2 does not record sizes"]
@@ -53,7 +50,8 @@ async def fetch_sizes(
         earlier = read_sizes(folder.stored(SIZES_FILE, MAX_INDEX) or b"{}")
     except IndexFault:
         earlier = {}
-    # The size of a binary never changes, so only those of new ones are read.
+
+    # The size of a binary never changes. Those of removed binaries are dropped.
     sizes = {}
     new_binaries = []
     for binary in binaries:
@@ -61,6 +59,8 @@ async def fetch_sizes(
             sizes[binary.hash] = earlier[binary.hash]
         else:
             new_binaries.append(binary)
+
+    # Ask for the others.
     faults: list[FetchFault] = []
 
     async def add(binary: Binary) -> None:
@@ -77,3 +77,25 @@ async def fetch_sizes(
         return []
     count = counted(len(faults), "binary", "binaries")
     return [f"{url}: the size of {count} is unknown: {faults[0]}"]
+
+
+async def manifest_size(
+    web: Web, url: str, signatures: dict[str, bool], binary: Binary
+) -> int:
+    """Return the size of a tarball in a mirror of layout 3.
+
+    Args:
+        web: the HTTP client.
+        url: the URL of the mirror.
+        signatures: whether each binary is signed, by its hash. The manifest shows that
+            too, so it is added.
+        binary: the binary.
+
+    Raises:
+        FetchFault: the size is not known.
+    """
+    manifest_url = spec_manifest(url, binary)
+    manifest = await web.read(manifest_url)
+    size = blob_of(manifest_url, manifest, TARBALL).content_length
+    signatures[binary.hash] = is_clear_signed(manifest)
+    return size
