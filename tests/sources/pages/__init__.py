@@ -1,0 +1,1 @@
+"""Tests of spack_cache_db.sources.pages."""
