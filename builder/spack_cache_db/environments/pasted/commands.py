@@ -1,7 +1,8 @@
-"""Reads the specs in a command line of Spack, such as
-`spack install --fresh -j 8 hdf5`.
+"""Reads the specs in a command line of Spack.
 
-The options are those of `spack COMMAND --help` from Spack 0.17 to 1.2.
+In `spack install --fresh -j 8 hdf5 +mpi`, the spec is `hdf5 +mpi`. The options are
+those of `spack COMMAND --help` from Spack 0.17 to 1.2: they decide that `8` is the
+value of `-j`, and not a spec.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ class Command:
     """How a command of Spack takes its arguments.
 
     Attributes:
-        values: options whose value is the next word.
-        spec_values: options whose value, the next word, is a spec.
-        mirror_options: options that name a mirror, in place of the first argument.
-        argument_count: number of arguments before the specs: the name or URL of a
-            mirror, or the action and the path of a view.
+        values: options whose value is the next word: `-j 8`.
+        spec_values: options whose value, the next word, is a spec: `--spec hdf5`.
+        mirror_options: options that name a mirror, in place of the first argument;
+            they are in `values` as well.
+        argument_count: number of arguments before the specs: 1 for the name or URL of a
+            mirror, 2 for the action and the path of a view.
         is_certain: whether each argument is a spec, even if its name is unknown.
     """
 
@@ -41,7 +43,7 @@ def _command(
     argument_count: int = 0,
     is_certain: bool = False,
 ) -> Command:
-    """Return a command whose options are separated by blanks."""
+    """Return a command; each text has options with blanks between them."""
     every_mirror_option = frozenset(mirror_options.split())
     return Command(
         values=frozenset(values.split()) | every_mirror_option,
@@ -52,6 +54,7 @@ def _command(
     )
 
 
+# Options of several commands whose value is the next word.
 _CDASH = (
     "--cdash-upload-url --cdash-build --cdash-site --cdash-track --cdash-buildstamp"
 )
@@ -153,12 +156,13 @@ MOST_WORDS = 3
 
 _GLOBALS = "-C --config-scope -D --env-dir -c --config -e --env --color"
 _GLOBAL_VALUES = frozenset(_GLOBALS.split())
+"""Options of `spack` itself whose value is the next word."""
 _COUNTS = "-j --jobs -p --concurrent-packages -n --versions-per-spec"
 _NUMBER_OPTIONS = frozenset(_COUNTS.split())
 """Options whose value is a number; it may be absent."""
 
-# A word may have quoted parts with blanks: a='b c'.
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+"""A word, which may have quoted parts with blanks: `cflags='-O2 -g'`."""
 _END = re.compile(r"[|&;#]|\d?>|\\$")
 """The beginning of a word that ends a command in a shell: a pipe, a separator, a
 comment, a redirection, or a backslash alone.
@@ -166,10 +170,14 @@ comment, a redirection, or a backslash alone.
 
 
 def spec_in_command(text: str) -> PastedSpec | None:
-    """Return the specs in a command line of Spack as one text; None for other texts."""
+    """Return the specs in a command line of Spack as one text; None for other texts.
+
+    In `$ spack install -j 8 hdf5 zlib | tee log`, these are `hdf5 zlib`; the words
+    `install -j 8` are left out.
+    """
     words = _WORD.findall(text)
     for position, word in enumerate(words):
-        # ~/spack/bin/spack, $ spack, (spack
+        # The program may be written as ~/spack/bin/spack or (spack.
         file_name = word.rpartition("/")[2]
         program = file_name.lstrip("$>%`(")
         if program != "spack":
@@ -182,7 +190,10 @@ def spec_in_command(text: str) -> PastedSpec | None:
 
 
 def _read_command(words: list[str]) -> PastedSpec | None:
-    """Return the specs of a command; `words` are those after `spack`."""
+    """Return the specs of a command; `words` are those after `spack`.
+
+    None if they do not begin with one of `COMMANDS`.
+    """
     # Options of `spack` itself come before the command.
     start = 0
     while start < len(words) and words[start].startswith("-"):
@@ -203,21 +214,25 @@ def _read_command(words: list[str]) -> PastedSpec | None:
         following = words[position + 1 : position + 2]
         length = _option_length(command, word, following, is_first=not specs)
         if length == 2 and word in command.spec_values:
+            # `--spec hdf5`
             left_out.append(word)
             specs.append(unquoted(following[0]))
         elif length > 0:
+            # `--fresh`, or `-j 8`
             left_out += words[position : position + length]
             # The option names the mirror, so no argument does.
             option_name = word.partition("=")[0]
             if option_name in command.mirror_options:
                 arguments_left = 0
         elif arguments_left > 0:
+            # The name of a mirror, or the path of a view.
             left_out.append(word)
             arguments_left -= 1
         else:
             specs.append(unquoted(word))
-        # A word that is not an option stands alone. `hdf5;` ends the command.
+        # A word that is not an option has the length 0.
         position += max(length, 1)
+        # `hdf5;` ends the command.
         if words[position - 1].endswith(";"):
             break
 
@@ -227,7 +242,9 @@ def _read_command(words: list[str]) -> PastedSpec | None:
 
 
 def _command_name(words: list[str]) -> str | None:
-    """Return the longest name in `COMMANDS` with which words begin."""
+    """Return the longest name in `COMMANDS` with which words begin, None without
+    one.
+    """
     for length in range(min(MOST_WORDS, len(words)), 0, -1):
         name = " ".join(words[:length])
         if name in COMMANDS:
@@ -238,9 +255,12 @@ def _command_name(words: list[str]) -> str | None:
 def _option_length(
     command: Command, option: str, following: list[str], *, is_first: bool
 ) -> int:
-    """Return the number of words of an option with its value; 0 for a part of a spec.
+    """Return the number of words of an option: 2 with a value behind it, else 1.
+
+    0 for a word that is not an option.
 
     Args:
+        command: the command that has the option.
         option: the word.
         following: the word behind it, if there is one.
         is_first: whether there is no spec before it. `-mpi` behind a spec is a variant.
@@ -265,5 +285,8 @@ def _option_length(
 
 
 def _is_path_option(command: Command, option: str) -> bool:
-    """Return whether `-p` stands for `--path` or `--prefix` in a command."""
+    """Return whether `-p` stands for `--path` or `--prefix` in a command.
+
+    In the commands with `--concurrent-packages`, it stands for this option.
+    """
     return option == "-p" and "--concurrent-packages" not in command.values

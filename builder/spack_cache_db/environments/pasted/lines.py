@@ -1,9 +1,16 @@
 """Finds the spec in a text, or the specs in a line of a longer text.
 
 `pasted_spec` reads a text that is one spec, `pasted_line` a line of a longer text. Both
-read commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, output of
-Spack 0.17 to 1.2 (`[+]  2feova4  zlib@1.3`), installation prefixes, names of modules,
-and versions as other package managers write them.
+read
+
+| text | spec |
+| --- | --- |
+| a command, `$ spack install --fresh -j 8 hdf5+mpi` | `hdf5+mpi` |
+| quotes and backticks, `'hdf5+mpi'` | `hdf5+mpi` |
+| output of Spack 0.17 to 1.2, `[+]  2feova4  zlib@1.3` | `zlib@1.3 /2feova4` |
+| a folder of an installation, `/opt/zlib-1.3-2feova4…` | `/2feova4…` |
+| the name of a module, `hdf5/1.14.5-gcc-13.2.0` | `hdf5@1.14.5` |
+| a version as pip and conda write it, `hdf5>=1.12` | `hdf5@1.12:` |
 """
 
 from __future__ import annotations
@@ -35,12 +42,14 @@ from spack_cache_db.spack.queries import SpecQuery
 LONGEST = 10_000
 """Maximum length of a text that is searched for a spec."""
 _BEFORE_A_DEPENDENCY = ("dependency", "edge_start", "edge_end")
-"""The kinds of tokens behind which a name is that of a dependency."""
+"""The kinds of tokens behind which a name is that of a dependency: `^`, `%[`, `]`."""
 
 
 def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
-    """Return the spec of a pasted text; `known_names` decides which words name
-    modules.
+    """Return the spec of a text that a person pasted.
+
+    A text that cannot be read in another way is returned as it is, for the parser of
+    specs. `known_names` decides, for example, which words are modules.
     """
     if len(text) > LONGEST:
         return PastedSpec(text)
@@ -61,7 +70,7 @@ def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
     module = spec_of_module(text, known_names)
     if module is not None:
         return module
-    # A lone `-` before a hash is a state only behind a blank.
+    # In output of Spack, a lone `-` is a state only behind a blank.
     cells = cells_of(f" {text}", known_names)
     if len(cells) == 1 and (cells[0].state or cells[0].hash):
         return cells[0].read("")
@@ -75,12 +84,14 @@ def pasted_line(
     *,
     is_module_list: bool = False,
 ) -> tuple[PastedSpec, ...]:
-    """Return the specs of a line of a longer text; a line that is not a spec is
-    returned as one.
+    """Return the specs of a line of a longer text.
+
+    A line that cannot be read in another way is returned as it is, for the parser of
+    specs.
 
     Args:
         line: the line, without terminal sequences.
-        known_names: decides which words name modules.
+        known_names: decides, for example, which words are modules.
         heading: constraints from a heading of Spack's output, as a spec; None outside
             such output.
         is_module_list: whether a heading of `module avail` is above the line.
@@ -107,7 +118,7 @@ def pasted_line(
     hashes = hashes_of(text, known_names)
     if hashes:
         return hashes
-    # In a line without quotes, the blanks at the beginning count.
+    # Output of Spack has no quotes, and the blanks at its beginning count.
     in_columns = line if text == line.strip() else text
     cells = cells_of(in_columns, known_names, is_output=heading is not None)
     if heading is not None or any(cell.state or cell.hash for cell in cells):
@@ -122,9 +133,7 @@ def _separated(pasted: PastedSpec) -> tuple[PastedSpec, ...]:
 
 
 def _typed(text: str, known_names: KnownNames) -> PastedSpec:
-    """Return the spec that a person typed, with the versions of other package
-    managers.
-    """
+    """Return the spec that a person typed, perhaps with a version as pip writes it."""
     versions = with_spack_versions(text, known_names.is_package)
     if versions is None:
         return PastedSpec(text)
@@ -134,8 +143,8 @@ def _typed(text: str, known_names: KnownNames) -> PastedSpec:
 def separate_specs(text: str) -> list[str]:
     """Split a text of several specs, such as the arguments of a command.
 
-    A name that does not follow a `%` or `^` begins a spec. A text with a syntax error
-    is returned as one.
+    `hdf5 +mpi ^zlib cmake` has `hdf5 +mpi ^zlib` and `cmake`: a name that does not
+    follow a `%` or `^` begins a spec. A text with a syntax error is returned as one.
     """
     try:
         words = tokens(text)
@@ -152,8 +161,8 @@ def separate_specs(text: str) -> list[str]:
 def is_visible(query: SpecQuery) -> bool:
     """Return whether the text of a query has the syntax of a spec, not only a name.
 
-    `NAME=value` with capitals is a shell variable, `-name` may be an option of a
-    command, and a slash may be part of a path.
+    Other texts parse as specs, too: `NAME=value` with capitals is a variable of a
+    shell, `-name` may be an option of a command, and a slash may be part of a path.
     """
     if query.name is not None and query.name != query.name.lower():
         return False
@@ -165,6 +174,7 @@ def is_visible(query: SpecQuery) -> bool:
     pattern = HASH if query.name else "[a-z2-7]+"
     if re.fullmatch(pattern, query.hash or ""):
         return True
+    # `+mpi`, `~mpi` or `api=v18`, but not `-mpi`.
     for variant in query.variants:
         sign = query.text[variant.column : variant.column + 1]
         if variant.name == variant.name.lower() and sign != "-":
@@ -173,8 +183,9 @@ def is_visible(query: SpecQuery) -> bool:
 
 
 def has_options(query: SpecQuery) -> bool:
-    """Return whether a query is a command with options: `--version` and `-v` parse as
-    variants.
+    """Return whether a query is a command with options, such as `gcc --version`.
+
+    `--version` and `-v` parse as variants.
     """
     if is_visible(query):
         return False

@@ -1,8 +1,10 @@
 """Reads the names of environment modules, as `module load`, `avail` and `list` have
 them.
 
-Spack names its modules `{name}/{version}-{compiler.name}-{compiler.version}`, or a part
-of it, with seven characters of the hash at the end (Spack 1.2 `modules/common.py`).
+Spack names a module `{name}/{version}-{compiler.name}-{compiler.version}`, or a part of
+it, with seven characters of the hash at the end (Spack 1.2 `modules/common.py`). So
+`hdf5/1.14.5-gcc-13.2.0-nekvq6z` is the spec `hdf5/nekvq6z`, or `hdf5@1.14.5` if no
+binary has this hash.
 """
 
 from __future__ import annotations
@@ -17,24 +19,32 @@ from spack_cache_db.environments.pasted.model import PastedSpec
 HASH = r"(?:[a-z2-7]{32}|[a-z2-7]{7})"
 """A whole hash, or the beginning that Spack prints."""
 
-# `$ module -q load -f hdf5`, `ml hdf5`: a prompt, the command with options, and the
-# verb with options.
+_LOAD = "load|add|try-load"
+_OPTIONS = r"(?:\s+-\S+)*"
+# `module` needs a verb before the modules, its short form `ml` may have one.
 _COMMAND = re.compile(
-    r"(?:.*?[$>%]\s+)?(?:module|ml)(?:\s+-\S+)*"
-    r"(?:(?<=module)\s+(?:load|add|try-load)|(?<=ml)(?:\s+load)?|\s+(?:load|add|try-load))"
-    r"(?:\s+-\S+)*\s+(?=\S)"
+    rf"(?:.*?[$>%]\s+)?(?:module|ml){_OPTIONS}"
+    rf"(?:(?<=module)\s+(?:{_LOAD})|(?<=ml)(?:\s+load)?|\s+(?:{_LOAD}))"
+    rf"{_OPTIONS}\s+(?=\S)"
 )
+"""The beginning of a line up to the modules that it loads, such as
+`$ module -q load -f ` or `ml `: a prompt, the command with options, and the verb with
+options.
+"""
 _NAME = re.compile(r"\w[\w.+-]*(?:/\.?[\w.+-]+)*")
 _VERSION = re.compile(
     r"v?\d[\w.]*|develop|main|master|head|trunk|nightly|stable|latest"
 )
 _PRERELEASE = re.compile(r"(?:alpha|beta|rc)\d*")
+"""The second part of a version such as `1.14.5-rc1`."""
 _MARK = re.compile(r"[(<][A-Za-z:,@]+[>)]|\d+\)")
-"""A word beside a module: loaded `(L)`, default `(D)`, or its number in
-`module list`.
+"""A word beside a module: loaded `(L)`, default `(D)`, or its number in `module list`
+(`3)`).
 """
 _MARK_AT_END = re.compile(r"(?:\((?:default|[A-Z](?:,[A-Z])*)\)|<[A-Za-z]+>|@)\Z")
+"""A mark without a blank before it, as in `hdf5/1.14.5(default)`."""
 _COLUMNS = re.compile(r"\S\s{2,}\S")
+"""Two columns of a line, with two blanks between them."""
 _LONGEST = 200
 """Maximum of characters in the name of a module."""
 
@@ -42,11 +52,11 @@ _LONGEST = 200
 def specs_of_modules(
     text: str, known_names: KnownNames, *, is_list: bool = False
 ) -> tuple[PastedSpec, ...]:
-    """Return what each word of a line of modules is; empty for other lines.
+    """Return the spec of each word of a line of modules; empty for other lines.
 
-    A word that cannot be read as a module is returned as it is. A line is one of
-    modules if a command loads them, if each word is one, or if it has the columns or
-    the marks of `module avail` and one of them is a module.
+    A line is one of modules if a command loads them, if each word is one, or if it has
+    the columns or the marks of `module avail` and one of them is a module. In such a
+    line, a word that cannot be read as a module is returned as it is.
 
     Args:
         text: the line.
@@ -90,8 +100,9 @@ def specs_of_modules(
 
 
 def _loaded(name: str, known_names: KnownNames) -> PastedSpec:
-    """Return the spec of an argument of `module load`, even if its package is
-    unknown.
+    """Return the spec of an argument of `module load`.
+
+    Its package may be unknown, because whoever loads it knows that it is a module.
     """
     for names in (known_names, ANY_NAME):
         spec = spec_of_module(name, names)
@@ -101,10 +112,10 @@ def _loaded(name: str, known_names: KnownNames) -> PastedSpec:
 
 
 def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
-    """Return the spec of a module: its hash if that is known, else package and version.
+    """Return the spec of a module; None if the name is not that of a module.
 
     `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is `hdf5/nekvq6z`, or `hdf5@1.14.5` if no binary
-    has this hash. Of `gcc/13.2.0/hdf5/1.14.5`, the last package counts.
+    has this hash.
     """
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
         return None
@@ -113,7 +124,8 @@ def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
         return _spec_of_dashes(name, known_names)
     if len(parts) == 2:
         return _spec_of(parts[0], parts[1], known_names)
-    # Folders of a hierarchy: the last of them that are a known package and its version.
+    # A hierarchy of folders, such as `gcc/13.2.0/hdf5/1.14.5`: the last known package
+    # and the version below it.
     pairs = list(pairwise(parts))
     for package, version in reversed(pairs):
         if known_names.is_package(package):
@@ -141,8 +153,13 @@ def version_position(
 ) -> int | None:
     """Return the position of the version in the words of a name; None if it has none.
 
-    A name may have a word that looks like a version, as `py-2to3`. So the first version
-    behind the name of a known package counts, or else the first one.
+    In `py-2to3-1.0`, `2to3` looks like a version as well. So the first version behind
+    the name of a known package counts, or else the first one.
+
+    Args:
+        words: the words of the name, `["py", "2to3", "1.0"]`.
+        version: the pattern of a version.
+        known_names: the known packages.
     """
     first = None
     for position, word in enumerate(words):
@@ -157,10 +174,11 @@ def version_position(
 
 
 def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec | None:
-    """Return the spec of a package's module.
+    """Return the spec of a package's module; None if it is not one.
 
-    `details` are the version, and perhaps the compiler, options and the hash, with
-    dashes between them. A dot before the version hides the module.
+    `details` has the version, and perhaps the compiler, options and the hash, with
+    dashes between them: `1.14.5-gcc-13.2.0-openmpi-nekvq6z`. A dot before the version
+    hides the module from `module avail`.
     """
     version, *suffixes = details.removeprefix(".").split("-")
     if not _VERSION.fullmatch(version):
@@ -170,7 +188,8 @@ def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec 
     if not suffixes and re.fullmatch("[a-z2-7]+", version):
         return None
 
-    # An unknown package counts only with a compiler: a name and its version, or `none`.
+    # An unknown package counts only with a compiler, which is a name and its version,
+    # or `none`.
     has_compiler = any(
         _VERSION.fullmatch(word) or word == "none" for word in suffixes[1:]
     )

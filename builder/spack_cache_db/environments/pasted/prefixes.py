@@ -1,7 +1,9 @@
 """Reads the folders into which Spack installs, and messages that name them.
 
-The default projection is `{name}-{version}-{hash}` (Spack 1.2 `directory_layout.py`);
-others are `{name}/{version}-{hash}` and `{name}-{version}/{hash}`.
+Such a folder is a prefix: `/opt/spack/hdf5-1.14.5-nekvq6z…` has the name, the version
+and the hash of a spec. This is the default projection `{name}-{version}-{hash}` (Spack
+1.2 `directory_layout.py`); others are `{name}/{version}-{hash}` and
+`{name}-{version}/{hash}`. A projection may have only the beginning of the hash.
 """
 
 from __future__ import annotations
@@ -18,20 +20,29 @@ from spack_cache_db.environments.pasted.modules import (
 )
 
 _FOLDER = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{32})")
+"""A folder with a whole hash, and perhaps the name and version before it."""
 _SHORT = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{7,31})")
-"""A folder of a projection such as `{name}-{version}-{hash:7}`."""
+"""A folder with the beginning of a hash."""
 _STATE = re.compile(r"\[[^\]]\]\s+")
+"""The state of a spec before its prefix, such as `[+] `."""
 _INSTALLING = re.compile(r"==> Installing (?P<folder>\S+-[a-z2-7]{32})(?:\s.*)?")
 _EXTERNAL = re.compile(
     rf"(?:\[.\]\s+)?(?P<prefix>/\S*) \(external (?P<name>[\w.+-]+-{HASH})\)"
 )
+"""A message about a package that the system provides, such as
+`[e] /usr (external cmake-3.26-nekvq6z)`.
+"""
 _VERSION = re.compile(r"v?\d[\w.]*|develop|main|master|head|trunk|git\.\S+")
 _BEGINNINGS_OF_A_PATH = ("/", "~/", "./", "../", "$", "opt/")
 
 
 class Prefix(NamedTuple):
-    """An installation prefix: its hash, and the name and version if the path has
-    them.
+    """An installation prefix.
+
+    Attributes:
+        hash: its hash, whole or in part.
+        package: the package, if the path has it; else empty.
+        version: the version, if the path has it; else empty.
     """
 
     hash: str
@@ -40,12 +51,12 @@ class Prefix(NamedTuple):
 
 
 def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None:
-    """Return the spec of a line that is an installation prefix, or a message that names
-    one.
+    """Return the spec of a line that is a prefix, or a message that names one.
 
     The spec is the hash if a binary has it, else name and version as the path has them.
+    None for other lines.
     """
-    # `[e] /usr (external cmake-3.26-nekvq6z)`
+    # An external needs no binary, so its name and hash need not be known.
     external = _EXTERNAL.fullmatch(text)
     if external is not None:
         name = external["name"]
@@ -53,7 +64,7 @@ def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None
         spec = name if module is None else module.spec
         return PastedSpec(spec, external=external["prefix"], is_certain=True)
 
-    # `==> Installing zlib-1.3.1-…`, or a path behind a state such as `[+]`.
+    # `==> Installing zlib-1.3.1-…`, or a path, perhaps behind a state.
     installing = _INSTALLING.fullmatch(text)
     if installing is not None:
         path = installing["folder"]
@@ -63,9 +74,10 @@ def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None
             return None
     if " " in path:
         return None
+
+    # `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is a module, so the beginning of a hash counts
+    # only in what is certainly a path.
     prefix = read_prefix(path, known_names)
-    # Without a slash or the like before it, `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is a
-    # module.
     if prefix is None and path.startswith(_BEGINNINGS_OF_A_PATH):
         prefix = short_prefix(path, known_names)
     if prefix is None:
@@ -74,9 +86,9 @@ def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None
 
 
 def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
-    """Return the hash, package and version in the path of an installed spec.
+    """Return the prefix in the path of an installed file; None for other paths.
 
-    None for other paths.
+    `/opt/zlib-1.3.1-nekvq6z…/lib/libz.so` has zlib, 1.3.1 and the whole hash.
     """
     folders = path.split("/")
     for position, folder in enumerate(folders):
@@ -87,7 +99,7 @@ def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
 
 
 def short_prefix(path: str, known_names: KnownNames) -> Prefix | None:
-    """Return the prefix of a path with the beginning of a hash.
+    """Return the prefix in a path with the beginning of a hash; None for other paths.
 
     Its package has to be known. A hash that no binary has needs a digit, because
     `patched` in `zlib-1.3.1-patched` is a word.
@@ -107,8 +119,12 @@ def short_prefix(path: str, known_names: KnownNames) -> Prefix | None:
 def _prefix_of(
     match: re.Match[str], folders_above: list[str], known_names: KnownNames
 ) -> Prefix:
-    """Return the prefix whose last folder is a match of `_FOLDER` or `_SHORT`."""
-    # The name and the version, or one of them, may be the one or two folders above.
+    """Return the prefix whose last folder is a match of `_FOLDER` or `_SHORT`.
+
+    In `zlib/1.3.1-nekvq6z…`, the folder has the version, and the one above it the name.
+    """
+    # Put the names of at most two folders above before the name of the folder, until
+    # it has a name and a version.
     name = match["name"] or ""
     above = folders_above[-2:]
     while above and not _has_name_and_version(name):

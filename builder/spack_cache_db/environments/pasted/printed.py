@@ -1,9 +1,13 @@
 """Reads the specs that Spack prints: `spack find`, `spec`, `install`, `uninstall` and
 others.
 
+    [+]  nekvq6z  hdf5@1.14.5+mpi          /opt/hdf5-1.14.5-nekvq6z
+     -   n3bpxms      ^zlib@1.3.1
+
 A line has one or more specs, at least two blanks apart. Each may have before it the
-state of its installation, its hash and its dependency types, and behind it its prefix
-(Spack 1.2 `cmd/__init__.py`, `display_specs`; `spec.py`, `tree`).
+state of its installation, its hash and its dependency types, and behind it its prefix,
+the folder in which it is installed (Spack 1.2 `cmd/__init__.py`, `display_specs`;
+`spec.py`, `tree`).
 """
 
 from __future__ import annotations
@@ -29,22 +33,26 @@ _LEAD = re.compile(
     r"(?P<types>\[[blrt ]{4}\]\s+)?"
 )
 """What is before a spec: its state (`[+]` or `-`), seven or 32 characters of its hash,
-and its dependency types (`[bl  ]`). Each may be missing.
+and its dependency types (`[bl  ]`). Each may be missing; dashes take the place of a
+hash that Spack does not know yet.
 """
 _BODY = re.compile(r"""(?:"[^"]*"|'[^']*'|\S|\s(?!\s))*""")
 """A text up to two blanks that are not in quotes."""
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+"""A text up to a blank that is not in quotes."""
 _CONSTRAINT = re.compile(r"[@+~%^-]|[\w.-]+:?==?")
-"""The beginning of a word that constrains the spec before it."""
+"""The beginning of a word that constrains the spec before it: `+mpi`, `os=rhel8`."""
 _WITH_HASH = re.compile(r"/[a-z2-7]{7}")
 _INDENTED = 5
 """Blanks between a hash and the name of a dependency, in trees of `spack find`."""
 _EXTERNAL_STATE = "[e]"
 _HASH_WORD = re.compile(HASH)
+_WHOLE_HASH = 32
+"""Characters of a whole hash; Spack prints seven otherwise."""
 
 
 class Cell(NamedTuple):
-    """A spec in a line that Spack printed.
+    """A spec in a line that Spack printed, not parsed yet.
 
     Attributes:
         state: the state of its installation, such as `[+]`; empty for none.
@@ -59,7 +67,10 @@ class Cell(NamedTuple):
     text: str
 
     def read(self, heading: str) -> PastedSpec:
-        """Return the spec with the constraints of a heading."""
+        """Return the spec with the constraints of a heading.
+
+        `heading` is a spec without a name, such as `arch=linux-debian12-zen3 %gcc@12`.
+        """
         is_printed = bool(self.state or self.hash)
         text = self.text
         if is_printed:
@@ -86,7 +97,7 @@ def hashes_of(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
     for word in text.split():
         if not _HASH_WORD.fullmatch(word):
             return ()
-        if len(word) < 32:
+        if len(word) < _WHOLE_HASH:
             is_package = known_names.is_package(word)
             if is_package or not known_names.is_hash(word):
                 return ()
@@ -100,8 +111,11 @@ def cells_of(
 ) -> list[Cell]:
     """Return the specs of a line, which are at least two blanks apart.
 
-    `is_output` is true below a heading of Spack's: there, a word of seven letters
-    before a name is a hash, even if a package has this name.
+    Args:
+        line: the line, with the blanks at its beginning.
+        known_names: decides whether a word is a package or a hash.
+        is_output: whether a heading of Spack's is above the line: there, a word of
+            seven letters before a name is a hash, even if a package has this name.
     """
     cells: list[Cell] = []
     position = 0
@@ -111,7 +125,8 @@ def cells_of(
             return cells
         cell = column.cell
         position = column.end
-        # A column without state and hash may belong to the spec before it.
+        # A column without state and hash may belong to the spec before it: the folder
+        # in which it is installed, or more constraints.
         follows = bool(cells) and not cell.state and not cell.hash
         if follows and _is_path(cell.text):
             cells[-1] = _with_prefix(cells[-1], cell.text, known_names)
@@ -132,16 +147,19 @@ class _Column(NamedTuple):
 def _next_column(
     line: str, position: int, known_names: KnownNames, is_output: bool
 ) -> _Column | None:
-    """Return the column that begins at a position, or behind its blanks; None at the
-    end.
+    """Return the column that begins at a position, or behind the blanks there.
+
+    None at the end of the line.
     """
     lead = _LEAD.match(line, position)
     if lead is None:
         return None
-    # Read the state and the hash before the spec.
+
+    # The state and the hash before the spec.
     state = lead["state"] or ""
     dag_hash = lead["hash"] or ""
     start = lead.end()
+    # `- hdf5` is an item of a list, but `-   hdf5` is not installed.
     is_bullet = state == "-" and not dag_hash and len(lead["blanks"]) == 1
     if is_bullet:
         state = ""
@@ -149,13 +167,15 @@ def _next_column(
         # The word is a name, so the spec begins with it.
         dag_hash = ""
         start = lead.start("hash")
+
     # The spec ends at two blanks, or with the line.
     body = _BODY.match(line, start)
     text = body[0] if body else ""
     if not text:
         return None
+
+    # In a tree, a dependency has a `^` or more blanks before it.
     is_indented = bool(dag_hash) and len(lead["gap"]) >= _INDENTED
-    # Trees print `^` behind blanks.
     is_edge = text.startswith("^") and start > 0
     cell = Cell(state, dag_hash, is_indented or is_edge, text)
     return _Column(cell, start + len(text))
@@ -164,9 +184,16 @@ def _next_column(
 def _is_hash(
     lead: re.Match[str], following: str, known_names: KnownNames, is_output: bool
 ) -> bool:
-    """Return whether a word before a name is a hash, not a package such as libxml2."""
+    """Return whether a word before a name is a hash, not a package such as libxml2.
+
+    Args:
+        lead: the match of `_LEAD`, which has the word.
+        following: the line behind it.
+        known_names: the known packages and hashes.
+        is_output: whether a heading of Spack's is above the line.
+    """
     dag_hash = lead["hash"]
-    if len(dag_hash) == 32 or dag_hash.startswith("-") or lead["types"]:
+    if len(dag_hash) == _WHOLE_HASH or dag_hash.startswith("-") or lead["types"]:
         return True
     # `openmpi ^zlib` is a spec, but `abcdefg      ^zlib` is in a tree.
     if following.startswith("^") and len(lead["gap"]) < _INDENTED:
@@ -189,18 +216,22 @@ def _is_path(text: str) -> bool:
 def _with_prefix(cell: Cell, path: str, known_names: KnownNames) -> Cell:
     """Return a cell with the hash in its prefix, if the prefix has one."""
     prefix = read_prefix(path) or short_prefix(path, known_names)
-    return cell if prefix is None else cell._replace(hash=prefix.hash)
+    if prefix is None:
+        return cell
+    return cell._replace(hash=prefix.hash)
 
 
 def _without_what_follows(text: str) -> str:
     """Return a spec without the prefix, progress or time that Spack prints behind it.
 
-    These begin with the first word that does not constrain the spec.
+    These begin with the first word that does not constrain the spec: of
+    `hdf5@1.14 +mpi [3/5] (12s)`, `hdf5@1.14 +mpi` is left.
     """
     words = _WORD.findall(text)
     for count, (before, word) in enumerate(pairwise(words), start=1):
         is_constraint = _CONSTRAINT.match(word) or _WITH_HASH.fullmatch(word)
-        # Behind `%`, `^` and the attributes of an edge, a word is a name.
+        # Behind `%`, `^` and the attributes of an edge (`%[virtuals=c] gcc`), a word is
+        # a name.
         is_name = before[-1] in "]%^"
         if not is_name and not is_constraint:
             return " ".join(words[:count])
@@ -210,10 +241,11 @@ def _without_what_follows(text: str) -> str:
 def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
     """Return a spec that Spack printed, with its hash and the constraints of a heading.
 
-    Before Spack 1.0, variants are printed behind the compiler. Patches are printed in
-    part, also behind `:=`.
+    A text that is not a spec is returned as it is, with the hash.
     """
     text = " ".join(text.removeprefix("^").split())
+    # Before Spack 1.0, variants are printed behind the compiler, to which they would
+    # belong today.
     try:
         query = parse_legacy_query(text)
         heading_query = parse_legacy_query(heading) if heading else SpecQuery()
@@ -233,7 +265,11 @@ def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
 
 
 def _whole_variant(variant: VariantConstraint) -> VariantConstraint:
-    """Return a variant; patches that are printed in part are not its exact value."""
+    """Return a variant as a constraint that its binary satisfies.
+
+    Spack prints only the first characters of the checksums of patches, so they are not
+    the exact value, even behind `:=`.
+    """
     longest = max(map(len, variant.values), default=0)
     if variant.name == "patches" and longest <= PATCH_PRINTED:
         return replace(variant, exact=False)

@@ -6,10 +6,13 @@ import re
 from typing import NamedTuple
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-"""Colours and other terminal sequences (ECMA-48), and window titles."""
+"""Sequences for a terminal (ECMA-48): colours (`ESC [ 0 ; 92 m`) and the like, and
+titles of windows (`ESC ] … BEL`).
+"""
 _CLOSING = {"'": "'", '"': '"', "`": "`", "“": "”", "\u2018": "\u2019", "«": "»"}
-# `'` and `"` may be apostrophes or inches in a sentence.
+"""The closing quote of each opening one; the escapes are single quotes in a text."""
 _SPAN = re.compile(r"`([^`]+)`|“([^“”]+)”|\u2018([^\u2018\u2019]+)\u2019|«([^«»]+)»")
+"""A quoted part of a sentence, in which `'` and `"` may be apostrophes or inches."""
 _ITEM = re.compile(r"[-*•]\s+(?=[\w'\"`])")
 """A bullet of a YAML or Markdown list."""
 _PROMPT = re.compile(r"(?:\S.*?[\])])?[$>]\s+")
@@ -35,7 +38,7 @@ def unquoted(text: str) -> str:
 
 
 def without_prompt(text: str) -> str:
-    """Return a text without its prompt, bullet and quotes."""
+    """Return a text without a prompt or bullet at its beginning, and without quotes."""
     mark = _PROMPT.match(text) or _ITEM.match(text)
     if mark is not None:
         text = text[mark.end() :]
@@ -55,11 +58,13 @@ class QuotedPart(NamedTuple):
 
 
 def quoted_part(text: str) -> QuotedPart | None:
-    """Return the first quoted part of a sentence."""
+    """Return the first quoted part of a sentence; None if it has none.
+
+    In ``Try `hdf5+mpi` first``, this is `hdf5+mpi`, with `Try ` before it.
+    """
     span = _SPAN.search(text)
     if span is None:
         return None
-    # Each kind of quotes is a group of the expression; the one that matched is the
-    # last.
+    # Each kind of quotes has a group in the expression; only one group has matched.
     part = span[span.lastindex or 0]
     return QuotedPart(part.strip(), text[: span.start()])

@@ -1,9 +1,15 @@
 """Collects the specs of a text: a list, the output of a terminal, a log or a README.
 
-A line is a spec if it parses, and if it names a known package, has a sign of a spec
-such as `@` or `%`, or was printed by Spack with a state or a hash. A note counts all
-other lines. If every line is written as a spec, the text is a list, and unknown names
-count as well.
+    $ spack find
+    -- linux-debian12-zen3 / gcc@12 ---------------------------------
+    hdf5@1.14.5  zlib@1.3.1
+    ==> 2 installed packages
+
+has the specs `hdf5@1.14.5` and `zlib@1.3.1`, both with the architecture and compiler of
+the heading. A line is a spec if it parses, and if it names a known package, has a sign
+of a spec such as `@` or `%`, or was printed by Spack with a state or a hash. A note
+counts all other lines. If every line is written as a spec, the text is a list, and
+unknown names count as well.
 """
 
 from __future__ import annotations
@@ -44,8 +50,9 @@ LONGEST_NAMED = 60
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
+"""A text that may be the name of a package, or begins with `*`, which is any name."""
 _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
-"""The beginning of a line that is a spec with a mistake."""
+"""The beginning of a line that is a spec with a mistake: a name and a sign."""
 
 _HEADING = re.compile(r"-{2,} (?P<text>\S.*?)(?: -*)?")
 """A heading of Spack's output: the architecture and compilers of the specs below.
@@ -54,6 +61,7 @@ Spack fills it with dashes up to 64 columns, so a longer one has no dash at its 
 (`llnl/util/tty/__init__.py`, `hline`).
 """
 _SECTION = re.compile(r"(?P<arch>[^/]+?) / (?P<compilers>\S.*)")
+"""The text of such a heading, `linux-debian12-zen3 / gcc@12`."""
 _MODULES = re.compile(r"(?:-{2,} )?[/~$]\S*(?::| -+)")
 """The heading of a folder in `module avail`, also with `--terse`."""
 _RULE = re.compile(r"[-=]{4,}")
@@ -61,7 +69,8 @@ _INPUT_TITLES = ("Input spec", "Normalized")
 _TITLES = (*_INPUT_TITLES, "Concretized")
 """The titles of `spack spec`; only below the last one are results."""
 _INSTALLING = re.compile(r"==> Installing \S+-[a-z2-7]{32}(?: .*)?")
-_NO_COMPILERS = ("no arch", "no compiler", "no compilers")
+_NO_CONSTRAINT = ("no arch", "no compiler", "no compilers")
+"""The parts of a heading that constrain nothing."""
 _INDENTED = 4
 """Blanks before a dependency in trees of `spack find`."""
 _BEFORE_THE_ROOTS = -1
@@ -76,10 +85,17 @@ def read_text(
     *,
     is_beside_output: bool = False,
 ) -> Environment:
-    """Return the specs of a text; `LineFault` if it has none, but other lines.
+    """Return the specs of a text.
 
-    `is_beside_output` is for the lines around JSON that Spack printed: they need no
-    spec.
+    Args:
+        text: the text.
+        limits: the maximum numbers of specs and of other lines.
+        surroundings: the parser of specs, and the known packages and hashes.
+        is_beside_output: whether the text is the lines around JSON that Spack printed,
+            which may have no spec.
+
+    Raises:
+        LineFault: it has other lines and no spec, or too many lines.
     """
     reader = _TextReader(limits, surroundings, is_beside_output=is_beside_output)
     for number, line in _lines(text):
@@ -88,10 +104,12 @@ def read_text(
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines with their numbers, counted from 1; a backslash at the end joins two
-    lines.
+    """Yield lines with their numbers, counted from 1, without terminal sequences.
+
+    A backslash at the end joins a line with the next one.
     """
     joined = ""
+    # The number of the first joined line; 0 if there is none.
     start = 0
     for number, raw in enumerate(StringIO(text), start=1):
         line = raw.rstrip()
@@ -102,6 +120,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield start, plain(joined + line)
         joined = ""
         start = 0
+    # The last line may end in a backslash.
     if joined:
         yield start, plain(joined)
 
@@ -144,23 +163,27 @@ class _TextReader:
         self._known = surroundings.known
         self._parse = surroundings.parse
 
-        # Where the reader is in the text.
+        # Where the reader is in the text: below which heading, whether Spack printed
+        # any line so far, and whether the last line is a message (`==> …`).
         self._section = _Section()
         self._is_output = is_beside_output
         self._is_message = False
 
-        # The specs, those of unknown packages or with errors, which count only in a
-        # list, and arguments of commands, which do not count if output follows.
+        # The specs that count.
         self._specs: list[UserSpec] = []
+        # Specs of unknown packages or with errors: they count only in a list of specs.
         self._doubtful: list[UserSpec] = []
+        # Arguments of commands: they do not count if the output of the command follows.
         self._arguments: list[UserSpec] = []
 
         # What is not a spec. Dictionaries keep the order and drop repetitions.
         self._others: list[str] = []
         self._dependency_count = 0
         self._commands: dict[str, None] = {}
+        # How versions of other package managers were read.
         self._readings: dict[str, None] = {}
         self._unread_headings: dict[str, None] = {}
+        # The hashes that Spack printed, by their first seven characters.
         self._printed_hashes: defaultdict[str, list[str]] = defaultdict(list)
 
     def add(self, number: int, line: str) -> None:
@@ -170,11 +193,14 @@ class _TextReader:
             # Below a blank line, `spack uninstall` prints an indented list.
             self._is_message = False
             return
+
         # A message goes on in indented lines.
         is_heading = _HEADING.fullmatch(words) is not None
         if self._is_message and line.startswith("  ") and not is_heading:
             return
         self._is_message = False
+
+        # A heading has no specs.
         if self._apply_heading(words):
             return
         line = _COMMENT.sub("", line).rstrip()
@@ -186,15 +212,18 @@ class _TextReader:
         """Return the specs of the text; `LineFault` if it has none, but other lines."""
         specs = list(self._specs)
         other_lines = list(self._others)
+
         # If Spack's output follows a command, the output has the specs.
         is_in_output = self._is_output and (specs or self._is_beside_output)
         if not is_in_output:
             specs += self._arguments
+
         # Names of unknown packages count only if all other lines are specs as well.
         if other_lines or self._is_output:
             other_lines += [spec.text for spec in self._doubtful]
         else:
             specs += self._doubtful
+
         specs.sort(key=lambda spec: spec.line)
         notes = list(self._notes(other_lines))
         is_empty = not specs and (other_lines or self._is_output)
@@ -204,6 +233,7 @@ class _TextReader:
         return Environment(tuple(specs), tuple(notes), others=tuple(other_lines))
 
     def _require_few(self) -> None:
+        """Raise `LineFault` if there are too many specs or other lines."""
         spec_count = len(self._specs) + len(self._arguments) + len(self._doubtful)
         if spec_count > self._limits.specs:
             raise LineFault(0, f"has more than {self._limits.specs:,} specs")
@@ -231,27 +261,32 @@ class _TextReader:
             yield f"headings that are not applied: {names}"
 
     def _apply_heading(self, words: str) -> bool:
-        """Begin a section if a line is a heading or message of Spack's; return whether
-        the line is done.
+        """Begin a section if a line is a heading or message of Spack's.
+
+        Returns whether the line is done: it has no spec.
         """
-        heading = _HEADING.fullmatch(words)
+        # The heading of a folder in `module avail`.
         if _MODULES.fullmatch(words):
             self._begin(_Section(is_module_list=True))
             return True
+        # `-- linux-debian12-zen3 / gcc@12 ----`
+        heading = _HEADING.fullmatch(words)
         if heading is not None:
             self._begin(self._section_below(heading["text"].rstrip("- ")))
             return True
+        # A message ends a section. That of an installation names a spec.
         if words.startswith("==>"):
             self._begin(_Section(heading=""))
             self._is_message = True
-            # The message of an installation names a spec.
             return not _INSTALLING.fullmatch(words)
+        # A title of `spack spec`, and the line of dashes below it.
         if words in _TITLES:
             self._begin(_Section(heading="", is_input=words in _INPUT_TITLES))
             return True
         return _RULE.fullmatch(words) is not None
 
     def _begin(self, section: _Section) -> None:
+        """Begin a section, which only output has."""
         self._section = section
         self._is_output = True
 
@@ -266,15 +301,19 @@ class _TextReader:
             # A heading that cannot be read ends the section before as well.
             self._unread_headings[heading] = None
             return _Section(heading="")
+
+        # The roots of an environment, by group.
         arch = parts["arch"]
         compilers = parts["compilers"]
         if arch == "root specs":
             group = compilers if compilers != "default" else ""
             return _Section(heading="", group=group, margin=_BEFORE_THE_ROOTS)
+
+        # The constraints of each part that is a constraint.
         constraints = []
-        named = {arch: f"arch={arch}", compilers: f"%{compilers.lstrip('%')}"}
-        for part, constraint in named.items():
-            if part in _NO_COMPILERS:
+        constraint_of = {arch: f"arch={arch}", compilers: f"%{compilers.lstrip('%')}"}
+        for part, constraint in constraint_of.items():
+            if part in _NO_CONSTRAINT:
                 continue
             if _is_constraint(constraint):
                 constraints.append(constraint)
@@ -308,7 +347,7 @@ class _TextReader:
                 invalid.append(_Candidate(pasted, spec))
 
         # A line that was typed by a person, neither printed nor a command, is a spec as
-        # a whole.
+        # a whole, or none.
         is_typed = not any(
             pasted.is_printed or pasted.is_certain or pasted.left_out
             for pasted in pasted_specs
@@ -320,6 +359,8 @@ class _TextReader:
             else:
                 self._others.append(line.strip())
             return
+
+        # Of other lines, the specs count, and the words between them are named.
         if invalid and not valid:
             self._others.append(line.strip())
             return
@@ -328,8 +369,9 @@ class _TextReader:
             self._add_spec(candidate)
 
     def _pasted_specs(self, line: str) -> tuple[PastedSpec, ...]:
-        """Return the parts of a line that may be specs; in a tree, those of an indented
-        line are dependencies.
+        """Return the parts of a line that may be specs.
+
+        In a tree, those of an indented line are dependencies.
         """
         section = self._section
         pasted_specs = pasted_line(
@@ -337,6 +379,7 @@ class _TextReader:
         )
         if section.margin is None:
             return pasted_specs
+        # The first line of a tree is a root.
         blanks = len(line) - len(line.lstrip())
         if section.margin == _BEFORE_THE_ROOTS:
             section.margin = blanks
@@ -345,6 +388,7 @@ class _TextReader:
         return tuple(replace(pasted, is_dependency=True) for pasted in pasted_specs)
 
     def _user_spec(self, pasted: PastedSpec, line: int) -> UserSpec:
+        # An external is not parsed, because it needs no binary.
         if pasted.external:
             return UserSpec(
                 pasted.spec, line, external=pasted.external, is_buildable=False
@@ -353,26 +397,29 @@ class _TextReader:
         return replace(spec, group=self._section.group)
 
     def _counts(self, pasted: PastedSpec, spec: UserSpec) -> bool:
-        """Return whether a spec counts in any text."""
+        """Return whether a spec counts in any text, not only in a list of specs."""
         query = spec.query
         if pasted.external:
             return True
         if query is None:
             return False
         is_known = query.name is not None and self._known.is_package(query.name)
-        # `cd /project` is not a spec with a hash.
+        # In `cd /project`, the path parses as a hash.
         is_shell_command = query.name in SHELL_COMMANDS
         if is_shell_command and not is_known and not pasted.is_certain:
             return False
+        # It has a sign of a spec, or stands where Spack prints specs.
         if pasted.is_certain or is_visible(query):
             return True
         if pasted.is_printed and self._section.heading is not None:
             return True
+        # Else it is a known name, but not that of a command: `gcc --version`.
         return is_known and not has_options(query)
 
     def _is_written_as_spec(self, spec: UserSpec) -> bool:
-        """Return whether a line is written as a spec: a name, or a known name and a
-        mistake.
+        """Return whether a line is written as a spec, though it does not count.
+
+        It is an unknown name, or a known name with a mistake behind it.
         """
         if spec.error is None:
             return _NAME.fullmatch(spec.text) is not None
@@ -380,6 +427,7 @@ class _TextReader:
         return attempt is not None and self._known.is_package(attempt[1])
 
     def _add_spec(self, candidate: _Candidate) -> None:
+        """Add a spec; a dependency is only counted."""
         pasted = candidate.pasted
         if pasted.is_dependency:
             self._dependency_count += 1
@@ -396,7 +444,7 @@ class _TextReader:
             self._specs.append(candidate.spec)
 
     def _was_printed(self, dag_hash: str) -> bool:
-        """Return whether a hash was printed before, whole or in part."""
+        """Return whether a hash was printed before, whole or in part, and record it."""
         if len(dag_hash) < _SHORTEST_HASH:
             return False
         same_start = self._printed_hashes[dag_hash[:_SHORTEST_HASH]]
