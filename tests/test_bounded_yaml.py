@@ -48,6 +48,22 @@ def test_broken_yaml_is_refused_with_its_line(
     assert line is None or fault.value.line == line
 
 
+@pytest.mark.parametrize("line_break", ["\r", "\x85", "\u2028", "\u2029", "\r\n", "\n"])
+def test_lines_end_in_a_line_feed(line_break: str) -> None:
+    """A character that only YAML takes for the end of a line does not change the lines
+    of nodes and faults.
+    """
+    is_line = line_break.endswith("\n")
+    text = f"a: &x [1]{line_break}b: [2, *x]\nc:{line_break}  d: 3\n"
+    node = compose(text)
+    assert node is not None
+    lines = {key.value: line_of(key) for key, _ in node.value}
+    assert lines == {"a": 1, "b": 1 + is_line, "c": 2 + is_line}
+    with pytest.raises(LineFault, match="contains itself") as fault:
+        compose(f"a: 1{line_break}b: &x\n- *x\n")
+    assert fault.value.line == 2 + is_line
+
+
 @pytest.mark.parametrize(
     "scalar",
     [

@@ -6,6 +6,7 @@ a thousand bytes for each node, and a few aliases can repeat each other a billio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import StringIO
@@ -229,6 +230,23 @@ if hasattr(yaml, "CSafeLoader"):
     _BASES = (yaml.composer.Composer, yaml.CSafeLoader)
 
 
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+"""The ends of lines for YAML 1.1 that no other reader takes for one."""
+
+
+def _nodes_below(node: yaml.Node | None) -> Iterator[Any]:
+    """Yield a node and all nodes below it, each once although aliases repeat it."""
+    found: set[int] = set()
+    remaining = [] if node is None else [node]
+    while remaining:
+        part = remaining.pop()
+        if id(part) not in found:
+            found.add(id(part))
+            yield part
+            remaining += _children(part)
+
+
 class _Loader(*_BASES):  # type: ignore[misc]
     """Composes and counts nodes, and makes their values.
 
@@ -241,6 +259,9 @@ class _Loader(*_BASES):  # type: ignore[misc]
             raise LineFault(
                 0, f"has {len(text):,} characters, expected at most {bounds.size:,}"
             )
+        # For YAML 1.1, these characters end a line; elsewhere only a line feed does.
+        self._text = text
+        self._has_other_breaks = _OTHER_BREAK.search(text) is not None
         stream = StringIO(text)
         stream.name = path
         type(self).__bases__[-1].__init__(self, stream)  # type: ignore[misc]  # the parser's
@@ -252,6 +273,30 @@ class _Loader(*_BASES):  # type: ignore[misc]
         # How deep the node is that is composed.
         self._level = 0
         self._open_anchors: set[str] = set()
+
+    def get_single_node(self) -> Any:
+        """Return the node of the text; its lines are those that end in a line feed."""
+        if not self._has_other_breaks:
+            return super().get_single_node()
+        # The line of the text for each line of YAML, both counted from 0.
+        line = 0
+        lines = [0]
+        for line_break in _BREAK.findall(self._text):
+            if line_break.endswith("\n"):
+                line += 1
+            lines.append(line)
+        try:
+            node = super().get_single_node()
+        except LineFault as fault:
+            line = lines[fault.line - 1] + 1 if fault.line else 0
+            raise LineFault(line, fault.message, fault.path) from None
+        for part in _nodes_below(node):
+            mark = part.start_mark
+            line = lines[mark.line]
+            part.start_mark = yaml.Mark(
+                mark.name, mark.index, line, mark.column, None, 0
+            )
+        return node
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
         event = self.peek_event()
