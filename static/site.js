@@ -37,23 +37,36 @@
   };
 
   // The machine of this reader stays in the browser: no request carries it but as `host=`.
-  const setUpMachine = () => {
-    const key = "spack-machine";
-    const chip = document.querySelector("a.machine");
-    if (chip) {
-      localStorage.setItem(key, chip.dataset.machine);
-      chip.addEventListener("click", () => localStorage.removeItem(key));
-      return;
-    }
-    const machine = localStorage.getItem(key);
-    if (!machine) return;
+  // Only a choice of the reader stores it, and not the address of a link.
+  const MACHINE = "spack-machine";
+
+  const addressFor = (machine) => {
     const address = new URL(location.href);
-    address.searchParams.set("host", machine);
-    for (const form of document.querySelectorAll("form[role=search]")) {
-      const select = form.querySelector("select[name=host]");
-      if (select) select.value = machine;
-      else form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "host", value: machine }));
+    address.searchParams.delete("page");
+    if (machine) address.searchParams.set("host", machine);
+    else address.searchParams.delete("host");
+    return address;
+  };
+
+  const setUpMachine = () => {
+    const choices = document.querySelectorAll("form[role=search] select[name=host], form.choose select[name=host]");
+    for (const select of choices) {
+      select.addEventListener("change", () => {
+        if (select.value) localStorage.setItem(MACHINE, select.value);
+        else localStorage.removeItem(MACHINE);
+        if ("takesMachine" in select.form.dataset) location.assign(addressFor(select.value));
+      });
     }
+    // An empty choice is no part of an address.
+    for (const form of document.querySelectorAll("form[role=search]")) {
+      form.addEventListener("formdata", ({ formData }) => {
+        if (!formData.get("host")) formData.delete("host");
+      });
+    }
+    const machine = localStorage.getItem(MACHINE);
+    if (!machine || new URL(location.href).searchParams.has("host")) return;
+    for (const select of document.querySelectorAll("form[role=search] select[name=host]")) select.value = machine;
+    const address = addressFor(machine);
     const offer = document.querySelector("[data-for-machine]");
     if (!offer) return;
     offer.append(Object.assign(document.createElement("a"), { href: address, textContent: `Show for my ${machine}` }));
@@ -117,6 +130,8 @@
     const search = document.querySelector("input[type=search][name=q]");
     // Datasette 1.0 has a use of its own for this key on its pages.
     if (!search || document.querySelector("navigation-search")) return;
+    const hint = document.querySelector(".site-search kbd");
+    if (hint) hint.hidden = false;
     document.addEventListener("keydown", (event) => {
       const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
       if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -28,6 +28,7 @@ class PageRequest:
         form: the body of a form, as a query string; None without a form.
         menu: entries that plugins add to Datasette's menu for this visitor.
         databases: other databases that this visitor may see; only for `/about`.
+        takes_machine: whether the page shows what runs on a machine (`host=`).
         first: the number of the first row to return, if a response is sent in parts.
     """
 
@@ -37,6 +38,7 @@ class PageRequest:
     form: str | None = None
     menu: tuple[Link, ...] = ()
     databases: tuple[Link, ...] = ()
+    takes_machine: bool = False
     first: int = 0
 
     @property

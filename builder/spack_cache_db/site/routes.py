@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -128,6 +129,8 @@ def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
     if redirect is not None:
         return redirect
 
+    if "host" in route.fields:
+        request = replace(request, takes_machine=True)
     # A group that matches nothing, such as the form of a page, is None.
     arguments: dict[str, str | None] = {}
     for name, text in match.groupdict().items():

@@ -15,7 +15,10 @@ from spack_cache_db.query.stored.origin import (
     PUBLIC_LICENSE_URL,
     read_origin,
 )
-from spack_cache_db.query.stored.totals import newest_snapshot
+from spack_cache_db.query.stored.totals import (
+    newest_snapshot,
+    packages_with_binaries,
+)
 from spack_cache_db.site.filters import value_of
 from spack_cache_db.site.words import BINARIES, INSTALLED
 from spack_cache_db.spack.targets import hosts_of
@@ -56,6 +59,7 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     variables = {
         "choices": read_choices(lookups),
         "newest_snapshot": newest_snapshot(lookups),
+        "package_count": f"{packages_with_binaries(lookups.conn):,}",
         "site_title": title,
         "words": words,
     }

@@ -43,24 +43,42 @@ def test_no_dead_buttons_without_scripts(visit: Visit) -> None:
 
 
 def test_the_machine_is_remembered(visit: Visit) -> None:
-    """A machine that was chosen once is offered on later pages, until it is
-    forgotten.
+    """A machine that was chosen once is shown on later pages, until it is forgotten; a
+    page that shows what runs on a machine follows the choice at once.
     """
     page = visit.page
+    machine = page.get_by_role("combobox", name="my machine")
     page.goto("/package/hdf5")
-    page.locator("#install-host").select_option("zen3")
+    machine.select_option("zen3")
     page.wait_for_url("**/package/hdf5?host=zen3")
 
     page.goto("/package/py-torch")
+    expect(machine).to_have_value("zen3")
     page.get_by_role("link", name="Show for my zen3").click()
     page.wait_for_url("**/package/py-torch?host=zen3")
     page.goto("/")
-    expect(page.get_by_label("my machine")).to_have_value("zen3")
+    expect(machine).to_have_value("zen3")
 
     page.goto("/package/hdf5?host=zen3")
-    page.get_by_role("link", name="show all machines").click()
+    machine.select_option("")
+    page.wait_for_url("**/package/hdf5")
     page.goto("/")
-    expect(page.get_by_label("my machine")).to_have_value("")
+    expect(machine).to_have_value("")
+
+
+def test_the_machine_of_a_link_is_not_remembered(visit: Visit) -> None:
+    """A link of somebody else shows their machine, and a search from there keeps it."""
+    page = visit.page
+    machine = page.get_by_role("combobox", name="my machine")
+    page.goto("/package/hdf5?host=zen3")
+    expect(machine).to_have_value("zen3")
+    page.goto("/")
+    expect(machine).to_have_value("")
+
+    page.goto("/package/hdf5?host=zen3")
+    page.locator(".site-search input[name=q]").fill("py-torch")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/package/py-torch?host=zen3")
 
 
 def test_back_tells_the_truth(visit: Visit) -> None:

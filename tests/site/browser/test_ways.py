@@ -41,7 +41,8 @@ class Walk:
 
     def follow(self, name: str) -> None:
         """Follow the first link of this name that can be seen."""
-        self.page.get_by_role("link", name=name).locator("visible=true").first.click()
+        place = self.page.get_by_role("main")
+        place.get_by_role("link", name=name).locator("visible=true").first.click()
         self.page.wait_for_load_state()
         self.clicks += 1
 

@@ -31,6 +31,7 @@ SELECT
   (SELECT count(*) FROM stacks WHERE NOT is_root),
   (SELECT count(*) FROM problems)
 """
+PACKAGE_COUNT = "SELECT count(*) FROM packages WHERE spec_count > 0"
 PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
 FROM packages WHERE release_count > 0 ORDER BY name
@@ -185,6 +186,12 @@ def largest_packages(
     binaries.
     """
     return select(conn, LARGEST_PACKAGES, most=most)
+
+
+def packages_with_binaries(conn: sqlite3.Connection) -> int:
+    """Return the number of packages that have a binary."""
+    (number,) = conn.execute(PACKAGE_COUNT).fetchone()
+    return int(number)
 
 
 def newest_snapshot(lookups: Lookups) -> str | None:
