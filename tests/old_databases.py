@@ -53,6 +53,7 @@ OLD_DATABASES = (
     OldDatabase("21-3", 21, has_modules=False),
     OldDatabase("21-4", 21),
     OldDatabase("22", 22),
+    OldDatabase("23", 23),
 )
 
 

@@ -192,6 +192,16 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
         )
         for name, shown in expected.shown.items()
     }
+    previous = (
+        "SELECT releases.name, before.name, releases.added_count, releases.removed_count"
+        " FROM releases LEFT JOIN releases AS before ON before.id = releases.previous_release_id"
+    )
+    for name, before, added, removed in conn.execute(previous):
+        if before is None:
+            assert (added, removed) == (None, None)
+        else:
+            now, then = {*expected.shown[name]}, {*expected.shown[before]}
+            assert (added, removed) == (len(now - then), len(then - now))
     held = {
         stack: Counter(expected.counting(stack=stack).values())
         for stack in expected.stacks

@@ -80,8 +80,9 @@ def count(numbered: Numbered) -> Counts:
     # Tables that have nothing but counts.
     previous = _previous_releases(ids["releases"])
     facets = _facet_counts(numbered, configuration_of_binary, in_releases, in_stacks)
+    history = _history(listings, in_releases, previous)
     tables = {
-        "configuration_history": _history(listings, in_releases, previous),
+        "configuration_history": history,
         "configuration_stacks": Frame(
             configuration=in_stacks["configuration"],
             stack=in_stacks["stack"],
@@ -98,6 +99,8 @@ def count(numbered: Numbered) -> Counts:
         "previous_release_id": [release or None for release in previous[1:].tolist()],
         "package_count": _times(package_releases["release"], size),
         "spec_count": _times(listings["release"], size),
+        "added_count": _of_releases(history, "added", previous),
+        "removed_count": _of_releases(history, "removed", previous),
     }
     size = len(ids["packages"])
     columns["packages"] = {
@@ -278,6 +281,21 @@ def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
         added=counts_added,
         removed=np.where(previous[release] > 0, removed, 0),
     )
+
+
+def _of_releases(history: Frame, count: str, previous: Numbers) -> list[int | None]:
+    """Return the sums of a count of changes, by release; None without a release before.
+
+    Args:
+        history: the rows of `configuration_history`.
+        count: the name of the count, `added` or `removed`.
+        previous: the release before each release, or 0.
+    """
+    sums = summed(history["release"], history[count], len(previous)).tolist()
+    return [
+        total if before else None
+        for total, before in zip(sums[1:], previous[1:].tolist(), strict=True)
+    ]
 
 
 def _keys(pairs: Frame) -> Numbers:

@@ -12,12 +12,12 @@ from spack_cache_db.schema.full_text import NAMES
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a database: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 23
+SCHEMA_VERSION = 24
 """`PRAGMA user_version`; raised by one whenever a public table, column or view
 changes.
 """
 
-STATEMENTS_SHA256 = "b6749f7cc1d8b70e065dfe0ee36587acddb4df6bd642ea7caabaa13c1a79802c"
+STATEMENTS_SHA256 = "4081036dd72b33d25444261c4bbd2561981c93f5fa371a19cbb09ba99c372c1f"
 """The checksum (`statements_sha256`) of a database of this schema version. After a
 change of the schema, the next build fails and names the new value.
 """

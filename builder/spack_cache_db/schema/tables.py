@@ -123,6 +123,8 @@ TABLES: tuple[Table, ...] = (
         to("previous_release_id", "releases", nullable=True),
         Column("package_count"),
         Column("spec_count"),
+        Column("added_count", nullable=True),
+        Column("removed_count", nullable=True),
         Column("is_copy"),
         unique=(("name",),),
     ),

@@ -125,19 +125,28 @@ SELECT
 FROM configurations
 {CONFIGURATION_JOINS}
 WHERE configurations.spec_count > 0""",
+    # Counted by sets of variants first, because there are few sets.
     "variant_counts": """\
 SELECT
   packages.name AS package,
   variants.name,
   variant_values.value,
-  sum(configurations.spec_count) AS spec_count,
-  count(*) AS configuration_count
-FROM configurations
-JOIN packages ON packages.id = configurations.package_id
-JOIN variant_set_members ON variant_set_members.variant_set_id = configurations.variant_set_id
+  sum(counted.spec_count) AS spec_count,
+  sum(counted.configuration_count) AS configuration_count
+FROM (
+  SELECT
+    package_id,
+    variant_set_id,
+    sum(spec_count) AS spec_count,
+    count(*) AS configuration_count
+  FROM configurations
+  WHERE spec_count > 0
+  GROUP BY package_id, variant_set_id
+) AS counted
+JOIN packages ON packages.id = counted.package_id
+JOIN variant_set_members ON variant_set_members.variant_set_id = counted.variant_set_id
 JOIN variants ON variants.id = variant_set_members.variant_id
 JOIN variant_values ON variant_values.variant_id = variants.id
-WHERE configurations.spec_count > 0
 GROUP BY packages.name, variants.name, variant_values.value""",
     "spec_variants": """\
 SELECT specs.hash, variants.name, variant_values.value

@@ -36,14 +36,8 @@ WHERE listings.release_id = :release AND {IN_STACK.format("listings")}
   AND (:target IS NULL OR configurations.target_id IN (SELECT value FROM json_each(:target)))
 """
 _AMOUNTS = """
-SELECT releases.id, coalesce(added, 0), coalesce(removed, 0)
-FROM releases
-LEFT JOIN (
-  SELECT release_id, sum(added) AS added, sum(removed) AS removed
-  FROM configuration_history WHERE release_id IN (SELECT value FROM json_each(:ids))
-  GROUP BY release_id) ON release_id = releases.id
-WHERE releases.previous_release_id IS NOT NULL
-  AND releases.id IN (SELECT value FROM json_each(:ids))
+SELECT id, added_count, removed_count FROM releases
+WHERE previous_release_id IS NOT NULL AND id IN (SELECT value FROM json_each(:ids))
 """
 
 
