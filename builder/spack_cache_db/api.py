@@ -105,6 +105,7 @@ class Cache(OpenFile):
         DatabaseError: the database was not made by this builder, or is damaged.
     """
 
+    # As a method, a function gets this object as its first argument.
     binaries = binaries
     find = find
     cover = cover

@@ -1,8 +1,8 @@
 """Checks the arguments of the public functions, before anything is read or written.
 
-An argument has one name and one kind in all functions, so one table has the kinds by
-name. Paths and databases are checked where they are opened (`bounded_files`,
-`query.database`).
+An argument has one name and one kind in all functions, so one table, `CHECKERS`, has
+the kinds by name. Paths and databases are checked where they are opened
+(`bounded_files`, `query.open.lookups`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from spack_cache_db.errors import ArgumentError
 P = ParamSpec("P")
 T = TypeVar("T")
 Checker = Callable[[str, Any], Any]
-"""Returns the value of an argument, given its name; raises `ArgumentError` if it has no
-such kind. An iterable becomes a tuple, because it can be read only once.
+"""Returns the value of an argument, given its name and the value that a caller passed.
+
+It raises `ArgumentError` for a value of another kind. An iterable becomes a tuple,
+because some can be read only once.
 """
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a public function that checks its arguments first, as a decorator.
+    """Decorate a public function, so that it checks its arguments first.
 
-    Raises (in the function that is returned):
-        ArgumentError: an argument is unknown or missing, or has a wrong type or value.
+    The decorated function raises `ArgumentError` if an argument is unknown or missing,
+    or has a wrong type or value.
     """
     return _checked(function, inspect.signature(function))
 
@@ -37,14 +39,14 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 def checked_with(
     options: type, keywords: type
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return the decorator `checked` for a function whose `**options` have a record.
+    """Return the decorator `checked` for a function that takes `**options`.
 
-    `help` shows each option as an argument of the function: its type, its default and
-    its description.
+    The options are the fields of a record. `help` shows each as an argument of the
+    function: its type, its default and its description.
 
     Args:
         options: the dataclass of the options. Its docstring has `Attributes:`.
-        keywords: the `TypedDict` of what a caller may give for them.
+        keywords: the `TypedDict` with the types that callers may pass for them.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -65,40 +67,57 @@ def _with_options(
         if parameter.kind is not parameter.VAR_KEYWORD:
             parameters.append(parameter)
     for field in fields(options):
+        # With `from __future__ import annotations`, annotations are texts, which a
+        # TypedDict wraps.
         annotation = keywords.__annotations__[field.name]
-        # A TypedDict wraps annotations that are texts (`from __future__`).
         if isinstance(annotation, ForwardRef):
             annotation = annotation.__forward_arg__
         default = field.default
         if field.default_factory is not MISSING:
             default = field.default_factory()
-        kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(
-            inspect.Parameter(field.name, kind, default=default, annotation=annotation)
+        option = inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=annotation,
         )
+        parameters.append(option)
     return signature.replace(parameters=parameters)
 
 
 def _with_descriptions(docstring: str | None, options: type) -> str | None:
-    """Return a docstring with the attributes of `options` in place of `options: …`."""
+    """Return a docstring with the attributes of `options` in place of `options: …`.
+
+    In the docstrings, both are entries of an indented list (`Args:`, `Attributes:`).
+    """
     # `python -OO` has no docstrings.
     if docstring is None:
         return None
+    # A record of options may inherit some; those of the base class come first.
     descriptions = ""
     for part in reversed(options.__mro__):
         if is_dataclass(part):
-            text = inspect.cleandoc(part.__doc__ or "")
-            descriptions += text.partition("Attributes:\n")[2] + "\n"
-    entry = re.compile(r"^    options: .*\n(?:      .*\n)*", re.MULTILINE)
-    # A function, because a text could have backslashes.
-    return entry.sub(lambda _: descriptions, inspect.cleandoc(docstring))
+            docstring_of_part = inspect.cleandoc(part.__doc__ or "")
+            _, _, attributes = docstring_of_part.partition("Attributes:\n")
+            descriptions += f"{attributes}\n"
+    # A function as replacement, because backslashes of a text would have a meaning.
+    return _OPTIONS_ENTRY.sub(lambda _: descriptions, inspect.cleandoc(docstring))
+
+
+_OPTIONS_ENTRY = re.compile(r"^    options: .*\n(?:      .*\n)*", re.MULTILINE)
+"""The entry of `options` in a docstring: a line, and the lines that continue it."""
 
 
 def _checked(function: Callable[P, T], signature: inspect.Signature) -> Callable[P, T]:
+    """Return a function that checks its arguments against a signature and `CHECKERS`.
+
+    `help` and `inspect` show it with this signature.
+    """
     known = list(signature.parameters)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        # Python's own message about an unknown name does not suggest the right one.
         for name in kwargs:
             if name not in known:
                 raise ArgumentError(_unknown(function.__name__, name, known))
@@ -106,18 +125,22 @@ def _checked(function: Callable[P, T], signature: inspect.Signature) -> Callable
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentError(f"{function.__name__}: {error}") from None
-        arguments = bound.arguments
-        for name in arguments.keys() & CHECKERS.keys():
-            arguments[name] = CHECKERS[name](name, arguments[name])
+
+        # Only arguments that were passed are bound; defaults need no check.
+        for name, value in bound.arguments.items():
+            if name in CHECKERS:
+                bound.arguments[name] = CHECKERS[name](name, value)
         return function(*bound.args, **bound.kwargs)
 
-    # `inspect.signature` shows it instead of that of `function`.
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
 def _unknown(function: str, name: str, known: Iterable[str]) -> str:
-    """Return the message about an unknown argument, with the name that is meant."""
+    """Return the message about an unknown argument, with the closest known name.
+
+    Such as `find has no argument hsot, expected host`.
+    """
     close = get_close_matches(name, list(known), n=1)
     expected = close[0] if close else f"one of {', '.join(known)}"
     return f"{function} has no argument {name}, expected {expected}"
@@ -175,17 +198,19 @@ def whole_number(name: str, value: object, least: int) -> int:
 def number(
     name: str, value: object, least: float = 0, *, is_more: bool = False
 ) -> float:
-    """Return a number of at least `least`; with `is_more`, a larger one."""
+    """Return a number of at least `least`; with `is_more`, a larger number."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # A comparison with NaN is false.
-    if is_number and (value > least if is_more else value >= least):  # type: ignore[operator]
+    # A comparison with NaN is false, so NaN is refused.
+    if is_number and is_more and value > least:  # type: ignore[operator]
+        return value  # type: ignore[return-value]
+    if is_number and not is_more and value >= least:  # type: ignore[operator]
         return value  # type: ignore[return-value]
     bound = f"above {least:g}" if is_more else f"from {least:g}"
     raise ArgumentError(f"{name} is {value!r:.60}, expected a number {bound}")
 
 
 def _count_from(least: int) -> Checker:
-    """Return the checker of a whole number."""
+    """Return the checker of a whole number of at least `least`."""
     return lambda name, value: whole_number(name, value, least)
 
 
@@ -201,7 +226,7 @@ def _day_or_days(name: str, value: object) -> Any:
 
 def _snapshot(name: str, value: object) -> Any:
     """Return a day as text or `date`."""
-    # `datetime.date` is not imported for this.
+    # `datetime` is not imported for this; its dates have this method.
     if not isinstance(value, str) and not hasattr(value, "isoformat"):
         raise wrong(name, value, "a day such as 2026-11-25")
     return value
@@ -241,7 +266,8 @@ def _pairs(name: str, value: object) -> Any:
 def _modules(name: str, value: object) -> Any:
     """Return paths, or pairs of a release and a path, as a tuple."""
     modules = _paths(name, value)
-    _pairs(name, [module for module in modules if isinstance(module, tuple)])
+    pairs = [module for module in modules if isinstance(module, tuple)]
+    _pairs(name, pairs)
     return modules
 
 
@@ -256,37 +282,47 @@ def _addresses(name: str, value: object) -> Any:
 
 
 def _callable(name: str, value: object) -> Any:
+    """Return a function."""
     if not callable(value):
         raise wrong(name, value, "a function or None")
     return value
 
 
 def _executor(name: str, value: object) -> Any:
+    """Return an executor: an object with a method `submit`, as Dask's client has it."""
     if not callable(getattr(value, "submit", None)):
         raise wrong(name, value, "a concurrent.futures.Executor or None")
     return value
 
 
-_OPTIONAL_TEXTS = "first host os package platform release spack stack target"
+_NAMES_OF_CHECKERS: tuple[tuple[Checker, str], ...] = (
+    (text, "format license name new old query spec"),
+    (optional_text, "first host os package platform release spack stack target"),
+    (texts, "drop keep_stacks urls"),
+    (switch, "explicit force keep_going with_hashes without_paths"),
+    (_count_from(1), "jobs max_page_size"),
+    (_optional(_count_from(1)), "keep_snapshots newest"),
+    (_optional(_count_from(0)), "limit"),
+    (_optional(_day_or_days), "newer_than"),
+    (_optional(_snapshot), "snapshot"),
+    (_environment, "environment"),
+    (_paths, "environments"),
+    (_pairs, "installations"),
+    (_modules, "modules"),
+    (_optional(_addresses), "recipes"),
+    (_optional(_callable), "progress"),
+    (_optional(_executor), "executor"),
+)
+"""The arguments that each checker checks, separated by blanks."""
 
-CHECKERS: Mapping[str, Checker] = {
-    **dict.fromkeys(("format", "license", "name", "new", "old", "query", "spec"), text),
-    **dict.fromkeys(_OPTIONAL_TEXTS.split(), optional_text),
-    **dict.fromkeys(("drop", "keep_stacks", "urls"), texts),
-    **dict.fromkeys(
-        ("explicit", "force", "keep_going", "with_hashes", "without_paths"), switch
-    ),
-    **dict.fromkeys(("jobs", "max_page_size"), _count_from(1)),
-    **dict.fromkeys(("keep_snapshots", "newest"), _optional(_count_from(1))),
-    "limit": _optional(_count_from(0)),
-    "newer_than": _optional(_day_or_days),
-    "snapshot": _optional(_snapshot),
-    "environment": _environment,
-    "environments": _paths,
-    "installations": _pairs,
-    "modules": _modules,
-    "recipes": _optional(_addresses),
-    "progress": _optional(_callable),
-    "executor": _optional(_executor),
-}
+
+def _by_argument() -> dict[str, Checker]:
+    checkers = {}
+    for checker, names in _NAMES_OF_CHECKERS:
+        for name in names.split():
+            checkers[name] = checker
+    return checkers
+
+
+CHECKERS: Mapping[str, Checker] = _by_argument()
 """The checker of each argument, by its name."""

@@ -1,5 +1,5 @@
-"""Reads untrusted files within limits and without blocking; writes our own files;
-checks paths.
+"""Reads untrusted files within limits and without blocking; checks arguments that are
+paths.
 
 Pipes, which would block, devices, which are endless, and sparse files, which take
 gigabytes of memory and no disk, are refused. Links are followed under the same rules.
@@ -19,14 +19,22 @@ from pathlib import Path
 from spack_cache_db.arguments import wrong
 from spack_cache_db.errors import ArgumentError, reason
 
+AnyPath = str | os.PathLike[str]
+"""A path as the functions of the API take it."""
+
+DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
+"""Largest page that a build reads by default, in bytes; the largest known pages have a
+few hundred kilobytes.
+"""
+
+HEAD = 100
+"""Bytes at the beginning of a file by which its kind is recognized."""
+
 LARGE = 2**20
 """Smallest file that is checked for holes before it is read, in bytes."""
 
-HEAD = 100
-"""Bytes by which the kind of a file is recognized: the minimum of the first read."""
-
-_FIRST = 2**16
-"""Maximum of the first read, in bytes; most pages are smaller."""
+_FIRST_READ = 2**16
+"""Bytes that are read of a file before its limit is known; most pages are smaller."""
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -36,7 +44,7 @@ KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-"""File types other than regular files, as in `os.lstat`."""
+"""File types other than regular files, by their bits in `st_mode` (`stat.S_IFMT`)."""
 
 
 class FileFault(OSError):
@@ -51,19 +59,29 @@ class LargeFileFault(FileFault):
 
 
 def open_regular(path: str | Path) -> FileIO:
-    """Open a regular file for reading; raises `FileFault` for other files, or
-    `OSError`.
+    """Open a regular file for reading, without a buffer.
+
+    Raises:
+        FileFault: it is a folder, a pipe or another kind of file.
+        OSError: it cannot be opened.
     """
-    # Without O_NONBLOCK, opening a pipe blocks.
+    # Opening a pipe would wait for a writer without O_NONBLOCK.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return FileIO(descriptor)
     os.close(descriptor)
-    raise FileFault(
-        path,
-        f"is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, expected a regular file",
-    )
+    kind = KINDS.get(stat.S_IFMT(mode), "not a file")
+    raise FileFault(path, f"is {kind}, expected a regular file")
+
+
+def read_file(path: str | Path, limit: int) -> bytes:
+    """Return the bytes of a regular file of at most `limit` bytes; raises as
+    `read_wanted`.
+    """
+    data = read_wanted(path, lambda _: limit)
+    assert data is not None
+    return data
 
 
 def read_wanted(
@@ -83,45 +101,53 @@ def read_wanted(
     """
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        # Reading one byte more than the size confirms the end of the file.
-        data = more = stream.read(max(HEAD, min(size, _FIRST)) + 1)
+        # Read its beginning, or all of a small file. Asking for one byte more than the
+        # size shows whether the file ends there.
+        most = max(HEAD, min(size, _FIRST_READ))
+        data = stream.read(most + 1)
         limit = limit_of(data)
         if limit is None:
             return None
+
+        # Read all of a larger file.
         if len(data) < size <= limit:
             _require_no_hole(stream, path, size)
-            # Read again from the start, because joining two parts would double the
-            # memory.
+            # From the start, because joining two parts would take twice the memory.
             stream.seek(0)
-            data = more = stream.read(size + 1)
-        # A file may grow or shrink while it is read, and files of the system may report
-        # size 0.
-        while more and len(data) != size and size <= limit:
-            size = max(size, len(data))
-            more = stream.read(size - len(data) + _FIRST)
-            data += more
-    if (size := max(size, len(data))) > limit:
-        raise LargeFileFault(path, f"has {size:,} bytes, expected at most {limit:,}")
+            data = stream.read(size + 1)
+        data = _read_on(stream, data, size, limit)
+    longest = max(size, len(data))
+    if longest > limit:
+        raise LargeFileFault(path, f"has {longest:,} bytes, expected at most {limit:,}")
     return data
 
 
 def _require_no_hole(stream: FileIO, path: str | Path, size: int) -> None:
+    """Raise FileFault if a large file has a hole, which reads as zeros."""
+    if size <= LARGE:
+        return
+    # The end of a file counts as a hole. Not every file system finds holes.
     hole = size
-    # Not supported by every file system.
     with suppress(OSError, AttributeError):
-        hole = stream.seek(0, os.SEEK_HOLE) if size > LARGE else size
+        hole = stream.seek(0, os.SEEK_HOLE)
     if hole < size:
         raise FileFault(
             path, f"is a sparse file with a hole at byte {hole:,}, expected text"
         )
 
 
-def read_file(path: str | Path, limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes; raises as
-    `read_wanted`.
+def _read_on(stream: FileIO, data: bytes, size: int, limit: int) -> bytes:
+    """Return data and what follows in a file, until its end or more than `limit` bytes.
+
+    Most files end here at once, with `size` bytes. A file may grow or shrink while it
+    is read, and files of the system report size 0.
     """
-    data = read_wanted(path, lambda _: limit)
-    assert data is not None
+    while len(data) != size and size <= limit:
+        size = max(size, len(data))
+        more = stream.read(size - len(data) + _FIRST_READ)
+        if not more:
+            break
+        data += more
     return data
 
 
@@ -132,22 +158,14 @@ def sha256_of(path: Path) -> str:
 
 
 def unreadable(error: OSError | ValueError) -> str:
-    """Return the reason why a file was not read."""
-    return (
-        reason(error)
-        if isinstance(error, FileFault)
-        else f"cannot be read: {reason(error)}"
-    )
-
-
-AnyPath = str | os.PathLike[str]
-
-DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
-"""In bytes; the largest known pages have a few hundred kilobytes."""
+    """Return why a file was not read, such as `cannot be read: Permission denied`."""
+    why = reason(error)
+    # The text of a FileFault is a sentence already: `is a pipe, expected …`.
+    return why if isinstance(error, FileFault) else f"cannot be read: {why}"
 
 
 def checked_paths(paths: object) -> list[str]:
-    """Return one path or many as texts; raises `ArgumentError`."""
+    """Return the argument `paths`, one or many, as texts; raises `ArgumentError`."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if isinstance(paths, bytes) or not isinstance(paths, Iterable):
@@ -161,8 +179,15 @@ def checked_paths(paths: object) -> list[str]:
 def checked_file(
     name: str, file: object, description: str = "a file made by build"
 ) -> Path:
-    """Return the path of a file; raises `ArgumentError` with the name and the
-    description.
+    """Return the path of a file.
+
+    Args:
+        name: the name of the argument.
+        file: its value.
+        description: what it should be, for the message about an empty path.
+
+    Raises:
+        ArgumentError: it is not a path, or empty.
     """
     path = _checked_path(name, file)
     if not path:
@@ -171,8 +196,9 @@ def checked_file(
 
 
 def _checked_path(name: str, value: object) -> str:
-    if isinstance(value, str | os.PathLike) and isinstance(
-        path := os.fspath(value), str
-    ):
-        return path
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        # A path of the system may also be bytes.
+        if isinstance(path, str):
+            return path
     raise wrong(name, value, "str or Path")

@@ -1,7 +1,9 @@
 """Reads YAML within limits, as nodes with line numbers or as values.
 
-Nodes are counted while they are composed: libyaml crashes on deep nesting, PyYAML uses
-a thousand bytes for each node, and a few aliases can repeat each other a billion times.
+Nodes are counted while PyYAML composes them, because a hostile text may be too much for
+it: libyaml crashes on deep nesting, a node takes a thousand bytes, and a few aliases
+can repeat each other a billion times. An alias (`*name`) repeats the node with an
+anchor (`&name`); limits count it as often as it is repeated.
 """
 
 from __future__ import annotations
@@ -19,8 +21,12 @@ from spack_cache_db.errors import LineFault, one_line
 
 
 class YamlBounds(NamedTuple):
-    """Limits of characters, of scalars, lists and mappings, and of levels, aliases
-    written out.
+    """Limits of a text, with all aliases written out.
+
+    Attributes:
+        size: characters of the text, and characters of all scalars.
+        parts: scalars, lists and mappings.
+        depth: levels of nested lists and mappings.
     """
 
     size: int = 2**20
@@ -43,10 +49,17 @@ NOTHING = ("", "~", "null", "Null", "NULL")
 def compose(
     text: str, bounds: YamlBounds = CONFIGURATION_BOUNDS, path: str = ""
 ) -> yaml.Node | None:
-    """Return the node of a text with one YAML document, None for an empty one.
+    """Return the node of a text with one YAML document; None for an empty text.
 
-    Merge keys (`<<`) are resolved. Raises `LineFault` if the text is not YAML, or too
-    large.
+    Merge keys (`<<`) are resolved.
+
+    Args:
+        text: the text.
+        bounds: its limits.
+        path: the path for faults in the text; empty for the file that is being read.
+
+    Raises:
+        LineFault: the text is not YAML, or exceeds a limit.
     """
     with _line_faults(text, path):
         node: yaml.Node | None = _Loader(text, bounds, path).get_single_node()
@@ -54,8 +67,9 @@ def compose(
 
 
 def load(text: str, bounds: YamlBounds) -> Any:
-    """Return the value of a text with one YAML document; scalars have the types of YAML
-    1.1.
+    """Return the value of a text with one YAML document; None for an empty text.
+
+    Scalars have the types of YAML 1.1. Raises `LineFault` as `compose`.
     """
     with _line_faults(text):
         loader = _Loader(text, bounds)
@@ -73,12 +87,13 @@ def _line_faults(text: str, path: str = "") -> Iterator[None]:
     except (yaml.YAMLError, ValueError) as error:
         problem = getattr(error, "problem", None) or getattr(error, "context", None)
         message = one_line(str(problem or error))
-        mark = getattr(error, "problem_mark", None)
         line = 0
+        mark = getattr(error, "problem_mark", None)
         if mark is not None:
-            # A fault at the end of the text is one of the last line.
-            last = text.removesuffix("\n").count("\n")
-            line = min(mark.line, last) + 1
+            # PyYAML counts from 0, and puts a fault at the end of the text into a line
+            # after the last one.
+            last_line = text.removesuffix("\n").count("\n") + 1
+            line = min(mark.line + 1, last_line)
         raise LineFault(line, f"broken YAML: {message}", path) from None
 
 
@@ -93,8 +108,9 @@ def _children(node: Any) -> Iterable[yaml.Node]:
 
 
 def part_count(node: yaml.Node) -> int:
-    """Return the number of scalars, lists and mappings in a node, with aliases written
-    out.
+    """Return the number of scalars, lists and mappings in a node, itself included.
+
+    A node that aliases repeat counts each time.
     """
     return 1 + sum(part_count(child) for child in _children(node))
 
@@ -127,7 +143,12 @@ def is_nothing(node: yaml.Node) -> bool:
 
 
 def text_of(node: yaml.Node, expected: str) -> str:
-    """Return the text of a scalar, without the colon of a key that replaces another."""
+    """Return the text of a scalar, without the colon of a key that replaces another.
+
+    Args:
+        node: the node.
+        expected: what it is, for the fault of a node that is not a scalar.
+    """
     if not isinstance(node, yaml.ScalarNode):
         raise fault_at(node, quoting_advice(node) or f"expected {expected} as text")
     text = str(node.value)
@@ -138,8 +159,9 @@ def text_of(node: yaml.Node, expected: str) -> str:
 
 
 def quoting_advice(node: yaml.Node) -> str:
-    """Return advice on a mapping that should be text, such as `- hdf5@1.14: +mpi`; else
-    "".
+    """Return advice on a mapping that should be text, such as `- hdf5@1.14: +mpi`.
+
+    The text is empty for other nodes.
     """
     if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
         return ""
@@ -152,12 +174,14 @@ def quoting_advice(node: yaml.Node) -> str:
 
 
 def key_of(node: yaml.Node) -> tuple[str, str]:
-    """Return a key without its suffix, and how it merges with a lower one: `:`, `+`,
-    `-` or "".
+    """Return a key without its suffix, and the suffix: `:`, `+`, `-` or "".
 
-    A colon at its end is Spack's mark of a key that replaces another (`spack_yaml.py`).
+    Spack merges configuration files. A suffix says how the value of a key is merged
+    with that of a file with less precedence (`spack_yaml.py`): `specs::` replaces it,
+    `specs+:` is put before it, and `specs-:` after it.
     """
     text = str(node.value)
+    # In `hdf5@1.14:`, the colon belongs to a range of versions.
     if not text.endswith(":") or "@" in text:
         return text, ""
     name = text.removesuffix(":")
@@ -168,21 +192,28 @@ def key_of(node: yaml.Node) -> tuple[str, str]:
 
 
 def items_of(node: yaml.Node, expected: str) -> list[yaml.Node]:
-    """Return the items of a list that are not null; `LineFault` if the node is not a
-    list.
+    """Return the items of a list that are not null; none for null itself.
+
+    Args:
+        node: the list.
+        expected: what its items are, for the fault of a node that is not a list.
     """
     if is_nothing(node):
         return []
     if not isinstance(node, yaml.SequenceNode):
-        raise fault_at(
-            node, f"expected a list of {expected}: lines that begin with '- '"
-        )
+        form = "lines that begin with '- '"
+        raise fault_at(node, f"expected a list of {expected}: {form}")
     return [item for item in node.value if not is_nothing(item)]
 
 
 def entries_of(node: yaml.Node, expected: str) -> dict[str, yaml.Node]:
-    """Return the entries of a mapping; `LineFault` if it is not one, or has a key
-    twice.
+    """Return the values of a mapping by its keys, without suffixes; none for null.
+
+    A key that occurs twice is a fault.
+
+    Args:
+        node: the mapping.
+        expected: what it is, for the fault of a node that is not a mapping.
     """
     if is_nothing(node):
         return {}
@@ -224,15 +255,32 @@ def required_node(
     return entries[key]
 
 
-# Without libyaml, PyYAML's own loader is a composer.
+# The loader: libyaml's parser with PyYAML's own composer, whose methods can count.
+# Without libyaml, PyYAML's loader is such a composer itself.
+_PARSER: Any = yaml.SafeLoader
 _BASES: tuple[Any, ...] = (yaml.SafeLoader,)
 if hasattr(yaml, "CSafeLoader"):
+    _PARSER = yaml.CSafeLoader
     _BASES = (yaml.composer.Composer, yaml.CSafeLoader)
 
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 """The ends of lines for YAML 1.1 that no other reader takes for one."""
+
+
+def _lines_by_yaml(text: str) -> list[int]:
+    """Return the line of a text for each line of YAML, both counted from 0.
+
+    For example `[0, 0, 1]` for a text with U+2028 in its first line.
+    """
+    line = 0
+    lines = [line]
+    for line_break in _BREAK.findall(text):
+        if line_break.endswith("\n"):
+            line += 1
+        lines.append(line)
+    return lines
 
 
 def _nodes_below(node: yaml.Node | None) -> Iterator[Any]:
@@ -256,15 +304,15 @@ class _Loader(*_BASES):  # type: ignore[misc]
 
     def __init__(self, text: str, bounds: YamlBounds, path: str = "") -> None:
         if len(text) > bounds.size:
-            raise LineFault(
-                0, f"has {len(text):,} characters, expected at most {bounds.size:,}"
-            )
+            expected = f"expected at most {bounds.size:,}"
+            raise LineFault(0, f"has {len(text):,} characters, {expected}")
         # For YAML 1.1, these characters end a line; elsewhere only a line feed does.
         self._text = text
         self._has_other_breaks = _OTHER_BREAK.search(text) is not None
+        # Marks of nodes have the name of the stream.
         stream = StringIO(text)
         stream.name = path
-        type(self).__bases__[-1].__init__(self, stream)  # type: ignore[misc]  # the parser's
+        _PARSER.__init__(self, stream)
         yaml.composer.Composer.__init__(self)
         self._bounds = bounds
         # Parts and characters so far, with aliases written out.
@@ -272,22 +320,18 @@ class _Loader(*_BASES):  # type: ignore[misc]
         self._size = 0
         # How deep the node is that is composed.
         self._level = 0
+        # The anchors of the nodes around it, and its own.
         self._open_anchors: set[str] = set()
 
     def get_single_node(self) -> Any:
         """Return the node of the text; its lines are those that end in a line feed."""
         if not self._has_other_breaks:
             return super().get_single_node()
-        # The line of the text for each line of YAML, both counted from 0.
-        line = 0
-        lines = [0]
-        for line_break in _BREAK.findall(self._text):
-            if line_break.endswith("\n"):
-                line += 1
-            lines.append(line)
+        lines = _lines_by_yaml(self._text)
         try:
             node = super().get_single_node()
         except LineFault as fault:
+            # Line 0 is a fault of the whole text.
             line = lines[fault.line - 1] + 1 if fault.line else 0
             raise LineFault(line, fault.message, fault.path) from None
         for part in _nodes_below(node):
@@ -299,15 +343,18 @@ class _Loader(*_BASES):  # type: ignore[misc]
         return node
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
+        """Return the next node of the text, after counting it."""
         event = self.peek_event()
-        line, anchor = event.start_mark.line + 1, event.anchor
+        line = event.start_mark.line + 1
+        anchor = event.anchor
         if isinstance(event, yaml.AliasEvent):
             if anchor in self._open_anchors:
                 raise LineFault(line, f"*{anchor} contains itself")
-            node: Any = super().compose_node(parent, index)
-            self._add(node, self._level, line)
-            return node
+            repeated = super().compose_node(parent, index)
+            self._add(repeated, self._level, line)
+            return repeated
         self._add(event, self._level, line)
+        # Forget an earlier node with this anchor.
         self.anchors.pop(anchor, None)
         self._open_anchors.add(anchor)
         self._level += 1
@@ -323,22 +370,31 @@ class _Loader(*_BASES):  # type: ignore[misc]
             if not isinstance(key, yaml.ScalarNode):
                 raise fault_at(key, "broken YAML: expected a key as text")
         own = [pair for pair in node.value if not pair[0].tag.endswith(":merge")]
-        if len(own) < len(node.value):
-            self.flatten_mapping(node)
-            # The last pair of a key counts, and those of the mapping itself are the
-            # last.
-            own_names = {str(key.value) for key, _ in own}
-            merged = {}
-            for key, value in node.value:
-                name = str(key.value)
-                if name not in own_names:
-                    merged[name] = (key, value)
-            node.value = own + list(merged.values())
+        if len(own) == len(node.value):
+            return node
+
+        # Put the merged pairs before its own ones.
+        self.flatten_mapping(node)
+        # Of merged pairs with one key, the last one counts. A key of the mapping itself
+        # replaces merged ones.
+        own_names = {str(key.value) for key, _ in own}
+        merged = {}
+        for key, value in node.value:
+            name = str(key.value)
+            if name not in own_names:
+                merged[name] = (key, value)
+        node.value = own + list(merged.values())
         return node
 
     def _add(self, part: Any, level: int, line: int) -> None:
-        """Count the event of a node, or a node that an alias repeats, with all nodes
-        below it.
+        """Count a part; raise a LineFault if there is too much.
+
+        Args:
+            part: the event at which a node begins; its children are counted when they
+                begin. Or the node that an alias repeats, which is counted with all
+                nodes in it.
+            level: how deep it is.
+            line: the line for a fault about the depth.
         """
         bounds = self._bounds
         self._parts += 1
@@ -347,34 +403,33 @@ class _Loader(*_BASES):  # type: ignore[misc]
         else:
             level += 1
         if level > bounds.depth:
-            raise LineFault(
-                line, f"is nested more than {bounds.depth} levels deep: use fewer"
-            )
+            limit = f"more than {bounds.depth} levels deep"
+            raise LineFault(line, f"is nested {limit}: use fewer")
         if self._parts > bounds.parts:
-            raise LineFault(
-                0, f"has more than {bounds.parts:,} parts, aliases written out"
-            )
+            limit = f"more than {bounds.parts:,} parts"
+            raise LineFault(0, f"has {limit}, aliases written out")
         if self._size > bounds.size:
-            raise LineFault(
-                0, f"has more than {bounds.size:,} characters, aliases written out"
-            )
+            limit = f"more than {bounds.size:,} characters"
+            raise LineFault(0, f"has {limit}, aliases written out")
+        # An event has no children.
         for child in _children(part):
             self._add(child, level, line)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of a node; a text that is not of its type is a fault."""
         kind = node.tag.rpartition(":")[2]
         try:
-            # Numbers of base 60 take quadratic time.
-            is_number = kind != "str" and isinstance(node, yaml.ScalarNode)
-            if is_number and len(node.value) > 1000:
+            # Numbers of base 60, such as `1:30:00`, take quadratic time.
+            is_other_scalar = kind != "str" and isinstance(node, yaml.ScalarNode)
+            if is_other_scalar and len(node.value) > 1000:
                 raise ValueError
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            raise fault_at(
-                node, f"broken YAML: this is not a value of type {kind}"
-            ) from None
+            message = f"broken YAML: this is not a value of type {kind}"
+            raise fault_at(node, message) from None
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Return the value of a mapping; a key that occurs twice is a fault."""
         mapping = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
             raise fault_at(node, "a repeated key, expected each once")

@@ -1,4 +1,9 @@
-"""Tells a damaged database from a bug, and from an error of the system."""
+"""Tells a damaged database from an error of the system, and from a bug.
+
+A damaged database is one that SQLite cannot read, or one with a value that no build
+writes. Such a value may cause any exception in code that relies on it, so after an
+exception all values are checked.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,9 @@ from spack_cache_db.sqlite_connection import (
     limit_steps,
 )
 
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Primary codes of errors that mean damage (SQLite docs, "Result and Error Codes")."""
+
 _SYSTEM_ERRORS = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -32,50 +40,7 @@ _SYSTEM_ERRORS = (
 )
 """Primary codes of errors of the system, which say nothing about a database."""
 
-
-def damaged(path: Path, why: str) -> DatabaseError:
-    """Return the error of a database that is damaged."""
-    advice = "restore a copy of it, or build it again"
-    return DatabaseError(f"{path}: is damaged: {why}; {advice}")
-
-
-class StoredValueError(ValueError):
-    """A database has a value that no build writes."""
-
-
-def stored_json(text: str) -> Any:
-    """Return the value of a JSON text of a database; raises `StoredValueError`."""
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StoredValueError(f"a text that is not JSON ({reason(error)})") from None
-
-
-@contextmanager
-def damage_as_error(path: Path) -> Iterator[None]:
-    """Turn exceptions of a database that cannot be read into `DatabaseError`.
-
-    What SQLite itself calls damage is damage (SQLite docs, "Result and Error Codes").
-    Any other exception is a bug and is raised as it is, unless the database has a value
-    that no build writes.
-    """
-    try:
-        yield
-    except BuilderError:
-        raise
-    except (sqlite3.DatabaseError, StoredValueError) as error:
-        known = read_error(path, error) or _error_of_values(path)
-        if known is None:
-            raise
-        raise known from None
-    except _OF_VALUES:
-        known = _error_of_values(path)
-        if known is None:
-            raise
-        raise known from None
-
-
-_OF_VALUES = (
+_CAUSED_BY_VALUES = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -88,74 +53,74 @@ missing row.
 """
 
 
+class StoredValueError(ValueError):
+    """A database has a value that no build writes."""
+
+
+@contextmanager
+def damage_as_error(path: Path) -> Iterator[None]:
+    """Turn exceptions of a database that cannot be read into `DatabaseError`.
+
+    Any other exception is a bug, and is raised as it is.
+    """
+    try:
+        yield
+    except BuilderError:
+        raise
+    except (sqlite3.DatabaseError, StoredValueError) as error:
+        known = read_error(path, error) or _error_of_values(path)
+        if known is None:
+            raise
+        raise known from None
+    except _CAUSED_BY_VALUES:
+        known = _error_of_values(path)
+        if known is None:
+            raise
+        raise known from None
+
+
 def damage_of(path: Path, error: Exception) -> DatabaseError | None:
-    """Return the error of a database that is damaged, given an exception; None for a
-    bug.
+    """Return the error of a database that is damaged, given an exception.
+
+    None for any other exception. Unlike `damage_as_error`, this does not report limits
+    or the system: the site has its own messages about those.
     """
     if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
         return damaged(path, reason(error))
-    # A value that is not JSON makes a statement fail that is right otherwise.
-    code = getattr(error, "sqlite_errorcode", None)
-    if isinstance(error, _OF_VALUES) or code == sqlite3.SQLITE_ERROR:
+    # A correct statement fails with this code at a value that is not JSON.
+    is_failed_statement = _code(error) == sqlite3.SQLITE_ERROR
+    if isinstance(error, _CAUSED_BY_VALUES) or is_failed_statement:
         return _error_of_values(path)
-    return None
-
-
-def _error_of_values(path: Path) -> DatabaseError | None:
-    """Return the error of a database with a value that no build writes; None without
-    one.
-    """
-    try:
-        with closing(connect(path)) as connection:
-            limit_steps(connection)
-            fault = wrong_value(connection)
-    except sqlite3.DatabaseError as error:
-        return read_error(path, error)
-    return None if fault is None else damaged(path, fault)
-
-
-def wrong_value(connection: sqlite3.Connection) -> str | None:
-    """Return the first value in a database that no build writes, in words; None without
-    one.
-
-    A database of 150,000 binaries takes about a second.
-    """
-    for check in type_checks():
-        row = connection.execute(check.sql).fetchone()
-        if row is not None:
-            return (
-                f"a value of {check.table}.{check.column} {check.fault}: {row[0]!r:.40}"
-            )
     return None
 
 
 def read_error(
     path: Path, error: sqlite3.DatabaseError | StoredValueError
 ) -> DatabaseError | None:
-    """Return the error that says why a database was not read; None for a wrong
-    statement.
+    """Return the error that says why a database was not read.
+
+    None for any other error, such as that of a wrong statement.
     """
     if isinstance(error, StoredValueError):
         return damaged(path, f"it has {error}")
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None:
+    if isinstance(error, sqlite3.OperationalError) and _code(error) is None:
         # Python itself raises this error, for a text that is not UTF-8.
-        is_text = isinstance(error, sqlite3.OperationalError)
-        return damaged(path, reason(error)) if is_text else None
+        return damaged(path, reason(error))
     if is_damage(error):
         return damaged(path, reason(error))
-    # The lowest byte of an extended code is its primary code.
-    code &= 0xFF
+
+    # The limits of `sqlite_connection`.
+    code = _primary_code(error)
     if code == sqlite3.SQLITE_TOOBIG:
-        value = f"a value of more than {MOST_LENGTH:,} bytes"
-        return DatabaseError(
-            f"{path}: has {value}, which no build writes; build it again"
-        )
+        found = f"has a value of more than {MOST_LENGTH:,} bytes"
+        return DatabaseError(f"{path}: {found}, which no build writes; build it again")
     if code == sqlite3.SQLITE_INTERRUPT:
-        steps = f"a statement takes more than {MOST_STEPS:,} steps of SQLite"
+        found = f"a statement takes more than {MOST_STEPS:,} steps of SQLite"
         return DatabaseError(
-            f"{path}: {steps}, which no database of a build needs; build it again"
+            f"{path}: {found}, which no database of a build needs; build it again"
         )
+
+    # The system.
     if code == sqlite3.SQLITE_FULL:
         advice = "free space there, or set TMPDIR to another folder"
         return DatabaseError(
@@ -167,18 +132,67 @@ def read_error(
     return None
 
 
+def _error_of_values(path: Path) -> DatabaseError | None:
+    """Return the error of a database with a value that no build writes.
+
+    None if it has no such value.
+    """
+    try:
+        with closing(connect(path)) as connection:
+            limit_steps(connection)
+            fault = wrong_value(connection)
+    except sqlite3.DatabaseError as error:
+        return read_error(path, error)
+    return None if fault is None else damaged(path, fault)
+
+
+def wrong_value(connection: sqlite3.Connection) -> str | None:
+    """Return a text about the first value that no build writes; None without one.
+
+    Such as `a value of specs.hash is not 'text': 'integer'`. A database of 150,000
+    binaries takes about a second.
+    """
+    for check in type_checks():
+        row = connection.execute(check.sql).fetchone()
+        if row is not None:
+            value = f"{row[0]!r:.40}"
+            return f"a value of {check.table}.{check.column} {check.fault}: {value}"
+    return None
+
+
+def stored_json(text: str) -> Any:
+    """Return the value of a JSON text of a database; raises `StoredValueError`."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoredValueError(f"a text that is not JSON ({reason(error)})") from None
+
+
+def damaged(path: Path, why: str) -> DatabaseError:
+    """Return the error of a database that is damaged."""
+    advice = "restore a copy of it, or build it again"
+    return DatabaseError(f"{path}: is damaged: {why}; {advice}")
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether SQLite found a file to be damaged, or not to be a database."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-    )
+    return _primary_code(error) in _DAMAGE
 
 
 def is_of_system(error: sqlite3.Error) -> bool:
     """Return whether the system failed, such as a full disk, and not a statement or a
     file.
     """
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _SYSTEM_ERRORS
+    return _primary_code(error) in _SYSTEM_ERRORS
+
+
+def _primary_code(error: Exception) -> int | None:
+    """Return the kind of an error: the lowest byte of its code; None without a code."""
+    code = _code(error)
+    return None if code is None else code & 0xFF
+
+
+def _code(error: Exception) -> int | None:
+    """Return SQLite's code of an error; None if Python raised it without one."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return code

@@ -1,4 +1,9 @@
-"""Reads environments from disk: a `spack.yaml` with the files that it includes."""
+"""Reads environments from disk: a `spack.yaml` with the files that it includes.
+
+The package `environments` understands the text. It knows no files: this module gives it
+the bytes, a function that opens included files, and the values of this machine to which
+an environment may refer.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,8 @@ MAX_INCLUDED = 2**24
 """Maximum size of an included file, in bytes."""
 
 ENVIRONMENT_FILES = ("spack.yaml", "spack.lock")
+"""The files that make a folder an environment; the first one counts."""
+
 MOST_FOLDERS = 10_000
 """Maximum of folders that are searched for environments."""
 
@@ -46,19 +53,20 @@ def read_environment_file(
 
     Args:
         path: a `spack.yaml`, a `spack.lock`, or a list of specs.
-        machine: the machine for its conditions, by default this one.
-        parse: reads its specs.
+        machine: the machine to which its conditions refer (`when:`), by default this
+            one.
+        parse: reads its specs, which may be in the syntax of an older Spack.
         known: the known packages and hashes, by which lines of a list are read.
         is_strict: missing includes are faults.
 
     Raises:
-        UnreadableEnvironment: it cannot be read.
+        UnreadableEnvironment: the file cannot be read, or has faults.
     """
     try:
         data = read_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         message = f"{unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
-        raise UnreadableEnvironment([Fault(str(path), 0, message)]) from None
+        raise _unreadable(path, message) from None
     files_and_values = surroundings(
         path.parent, machine or this_machine(), parse, known, is_strict=is_strict
     )
@@ -78,29 +86,34 @@ def environments_in(folder: Path) -> list[Path]:
     environments: list[Path] = []
     visited: set[str] = set()
     for path, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
-        # Links may lead in a circle.
+        # Links may lead in a circle, or to a folder twice.
         real_path = os.path.realpath(path)
         if real_path in visited:
             folders.clear()
             continue
         visited.add(real_path)
+        # `os.walk` visits the folders that remain in this list.
         folders[:] = sorted(child for child in folders if not child.startswith("."))
         for name in ENVIRONMENT_FILES:
             if name in files:
                 environments.append(Path(path, name))
                 break
         if len(visited) > MOST_FOLDERS:
-            message = f"has more than {MOST_FOLDERS:,} folders"
-            raise UnreadableEnvironment([Fault(str(folder), 0, message)])
+            raise _unreadable(folder, f"has more than {MOST_FOLDERS:,} folders")
     if not environments:
         expected = " or ".join(ENVIRONMENT_FILES)
         message = f"there is no environment in this folder, expected {expected}"
-        raise UnreadableEnvironment([Fault(str(folder), 0, message)])
+        raise _unreadable(folder, message)
     return sorted(environments)
 
 
 def _raise(error: OSError) -> None:
-    raise UnreadableEnvironment([Fault(str(error.filename), 0, unreadable(error))])
+    raise _unreadable(error.filename, unreadable(error))
+
+
+def _unreadable(path: str | Path, message: str) -> UnreadableEnvironment:
+    """Return an error with one fault of a whole file or folder."""
+    return UnreadableEnvironment([Fault(str(path), 0, message)])
 
 
 def surroundings(
@@ -111,13 +124,18 @@ def surroundings(
     *,
     is_strict: bool = False,
 ) -> Surroundings:
-    """Return the files and values that an environment in a folder may refer to."""
+    """Return the files and values that an environment in a folder may refer to.
+
+    The arguments are those of `read_environment_file`.
+    """
+    # The names in conditions. Spack prints an architecture as
+    # `platform=linux os=rhel9 target=zen3`; a part that is not known is left out.
     parts = {"platform": machine.platform, "os": machine.os, "target": machine.target}
-    known_parts = [
-        f"{name}={value}" for name, value in parts.items() if value is not None
-    ]
+    known_parts = []
+    for name, value in parts.items():
+        if value is not None:
+            known_parts.append(f"{name}={value}")
     arch = " ".join(known_parts)
-    # The names in the conditions of an environment (`when:`).
     names = {
         **parts,
         "arch": arch,
@@ -125,9 +143,14 @@ def surroundings(
         "arch_str": arch,
         "hostname": socket.gethostname(),
     }
-    variables = _variables(folder, machine)
     return Surroundings(
-        open_include, names, os.environ, variables, is_strict, parse, known
+        open=open_include,
+        names=names,
+        env=os.environ,
+        variables=_variables(folder, machine),
+        is_strict=is_strict,
+        parse=parse,
+        known=known,
     )
 
 
@@ -138,19 +161,22 @@ def open_include(path: str) -> bytes | Mapping[str, bytes] | None:
         LineFault: it is not a regular file, or too large.
     """
     try:
-        if stat.S_ISDIR(os.stat(path).st_mode):  # noqa: PTH116 - any text may be a path
-            contents = {}
-            for name in SCOPE_FILES:
-                data = _included(os.path.join(path, name))  # noqa: PTH118
-                if data is not None:
-                    contents[name] = data
-            return contents
-        return _included(path)
+        # `os`, and not `Path`: the path may be any text of an environment.
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116
     except (OSError, ValueError):
         return None
+    if not is_folder:
+        return _included(path)
+    contents = {}
+    for name in SCOPE_FILES:
+        data = _included(os.path.join(path, name))  # noqa: PTH118
+        if data is not None:
+            contents[name] = data
+    return contents
 
 
 def _included(path: str) -> bytes | None:
+    """Return the bytes of an included file; None if there is none."""
     try:
         return read_file(path, MAX_INCLUDED)
     except FileFault as fault:
@@ -160,8 +186,12 @@ def _included(path: str) -> bytes | None:
 
 
 def _variables(folder: Path, machine: Machine) -> dict[str, str]:
-    """Return the variables of paths: environment variables, and Spack's "Config File
-    Variables".
+    """Return the variables in paths: environment variables, and those of Spack (Spack
+    docs, "Config File Variables").
+
+    Args:
+        folder: the folder of the environment, which is `$env`.
+        machine: the machine that `$platform`, `$os` and `$target` mean.
     """
     arch = f"{machine.platform}-{machine.os}-{machine.target}"
     variables = {
@@ -178,11 +208,13 @@ def _variables(folder: Path, machine: Machine) -> dict[str, str]:
         "architecture": arch,
         "arch": arch,
     }
+    # A variable that is not known stays in a path as it is.
     known = {name: value for name, value in variables.items() if value is not None}
     return {**os.environ, **known}
 
 
 def _user() -> str | None:
+    """Return the name of the user; None if the system has no name for the id."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,5 +1,7 @@
-"""The errors of this package, with one base class; messages are "path: fault;
-remedy".
+"""The errors of this package, with one base class, and how their messages are worded.
+
+A message is `path: fault; remedy`, such as `x.db: no such file; build one with:
+spack-cache-db build PATH -o x.db`.
 """
 
 from __future__ import annotations
@@ -11,13 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"
+"""If this environment variable is set, unexpected exceptions are raised as they are."""
+
 
 class BuilderError(Exception):
     """Base class of errors that users can fix; any other exception is a bug."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Support pickle: the default calls the class with the message as its only
-        argument.
+        """Support pickle, by which worker processes send their errors.
+
+        Exceptions are unpickled by calling their class with the message, which does not
+        work for classes with other arguments. Instead, this makes an object without
+        calling `__init__`, and gives it the attributes.
         """
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
@@ -44,8 +52,13 @@ class Fault:
 
 
 class LineFault(BuilderError):
-    """A fault on a line of a text, of `path` or else the text being read; see
-    `Fault`.
+    """A fault on a line of a text, which `faults_of` turns into a `Fault`.
+
+    Args:
+        line: see `Fault`.
+        message: see `Fault`.
+        path: the file with the line, if it is another one than the text being read,
+            such as a file that a `spack.yaml` includes.
     """
 
     def __init__(self, line: int, message: str, path: str = "") -> None:
@@ -60,7 +73,7 @@ class InputError(BuilderError):
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(sorted(set(faults)))
-        super().__init__("\n".join(map(str, self.faults)))
+        super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
 class HistoryError(InputError):
@@ -84,21 +97,75 @@ class DatabaseError(BuilderError):
     """
 
 
+@contextmanager
+def faults_of(path: str) -> Iterator[None]:
+    """Turn exceptions while a file is read into an InputError.
+
+    These are a LineFault, and unexpected exceptions: a bug in the reader of one file
+    should not hide the faults of others.
+    """
+    try:
+        yield
+    except LineFault as fault:
+        found = Fault(fault.path or path, fault.line, fault.message)
+        raise InputError([found]) from None
+    except BuilderError:
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        raise InputError([Fault(path, 0, unexpected(error))]) from error
+
+
+def unexpected(error: BaseException) -> str:
+    """Return a message for an unexpected exception."""
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    message = f"unexpected {type(error).__name__}: {reason(error)}"
+    return f"{message}; please report it (--traceback shows where)"
+
+
+def reason(error: BaseException) -> str:
+    """Return the message of an exception on one line, without its path.
+
+    For example `Permission denied`, or `KeyError` for an exception without a message.
+    """
+    text = str(error)
+    # The text of an OSError has a number and a path too: `[Errno 13] …: 'x.db'`.
+    if isinstance(error, OSError) and error.strerror:
+        text = str(error.strerror)
+    return one_line(text) or type(error).__name__
+
+
 def printable(text: str) -> str:
-    """Return text on one line, with escapes for its control characters."""
+    r"""Return text on one line, with escapes for its control characters: `a\nb`."""
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-
-
-def counted(number: int, word: str, words: str | None = None) -> str:
-    """Return a number and its word, such as `1 page` and `2,000 pages`."""
-    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+    escaped = ""
+    for character in text:
+        if character.isprintable():
+            escaped += character
+        else:
+            escaped += repr(character).strip("'")
+    return escaped
 
 
 def one_line(text: str) -> str:
     """Return text on one line, with one blank for each gap between its words."""
     return " ".join(text.split())
+
+
+def counted(number: int, word: str, words: str | None = None) -> str:
+    """Return a number and its word, such as `1 page` and `2,000 pages`.
+
+    Args:
+        number: the number.
+        word: the word for one.
+        words: the word for other numbers; None if it is `word` with an s.
+    """
+    if number == 1:
+        return f"1 {word}"
+    return f"{number:,} {words or f'{word}s'}"
 
 
 def cut(text: str, longest: int, mark: str = "…") -> str:
@@ -124,49 +191,11 @@ def series(texts: Sequence[str], most: int) -> str:
 
     For example `a`, `a and b`, `a, b and c`, or `a, b and 7 more`.
     """
-    shown = list(texts[:most])
-    hidden_count = len(texts) - len(shown)
+    parts = list(texts[:most])
+    hidden_count = len(texts) - len(parts)
     if hidden_count:
-        shown.append(f"{hidden_count:,} more")
-    if len(shown) < 2:
-        return "".join(shown)
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def reason(error: BaseException) -> str:
-    """Return the message of an exception on one line, without its path."""
-    text = (
-        error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    )
-    return one_line(str(text)) or type(error).__name__
-
-
-TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"
-"""If this environment variable is set, unexpected exceptions are raised as they are."""
-
-
-def unexpected(error: BaseException) -> str:
-    """Return a message for an unexpected exception."""
-    if isinstance(error, MemoryError):
-        return "not enough memory"
-    message = f"unexpected {type(error).__name__}: {reason(error)}"
-    return f"{message}; please report it (--traceback shows where)"
-
-
-@contextmanager
-def faults_of(path: str) -> Iterator[None]:
-    """Turn a LineFault or an unexpected exception into an InputError for what is being
-    read.
-    """
-    try:
-        yield
-    except LineFault as fault:
-        raise InputError(
-            [Fault(fault.path or path, fault.line, fault.message)]
-        ) from None
-    except BuilderError:
-        raise
-    except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        raise InputError([Fault(path, 0, unexpected(error))]) from error
+        parts.append(f"{hidden_count:,} more")
+    if len(parts) < 2:
+        return "".join(parts)
+    *first_parts, last_part = parts
+    return f"{', '.join(first_parts)} and {last_part}"

@@ -1,4 +1,14 @@
-"""The inspect file beside a database: what Datasette and builds read of it at once."""
+"""The inspect file beside a database: counts that Datasette need not compute again.
+
+It is JSON for `datasette --inspect-file`, in which a build also records its input.
+`assembly.file` writes it.
+
+```
+{"spack-cache": {
+  "hash": "3a238b93…", "tables": {"specs": {"count": 413}, …},
+  "build": {"looked": "2026-11-29T08:42:10+00:00", …}}}
+```
+"""
 
 from __future__ import annotations
 
@@ -9,10 +19,10 @@ from pathlib import Path
 from spack_cache_db.bounded_files import read_file
 
 NAME = "spack-cache"
-"""The database's name in URLs, and the key of an inspect file."""
+"""The database's name in URLs, and the only key of the inspect file."""
 
 RECORD = "build"
-"""The key of an inspect file under which a build records its input."""
+"""The key below it under which a build records its input."""
 
 LOOKED = "looked"
 """The key of such a record with the time at which a build last looked at its
@@ -24,7 +34,7 @@ MAX_INSPECTION = 2**20
 
 
 def inspect_path(database: Path) -> Path:
-    """Return the path of a database's inspect file."""
+    """Return the path of a database's inspect file: `x.inspect.json` for `x.db`."""
     return database.with_suffix(".inspect.json")
 
 
@@ -37,6 +47,7 @@ def looked_at(database: Path) -> str | None:
     try:
         inspected = json.loads(read_file(inspect_path(database), MAX_INSPECTION))
         looked = inspected[NAME][RECORD][LOOKED]
+        # Another program may have written any text.
         datetime.fromisoformat(looked)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

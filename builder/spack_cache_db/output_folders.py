@@ -1,4 +1,8 @@
-"""Writes folders and files that other programs read: locked, complete, and on disk."""
+"""Writes folders and files so that nobody sees an unfinished one.
+
+A command locks its folder (`alone_in`), writes into a folder beside the old files
+(`unfinished_folder`), and renames each file when it is complete (`put_in_place`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from spack_cache_db.errors import OutputError, reason
@@ -19,6 +23,10 @@ def alone_in(folder: Path, command: str) -> Iterator[None]:
     The system releases the lock when the process ends. File systems without locks are
     not locked.
 
+    Args:
+        folder: the folder.
+        command: the name of the command, for messages.
+
     Raises:
         OutputError: another run has the lock, or the folder cannot be created or
             opened.
@@ -27,27 +35,32 @@ def alone_in(folder: Path, command: str) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise OutputError(
-            f"{folder}: {reason(error)}, expected a folder to write into"
-        ) from None
+        message = f"{reason(error)}, expected a folder to write into"
+        raise OutputError(f"{folder}: {message}") from None
     try:
-        with suppress(OSError):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                message = f"another {command} is writing into it: wait for its end"
-                raise OutputError(f"{folder}: {message}") from None
+        _lock(descriptor, folder, command)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path, command: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        message = f"another {command} is writing into it: wait for its end"
+        raise OutputError(f"{folder}: {message}") from None
+    except OSError:
+        # The file system has no locks.
+        return
 
 
 @contextmanager
 def unfinished_folder(part: Path) -> Iterator[None]:
     """Make an empty folder for unfinished files, and remove it at the end.
 
-    What a killed command may have left under this name is removed first; a link is not
-    followed.
+    A killed command may have left files under this name; they are removed first. If it
+    is a link, only the link is removed.
     """
     _remove(part)
     part.mkdir()
@@ -58,6 +71,7 @@ def unfinished_folder(part: Path) -> Iterator[None]:
 
 
 def _remove(part: Path) -> None:
+    """Remove a folder, a file or a link, if there is one."""
     shutil.rmtree(part, ignore_errors=True)
     part.unlink(missing_ok=True)
 
@@ -68,6 +82,7 @@ def folder_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # For a rename, the second name is the one that should be written.
         name = Path(error.filename2 or error.filename or folder).name
         advice = "free space or choose another folder with -o"
         message = f"{name} cannot be written: {reason(error)}; {advice}"
@@ -81,8 +96,11 @@ def other_files(folder: Path) -> OutputError:
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Rename a file once its content is on disk, and flush the new name to disk as
-    well.
+    """Rename a complete file, so that it keeps its content if the power fails.
+
+    Args:
+        part: the file, which is flushed to disk first.
+        path: its new path, whose folder is flushed to disk afterwards.
     """
     _force_to_disk(part)
     part.replace(path)

@@ -45,18 +45,20 @@ def register(connection: Any, file: AnyPath | None = None) -> None:
     path = None if file is None else checked_file("file", file)
     if isinstance(connection, sqlite3.Connection):
         _register_in_sqlite(connection)
-    elif type(connection).__name__ != "DuckDBPyConnection":
-        kind = type(connection).__name__
+        return
+    # By its name, because DuckDB need not be installed.
+    kind = type(connection).__name__
+    if kind != "DuckDBPyConnection":
         expected = "one of sqlite3 or duckdb"
         raise ArgumentError(f"connection is of type {kind}, expected {expected}")
-    elif path is None:
+    if path is None:
         raise ArgumentError("file is missing, expected the path of the database")
-    else:
-        _register_in_duckdb(connection, path)
+    _register_in_duckdb(connection, path)
 
 
 def _register_in_sqlite(connection: sqlite3.Connection) -> None:
     specs = SpecFunctions(connection)
+    # Name, number of arguments, function. Equal arguments give equal results.
     add = partial(connection.create_function, deterministic=True)
     add("spec_match", 2, specs.match)
     add("spec_error", 1, specs.error)
@@ -65,8 +67,9 @@ def _register_in_sqlite(connection: sqlite3.Connection) -> None:
 
 
 def _register_in_duckdb(connection: Any, file: Path) -> None:
+    # The connection stays open as long as DuckDB has the functions.
     specs = SpecFunctions(open_database(file))
-    # DuckDB calls functions in several threads, and the answers are kept in one place.
+    # DuckDB calls functions in several threads, and they share the kept answers.
     lock = Lock()
 
     def match(spec: str | None, dag_hash: str | None) -> int | None:
@@ -77,12 +80,15 @@ def _register_in_duckdb(connection: Any, file: Path) -> None:
         with lock:
             return specs.error(spec)
 
+    # Name, function, types of the arguments, type of the result.
     text = "VARCHAR"
-    # A function sees NULL, and may return it.
+    number = "INTEGER"
+    # By default, DuckDB does not call a function with NULL, and expects no NULL from
+    # it.
     add = partial(connection.create_function, null_handling="special")
-    add("spec_match", match, [text, text], "INTEGER")
+    add("spec_match", match, [text, text], number)
     add("spec_error", error, [text], text)
-    add("runs_on", _runs_on, [text, text], "INTEGER")
+    add("runs_on", _runs_on, [text, text], number)
     add("version_order", _version_order, [text], text)
 
 

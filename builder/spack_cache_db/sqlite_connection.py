@@ -1,4 +1,8 @@
-"""Connects to an untrusted SQLite file, read-only and within limits."""
+"""Connects to an untrusted SQLite file, read-only and within limits.
+
+A hostile database could have a view whose statement never ends, or a value that fills
+the memory.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +14,32 @@ from pathlib import Path
 
 from spack_cache_db.errors import DatabaseError
 
+OLDEST_SQLITE = (3, 26, 0)
+"""The SQLite of RHEL 8. Datasette's `PRAGMA table_xinfo` is as old (SQLite docs,
+"Release History").
+"""
+
+MOST_LENGTH = 16_000_000
+"""Maximum size of a value or a row in bytes; SQLite takes several times its memory."""
+
 MOST_STEPS = 2_000_000_000
 """Maximum of steps of SQLite's virtual machine for one statement: half a minute. The
 longest statement over 1.3 million listings takes a tenth of that.
 """
 
 STEPS_AT_ONCE = 1_000_000
-
-MOST_LENGTH = 16_000_000
-"""Maximum size of a value or a row in bytes; SQLite takes several times its memory."""
+"""Steps after which SQLite asks whether a statement may go on."""
 
 
-OLDEST_SQLITE = (3, 26, 0)
-"""The SQLite of RHEL 8. Datasette's `PRAGMA table_xinfo` is as old (SQLite docs,
-"Release History").
-"""
+def connect(path: Path) -> sqlite3.Connection:
+    """Connect read-only to a file that does not change while it is open."""
+    require_sqlite()
+    # `immutable` leaves out locks and the search for a journal.
+    uri = f"{path.resolve().as_uri()}?immutable=1"
+    # `OpenFile` passes the connection between threads, one at a time.
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
+    return connection
 
 
 def require_sqlite() -> None:
@@ -34,19 +49,16 @@ def require_sqlite() -> None:
         DatabaseError: it is older than `OLDEST_SQLITE`, or lacks JSON or full-text
             search.
     """
+    version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
-        found = (
-            f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, which is too old"
-        )
+        oldest = ".".join(str(number) for number in OLDEST_SQLITE[:2])
+        found = f"{sys.executable} uses SQLite {version}, which is too old"
         raise DatabaseError(f"{found}; use a Python with SQLite {oldest} or newer")
-    if missing := _missing_part():
-        found = (
-            f"{sys.executable} uses a SQLite {sqlite3.sqlite_version} without {missing}"
-        )
-        raise DatabaseError(
-            f"{found}; use another Python, such as that of your distribution"
-        )
+    missing = _missing_part()
+    if missing is not None:
+        found = f"{sys.executable} uses a SQLite {version} without {missing}"
+        advice = "use another Python, such as that of your distribution"
+        raise DatabaseError(f"{found}; {advice}")
 
 
 @cache
@@ -67,30 +79,20 @@ def _missing_part() -> str | None:
     return None
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Connect to a file that nothing changes while it is open, read-only."""
-    require_sqlite()
-    # `OpenFile` passes the connection between threads, one at a time.
-    uri = f"{path.resolve().as_uri()}?immutable=1"
-    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
-    return connection
-
-
 def limit_steps(connection: sqlite3.Connection) -> None:
-    """Interrupt each statement after `MOST_STEPS`, which only a hostile database
-    exceeds.
-    """
-    pieces = 0
+    """Interrupt each statement of a connection after `MOST_STEPS`."""
+    count = 0
 
     def begin(statement: str) -> None:
-        nonlocal pieces
-        pieces = 0
+        """Count from 0, because another statement begins."""
+        nonlocal count
+        count = 0
 
     def is_too_much() -> bool:
-        nonlocal pieces
-        pieces += 1
-        return pieces > MOST_STEPS // STEPS_AT_ONCE
+        """Count `STEPS_AT_ONCE` steps; SQLite interrupts the statement after True."""
+        nonlocal count
+        count += STEPS_AT_ONCE
+        return count > MOST_STEPS
 
     connection.set_trace_callback(begin)
     connection.set_progress_handler(is_too_much, STEPS_AT_ONCE)
@@ -98,6 +100,6 @@ def limit_steps(connection: sqlite3.Connection) -> None:
 
 def is_interrupted(error: Exception) -> bool:
     """Return whether a statement was interrupted (SQLite docs, "SQLITE_INTERRUPT")."""
-    return isinstance(error, sqlite3.OperationalError) and error.args == (
-        "interrupted",
-    )
+    if not isinstance(error, sqlite3.OperationalError):
+        return False
+    return error.args == ("interrupted",)
