@@ -1,7 +1,9 @@
 """Answers an environment: a binary for each spec or node of a lockfile, or why there is
 none.
 
-`spec_coverage` answers specs, `lockfile_coverage` nodes; `covered` has the records.
+`cover_specs` answers the specs of a `spack.yaml` or of a list, and `cover_lockfile` the
+nodes of a lockfile. This module puts their answers together, and adds where each binary
+is, what Spack downloads, and what was lost since an older database (the baseline).
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.spack.legacy import parser_of
 
 CURRENT = "SELECT id FROM specs WHERE is_current"
+"""The specs that a branch, a release or an installation lists, not only a snapshot."""
 SIZES = f"""
 SELECT specs.hash, max(CASE
   WHEN {is_size("listings.size")}
@@ -62,6 +65,7 @@ CROSS JOIN releases
 CROSS JOIN listings ON listings.release_id = releases.id AND listings.spec_id = specs.id
 GROUP BY specs.hash
 """
+"""The largest size of each binary in any release; NULL if none is known."""
 UNCHECKED = (
     "checked for the specs, not for what they link: the database has no dependency data"
 )
@@ -110,17 +114,22 @@ def cover(
     scope = Scope(release=release, stack=stack, host=host, os=os, platform=platform)
     parse = parser_of(spack)
     with opened(db) as lookups, opened_baseline(baseline, scope) as older:
+        # A path is text or a path; anything else are the specs themselves.
         if isinstance(environment, str | PathLike):
             path = checked_file("environment", environment, "an environment")
             specs = read_environment_file(path, parse=parse, known=known_names(lookups))
         else:
-            specs = user_specs([*environment], parse)
+            specs = user_specs(list(environment), parse)
         conditions = scope.conditions(lookups)
         return cover_environment(lookups, specs, conditions, older=older)
 
 
 class Baseline(NamedTuple):
-    """An older database, its path, and the scope of its answers."""
+    """An older database, and the scope of its answers.
+
+    The ids of releases and stacks in its scope are its own, so they differ from those
+    of the newer database.
+    """
 
     path: str
     lookups: Lookups
@@ -154,41 +163,88 @@ def cover_environment(
 ) -> Cover:
     """Return the answers for an environment.
 
-    With a baseline, snapshots are left out on both sides, because they list lost
-    binaries.
+    Args:
+        lookups: the database.
+        environment: its specs, and the nodes of its lockfiles.
+        scope: the part of the database in which binaries count.
+        older: the baseline. Then snapshots do not count in both databases, because they
+            list lost binaries.
     """
     if older is not None:
         scope = _without_snapshots(lookups, scope)
         older = older._replace(scope=_without_snapshots(older.lookups, older.scope))
-    asked_specs, notes = _respelled(lookups, environment)
-    notes += _notes(lookups, environment, asked_specs, scope)
+    respelled_specs = _respelled(lookups, environment)
+    specs = respelled_specs.specs
+    notes = [*environment.notes, *respelled_specs.notes]
+    notes += _notes(lookups, environment, specs, scope)
+
     # First the specs of the environment, then the nodes of its lockfiles.
     candidates = Candidates(lookups, scope)
-    roots = frozenset(spec.query.name or "" for spec in asked_specs if spec.query)
-    specs = SpecAnswers(candidates, roots)
-    answers = specs.answers(asked_specs)
-    if asked_specs and specs.is_old:
+    roots = frozenset(spec.query.name or "" for spec in specs if spec.query)
+    spec_answers = SpecAnswers(candidates, roots)
+    answers = spec_answers.answers(specs)
+    if specs and spec_answers.is_old:
         notes.append(ALL_OLD)
     if environment.locked:
         answers += lockfile_answers(candidates, environment.locked)
     if not answers:
         notes.append("the environment has no specs")
-    # Where each binary is, and whether an older database had one.
+
+    # Then where each binary is, and what an older database had.
     answers = _with_places(lookups, answers, scope)
     download = _download(lookups, answers)
     if older is not None:
         before = cover_environment(older.lookups, environment, older.scope)
-        answers = list(map(_with_loss, answers, before.specs))
+        pairs = zip(answers, before.specs, strict=True)
+        answers = [_with_loss(answer, answer_before) for answer, answer_before in pairs]
     return Cover(
         tuple(answers),
         environment.is_lock,
         tuple(notes),
         is_of_trees=lookups.is_installed,
         others=environment.others,
-        baseline=older.path if older else "",
+        baseline="" if older is None else older.path,
         download=download,
         release=condition_value(scope, "release"),
     )
+
+
+def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
+    """Return a scope without snapshots, which list binaries that a mirror has lost.
+
+    It is unchanged if it names a release or the database has only snapshots.
+    """
+    releases = lookups.releases.values()
+    has_only_snapshots = all(release.date for release in releases)
+    if condition_value(scope, "release") is not None or has_only_snapshots:
+        return scope
+    verdict = lookups.once(CURRENT, lambda: Verdict(select_ids(lookups.conn, CURRENT)))
+    return (*scope, Condition("specs", "current release", verdict))
+
+
+class _RespelledSpecs(NamedTuple):
+    """Specs with the names of a database, and a note on each name that was replaced."""
+
+    specs: list[UserSpec]
+    notes: tuple[str, ...]
+
+
+def _respelled(lookups: Lookups, environment: Environment) -> _RespelledSpecs:
+    """Return the specs of an environment with names as the database spells them."""
+    specs = []
+    # The keys of a dictionary: each note once, in order.
+    all_notes: dict[str, None] = {}
+    for spec in environment.specs:
+        respelled_spec = spec
+        if spec.query is not None:
+            query, notes = respelled(lookups, spec.query)
+            if notes:
+                # The same names are in the spec as Spack before 1.0 reads it.
+                legacy = spec.legacy and respelled(lookups, spec.legacy).spec
+                respelled_spec = replace(spec, query=query, legacy=legacy)
+                all_notes |= dict.fromkeys(notes)
+        specs.append(respelled_spec)
+    return _RespelledSpecs(specs, tuple(all_notes))
 
 
 def _notes(
@@ -202,7 +258,7 @@ def _notes(
         yield "a lockfile names its binaries: the machine is not looked at"
     if has_records(lookups.conn):
         return
-    # Rules of `packages:` that would concern the dependencies of these specs.
+    # Without dependencies, the rules of `packages:` are checked for the specs only.
     roots = {spec.query.name or "" for spec in specs if spec.query}
     packages: set[str] = set()
     for spec in specs:
@@ -216,7 +272,7 @@ def _with_places(
     lookups: Lookups, answers: Sequence[CoveredSpec], scope: Conditions
 ) -> list[CoveredSpec]:
     """Return the answers with the release and the mirror of the binary in each."""
-    # A node without a binary is where the first of the other binaries is.
+    # A node without a binary has other binaries: the first of them is looked up.
     hashes = []
     for answer in answers:
         hashes.append(answer.others[0] if answer.others else answer.hash)
@@ -233,15 +289,18 @@ def _download(lookups: Lookups, answers: Sequence[CoveredSpec]) -> Download | No
     """Return what Spack downloads for the specs that have a binary; None if it is not
     known.
     """
+    # The sizes of binaries by their hashes: answers share many of them.
     sizes: dict[str, int | None] = {}
     nodes: list[str] = []
     for answer in answers:
         if answer.status != "binary":
             continue
-        # A lockfile lists all that its nodes need; a closure does it for a spec.
-        if answer.is_root is not None and answer.hash is not None:
+        is_node = answer.is_root is not None
+        if is_node and answer.hash is not None:
+            # What it needs are other nodes of the lockfile.
             nodes.append(answer.hash)
         elif answer.closure is not None and answer.closure.is_known:
+            # What a spec needs is in its closure.
             sizes |= {member.hash: member.size for member in answer.closure.binaries}
         else:
             return None
@@ -249,51 +308,20 @@ def _download(lookups: Lookups, answers: Sequence[CoveredSpec]) -> Download | No
         sizes |= dict(select(lookups.conn, SIZES, hashes=piece))
     if not sizes and not has_records(lookups.conn):
         return None
+
     known_sizes = [size for size in sizes.values() if size is not None]
     are_known = len(known_sizes) == len(sizes)
     return Download(len(sizes), sum(known_sizes) if are_known else None)
-
-
-def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
-    """Return a scope without snapshots, which list binaries that a mirror has lost.
-
-    It is unchanged if it names a release or the database has only snapshots.
-    """
-    releases = lookups.releases.values()
-    has_only_snapshots = all(release.date for release in releases)
-    if condition_value(scope, "release") is not None or has_only_snapshots:
-        return scope
-    verdict = lookups.once(CURRENT, lambda: Verdict(select_ids(lookups.conn, CURRENT)))
-    return (*scope, Condition("specs", "current release", verdict))
 
 
 def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
     """Return the answer for a spec, which is `lost` if it had a binary and has none."""
     if before.status not in AVAILABLE or now.status in (*AVAILABLE, "external"):
         return now
-    if now.is_root is not None or before.configuration is None:
+    is_node = now.is_root is not None
+    if is_node or before.configuration is None:
         return replace(now, status=LOST)
+    # The binary that a spec had is not in the new answer.
     release = f" in {before.release}" if before.release else ""
     was = f"was {before.configuration.summary} /{before.hash}{release}"
     return replace(now, status=LOST, reasons=(was, *now.reasons))
-
-
-def _respelled(
-    lookups: Lookups, environment: Environment
-) -> tuple[list[UserSpec], list[str]]:
-    """Return specs with names as the database spells them, and the notes on an
-    environment.
-    """
-    specs = []
-    # Each change once, in order.
-    all_changes: dict[str, None] = {}
-    for spec in environment.specs:
-        respelled_spec = spec
-        if spec.query is not None:
-            query, changes = respelled(lookups, spec.query)
-            if changes:
-                legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
-                respelled_spec = replace(spec, query=query, legacy=legacy)
-                all_changes |= dict.fromkeys(changes)
-        specs.append(respelled_spec)
-    return specs, [*environment.notes, *all_changes]

@@ -1,5 +1,8 @@
 """The answers of `cover`: one for each spec of an environment or node of a lockfile,
 and totals.
+
+For example the spec `hdf5 +mpi` has the status `binary`, with the configuration and the
+hash of this binary; `CoveredSpec` lists the statuses.
 """
 
 from __future__ import annotations
@@ -28,33 +31,47 @@ STATUSES = (
 OF_NODES = ("missing", "alike", "rebuilt")
 """The statuses of nodes without a binary."""
 LOST = "lost"
-"""The status of a spec without a binary that had one in the baseline; it is shown
-first.
-"""
+"""The status that is shown first."""
 AVAILABLE = ("binary", "installed")
+"""The statuses of what need not be built."""
 TO_BUILD = ("near", "incomplete", LOST, *OF_NODES)
 """The statuses of specs and nodes that Spack builds from source."""
 MOST_TO_BUILD = 12
-"""Packages to build that the totals name."""
+"""Maximum of packages to build that the totals name."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoveredSpec:
     """The answer for one spec, or for one node of a lockfile.
 
+    Each answer has a status. Of specs and nodes:
+
+    - `installed`: an installed tree has it;
+    - `binary`: a mirror has it, with all that it links or runs, as far as known;
+    - `incomplete`: a mirror has it, but mirrors lack something that it links or runs;
+    - `lost`: none of these, but a binary in the baseline, which is an older database.
+
+    Of specs also:
+
+    - `external`: Spack must use an external, or only an installation's external
+      satisfies it;
+    - `near`: binaries satisfy it without one or two conditions; or one satisfies it,
+      but Spack's solver does not reuse it, or a mirror has lost it;
+    - `unknown`: binaries satisfy the conditions for which the database has data, or
+      whether the solver reuses one depends on settings that are not known;
+    - `none`: no binary satisfies it, even without two conditions;
+    - `unanswerable`: the text is not a spec, or the database cannot answer it.
+
+    Of nodes also:
+
+    - `rebuilt`: a binary has the same configuration, and run-time dependencies of the
+      same packages and versions, but another hash;
+    - `alike`: binaries have the same configuration, but other run-time dependencies;
+    - `missing`: no binary has the same configuration.
+
     Attributes:
         spec: the spec as in the environment, or the name and version of the node.
-        status: `installed` (in an installed tree), `binary`, `incomplete` (a binary,
-            but mirrors lack something that it links or runs), or `lost` (none of these,
-            but a binary in the baseline). Specs also: `near` (binaries satisfy it
-            without one or two conditions, or Spack's solver does not reuse the one that
-            satisfies it), `none`, `unknown` (binaries satisfy the conditions for which
-            the database has data, or whether the solver reuses one depends on settings
-            that are not known), `external` (Spack must use an external, or only an
-            installation's external satisfies it), `unanswerable`. Nodes also: `rebuilt`
-            (an equivalent binary exists, with one configuration and run-time
-            dependencies of the same packages and versions), `alike` (only binaries of
-            its configuration exist), `missing`.
+        status: one of these.
         line: its line, counted from 1; 0 if it is not from a text.
         query: the spec with the environment's requirements, as a query for `find`.
         configurations: the number of configurations that satisfy it.
@@ -122,10 +139,11 @@ class CoveredSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `cover --json` prints for it."""
-        names = [
-            each.name for each in fields(self) if each.name not in ("why", "closure")
-        ]
-        values = {name: getattr(self, name) for name in names}
+        # `reasons` has the sentences of `why`.
+        values = {}
+        for attribute in fields(self):
+            if attribute.name not in ("why", "closure"):
+                values[attribute.name] = getattr(self, attribute.name)
         values["root"] = values.pop("is_root")
         for name in ("reasons", "others", "differences", "missing"):
             values[name] = list(values[name])
@@ -157,6 +175,8 @@ class Download:
 @dataclass(frozen=True, slots=True)
 class Cover(NotebookTable):
     """The answers for all specs of an environment, in its order.
+
+    In names and texts, the nodes of a lockfile are specs too.
 
     Attributes:
         specs: the answers; those for lockfiles that a `spack.yaml` includes come last.
@@ -199,7 +219,9 @@ class Cover(NotebookTable):
 
     @property
     def share(self) -> str:
-        """A phrase with the number of specs that are installed or have a binary."""
+        """How many specs are installed or have a binary, such as `41 of 44 specs have a
+        binary`.
+        """
         has = "has a binary"
         have = "have a binary"
         if self.is_of_trees:
@@ -217,7 +239,10 @@ class Cover(NotebookTable):
 
     @property
     def sentence(self) -> str:
-        """`share` with other specs in words, and the percentage for a lockfile."""
+        """`share` with the numbers of other statuses; for a lockfile with a percentage.
+
+        For example `1 of 2 specs has a binary; 1 more binary lacks dependencies (50%)`.
+        """
         text = self.share
         installed = self.counted("installed")
         if installed and not self.is_of_trees:
@@ -236,25 +261,30 @@ class Cover(NotebookTable):
 
     @property
     def statuses(self) -> str:
-        """The number of specs by status, in words."""
-        counts = [
-            (status, self.counted(status)) for status in (LOST, *OF_NODES, *STATUSES)
-        ]
-        return ", ".join(f"{status} {count}" for status, count in counts if count)
+        """The number of specs by status, such as `none 4, binary 8`."""
+        texts = []
+        for status in (LOST, *OF_NODES, *STATUSES):
+            count = self.counted(status)
+            if count:
+                texts.append(f"{status} {count}")
+        return ", ".join(texts)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The totals of groups in words, if there are several groups."""
-        texts = []
+        """The totals of groups of specs, such as `compilers: 1 of 2`; none without
+        several groups.
+        """
+        # Nodes of lockfiles have no group.
         specs = [spec for spec in self.specs if spec.is_root is None]
-        groups = dict.fromkeys(spec.group for spec in specs)
-        if len(groups) < 2:
+        names = dict.fromkeys(spec.group for spec in specs)
+        if len(names) < 2:
             return ()
-        for group in groups:
-            part = Cover(
-                tuple(spec for spec in specs if spec.group == group), is_lock=False
-            )
-            texts.append(f"{group or 'no group'}: {part.available:,} of {part.total:,}")
+        texts = []
+        for name in names:
+            specs_of_group = tuple(spec for spec in specs if spec.group == name)
+            group = Cover(specs_of_group, is_lock=False)
+            title = name or "no group"
+            texts.append(f"{title}: {group.available:,} of {group.total:,}")
         return tuple(texts)
 
     @property
@@ -273,6 +303,8 @@ class Cover(NotebookTable):
     def totals(self) -> tuple[str, ...]:
         """What Spack builds from source and what it downloads, if the database shows
         it.
+
+        For example `to build from source: hdf5` and `to download: 14 packages, 212 MB`.
         """
         if self.download is None:
             return ()
@@ -289,37 +321,43 @@ class Cover(NotebookTable):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `cover --json` prints."""
-        nodes = {status: self.counted(status) for status in OF_NODES}
-        counts: dict[str, Any] = {"binary": self.binary, "total": self.total}
-        if self.is_lock:
-            counts |= dict(reversed(nodes.items()))
-            counts["incomplete"] = self.counted("incomplete")
-        else:
-            counts |= {
-                status: self.counted(status)
-                for status in STATUSES
-                if status != "binary"
-            }
-            counts |= {status: count for status, count in nodes.items() if count}
-        if self.baseline:
-            counts[LOST] = self.counted(LOST)
-        counts["to_build"] = list(self.to_build)
-        counts["package_count"] = self.download and self.download.packages
-        counts["size"] = self.download and self.download.size
         return {
             "specs": [spec.as_dict() for spec in self.specs],
-            **counts,
-            "notes": [*self.notes],
+            **self._counts(),
+            "to_build": list(self.to_build),
+            "package_count": None if self.download is None else self.download.packages,
+            "size": None if self.download is None else self.download.size,
+            "notes": list(self.notes),
         }
+
+    def _counts(self) -> dict[str, int]:
+        """Return the number of specs by status, in the order of the JSON."""
+        counts = {"binary": self.binary, "total": self.total}
+        if self.is_lock:
+            for status in ("rebuilt", "alike", "missing", "incomplete"):
+                counts[status] = self.counted(status)
+        else:
+            for status in STATUSES:
+                if status != "binary":
+                    counts[status] = self.counted(status)
+            # A `spack.yaml` may include a lockfile.
+            for status in OF_NODES:
+                count = self.counted(status)
+                if count:
+                    counts[status] = count
+        if self.baseline:
+            counts[LOST] = self.counted(LOST)
+        return counts
 
     @property
     def rows(self) -> Rows:
-        """The rows that `cover --csv` prints: the records of the JSON, configurations
-        as texts.
+        """The rows that `cover --csv` prints: the records of the JSON, with
+        configurations as texts.
         """
-        records = [
-            spec.as_dict()
-            | {"configuration": spec.configuration and spec.configuration.summary}
-            for spec in self.specs
-        ]
+        records = []
+        for spec in self.specs:
+            record = spec.as_dict()
+            if spec.configuration is not None:
+                record["configuration"] = spec.configuration.summary
+            records.append(record)
         return Rows(COLUMNS, records)
