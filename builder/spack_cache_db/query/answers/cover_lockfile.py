@@ -1,22 +1,23 @@
 """Answers the nodes of a lockfile: the binary of each hash, or binaries like it.
 
-A lockfile names its binaries, and installing by hash is not restricted by the solver's
-rules. But Spack installs a binary together with what it links and runs, so a node is
-`incomplete` if a node that it needs has no binary.
+A lockfile names its binaries by their hashes, and installing by hash is not restricted
+by the rules of Spack's solver. But Spack installs a binary together with what it links
+and runs, so a node is `incomplete` if a node that it needs has no binary.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 
 from spack_cache_db.environments.model import LockedSpec
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.covered import CoveredSpec
-from spack_cache_db.query.answers.differences import Change
+from spack_cache_db.query.answers.similar_binaries import (
+    Comparison,
+    node_needs,
+    node_numbers,
+)
 from spack_cache_db.query.choice.reuse import short_series
 from spack_cache_db.query.conditions.conditions import (
     Conditions,
@@ -33,7 +34,6 @@ from spack_cache_db.query.stored.reach import Reach
 OF_HASHES = """
 SELECT DISTINCT configuration_id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))
 """
-A_NODE = "it is another node of this lockfile"
 MOST_OTHERS = 5
 """Maximum of other binaries that an answer lists."""
 
@@ -41,7 +41,12 @@ MOST_OTHERS = 5
 def lockfile_answers(
     candidates: Candidates, locked: tuple[LockedSpec, ...]
 ) -> list[CoveredSpec]:
-    """Return the answers for the nodes of a lockfile, in their order."""
+    """Return the answers for the nodes of a lockfile, in their order.
+
+    Args:
+        candidates: the database, and the scope in which binaries count.
+        locked: the nodes.
+    """
     answers = list(_own_answers(candidates, locked))
     return list(_with_missing(locked, answers))
 
@@ -54,22 +59,21 @@ def _own_answers(
     """
     lookups = candidates.lookups
     scope = candidates.scope
-    # The configurations of the specs that have the hashes of the nodes.
-    ids: list[int] = []
-    for piece in json_pieces([node.hash for node in locked], HASHES_AT_ONCE):
-        ids.extend(key for (key,) in select(lookups.conn, OF_HASHES, hashes=piece))
-    # The hashes with a binary, and those that an installation has.
+    # Find the hashes with a binary, and those that an installation has.
+    ids = _configurations_of(lookups, [node.hash for node in locked])
     binary_hashes = _hashes(_binaries(lookups, ids, scope))
     installed_hashes: set[str] = set()
     for installation in lookups.trees(condition_value(scope, "release")):
         within = within_release(scope, installation)
         installed_hashes |= _hashes(_binaries(lookups, ids, within))
-    # For the other nodes, the binaries of their configurations.
+
+    # For the other nodes, find the binaries of their configurations.
     without_binary = [node for node in locked if node.hash not in binary_hashes]
     row_ids = _row_ids(candidates, {node.configuration for node in without_binary})
-    similar = _binaries(lookups, row_ids.values(), scope)
-    similar_ids = [spec.id for specs in similar.values() for spec in specs]
-    comparison = _Comparison(lookups, locked, similar_ids)
+    binaries_of_row = _binaries(lookups, row_ids.values(), scope)
+    binary_ids = [spec.id for specs in binaries_of_row.values() for spec in specs]
+    comparison = Comparison(lookups, locked, binary_ids)
+
     for node in locked:
         if node.hash in installed_hashes:
             yield _of_node(node, "installed")
@@ -77,9 +81,22 @@ def _own_answers(
         if node.hash in binary_hashes:
             yield _of_node(node, "binary")
             continue
-        row_id = row_ids.get(node.configuration)
-        others = [] if row_id is None else similar.get(row_id, [])
-        yield comparison.answer(node, others) if others else _of_node(node, "missing")
+        binaries: list[Spec] = []
+        if node.configuration in row_ids:
+            binaries = binaries_of_row.get(row_ids[node.configuration], [])
+        if not binaries:
+            yield _of_node(node, "missing")
+            continue
+        similar = comparison.similar_to(node, binaries)
+        yield _of_node(node, similar.status, similar.binaries, similar.differences)
+
+
+def _configurations_of(lookups: Lookups, hashes: Sequence[str]) -> list[int]:
+    """Return the ids of the configurations of the specs that have some hashes."""
+    ids: list[int] = []
+    for piece in json_pieces(hashes, HASHES_AT_ONCE):
+        ids.extend(key for (key,) in select(lookups.conn, OF_HASHES, hashes=piece))
+    return ids
 
 
 def _binaries(
@@ -90,8 +107,10 @@ def _binaries(
     """
     externals = graph.externals(lookups)
     binaries = {}
-    for key, specs in specs_in_scope(lookups.conn, ids, scope).items():
-        binaries[key] = [spec for spec in specs if spec.id not in externals]
+    for configuration_id, specs in specs_in_scope(lookups.conn, ids, scope).items():
+        binaries[configuration_id] = [
+            spec for spec in specs if spec.id not in externals
+        ]
     return binaries
 
 
@@ -118,8 +137,9 @@ def _of_node(
     node: LockedSpec,
     status: str,
     others: Iterable[Spec] = (),
-    differences: Iterable[str] = (),
+    differences: tuple[str, ...] = (),
 ) -> CoveredSpec:
+    """Return the answer for a node; `others` are binaries of its configuration."""
     configuration = node.configuration
     hashes = tuple(other.hash for other in others)
     return CoveredSpec(
@@ -130,118 +150,16 @@ def _of_node(
         configuration=configuration,
         others=hashes[:MOST_OTHERS],
         other_count=len(hashes),
-        differences=tuple(differences),
+        differences=differences,
     )
-
-
-class _Comparison:
-    """Compares run-time dependencies of a lockfile's nodes and a database's specs, as
-    bit sets.
-
-    A name with its version has the same bit on both sides.
-
-    Args:
-        lookups: the database.
-        locked: the nodes of the lockfile.
-        others: the ids of the specs with which nodes are compared.
-    """
-
-    def __init__(
-        self, lookups: Lookups, locked: tuple[LockedSpec, ...], others: list[int]
-    ) -> None:
-        self._number_of_bit: dict[tuple[str, str], int] = {}
-        # What the specs need, of those whose dependencies the database has.
-        self._recorded = frozenset(graph.recorded_specs(lookups.conn, others))
-        needs = graph.read_run_time(lookups, self._recorded)
-        bits_of_specs = {}
-        for spec, dependency in graph.read_nodes(lookups.conn, needs.edges).items():
-            bits_of_specs[spec] = self._bit((dependency.package, dependency.version))
-        self._of_specs = Reach(needs, bits_of_specs)
-        # What the nodes need. A node also has the bits of its externals.
-        self._numbers = _node_numbers(locked)
-        bits_of_nodes = {}
-        for number, node in enumerate(locked):
-            own = (node.configuration.package, node.configuration.version)
-            bits_of_nodes[number] = reduce(or_, map(self._bit, (own, *node.externals)))
-        self._of_nodes = Reach(_needs(locked, self._numbers), bits_of_nodes)
-
-    def _bit(self, name_and_version: tuple[str, str]) -> int:
-        """Return the bit of a name with its version, a new one if it is new."""
-        next_number = len(self._number_of_bit)
-        return 1 << self._number_of_bit.setdefault(name_and_version, next_number)
-
-    def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredSpec:
-        """Return the answer for a node without a binary, given specs of its
-        configuration.
-        """
-        needed = self._of_nodes.run_time(self._numbers[node.hash])
-        # The dependencies that only the node or only the spec has. Specs without an
-        # index record count as equal.
-        differing: dict[Spec, int] = {}
-        for other in others:
-            differing[other] = 0
-            if other.id in self._recorded:
-                differing[other] = needed ^ self._of_specs.run_time(other.id)
-        # A spec that is itself a node of this lockfile cannot stand in for another
-        # node.
-        same = [
-            other
-            for other in others
-            if not differing[other] and other.hash not in self._numbers
-        ]
-        if same:
-            return _of_node(node, "rebuilt", same)
-        # The most similar first, and other nodes of this lockfile last.
-        by_similarity = sorted(
-            others,
-            key=lambda other: (
-                other.hash in self._numbers,
-                differing[other].bit_count(),
-            ),
-        )
-        first = by_similarity[0]
-        differences = [
-            str(change) for change in self._changes(needed, differing[first])
-        ]
-        if first.hash in self._numbers:
-            differences.append(A_NODE)
-        return _of_node(node, "alike", by_similarity, differences)
-
-    def _changes(self, needed: int, differing: int) -> Iterator[Change]:
-        """Yield the dependencies that only one of node and spec has, by package."""
-        of_node: defaultdict[str, list[str]] = defaultdict(list)
-        of_spec: defaultdict[str, list[str]] = defaultdict(list)
-        for (name, version), number in self._number_of_bit.items():
-            if differing >> number & 1:
-                side = of_node if needed >> number & 1 else of_spec
-                side[name].append(version)
-        for name in sorted(of_node.keys() | of_spec.keys()):
-            versions_of_node = ", ".join(sorted(of_node[name])) or None
-            versions_of_spec = ", ".join(sorted(of_spec[name])) or None
-            yield Change(name, "", versions_of_node, versions_of_spec)
-
-
-def _node_numbers(locked: Sequence[LockedSpec]) -> dict[str, int]:
-    """Return the places of nodes in their lockfile, by hash."""
-    return {node.hash: number for number, node in enumerate(locked)}
-
-
-def _needs(locked: Sequence[LockedSpec], numbers: Mapping[str, int]) -> graph.Needs:
-    """Return the run-time dependencies of a lockfile, by the numbers of its nodes."""
-    edges = {}
-    for node in locked:
-        needed = [numbers[dag_hash] for dag_hash in node.needs if dag_hash in numbers]
-        edges[numbers[node.hash]] = [
-            graph.Edge(number, ("run",), ()) for number in needed
-        ]
-    return graph.Needs(edges, frozenset())
 
 
 def _with_missing(
     locked: Sequence[LockedSpec], answers: Sequence[CoveredSpec]
 ) -> Iterator[CoveredSpec]:
     """Yield the answers; binaries that need a node without one are `incomplete`."""
-    # Each node that lacks a binary has a bit of its own, and all other nodes have none.
+    # Nodes are given by their positions. Each node that lacks a binary has a bit of its
+    # own, so a set of bits is the nodes that are missing for another node.
     lacking = [
         number
         for number, answer in enumerate(answers)
@@ -250,21 +168,22 @@ def _with_missing(
     bits = dict.fromkeys(range(len(locked)), 0)
     for position, number in enumerate(lacking):
         bits[number] = 1 << position
-    reach = Reach(_needs(locked, _node_numbers(locked)), bits)
+    reach = Reach(node_needs(locked, node_numbers(locked)), bits)
+
     for number, answer in enumerate(answers):
-        missing = reach.run_time(number) if answer.status == "binary" else 0
-        if not missing:
+        missing_bits = reach.run_time(number) if answer.status == "binary" else 0
+        if not missing_bits:
             yield answer
             continue
-        nodes = [
+        missing = [
             answers[other]
             for position, other in enumerate(lacking)
-            if missing >> position & 1
+            if missing_bits >> position & 1
         ]
-        needed = short_series([node.spec for node in nodes])
+        names = short_series([other.spec for other in missing])
         yield replace(
             answer,
             status="incomplete",
-            missing=tuple(node.title for node in nodes),
-            reasons=(f"no binary of {needed}, which Spack would build first",),
+            missing=tuple(other.title for other in missing),
+            reasons=(f"no binary of {names}, which Spack would build first",),
         )
