@@ -73,6 +73,30 @@ def test_the_fewest_mirrors_of_all_binaries(tmp_path: Path) -> None:
     assert lines[-1] == f"spack install --cache-only {' '.join(short)}"
 
 
+@pytest.mark.parametrize("release", ["main", "main-2026-11-01"])
+def test_the_fewest_mirrors_of_a_release(tmp_path: Path, release: str) -> None:
+    """A copy of a release has the mirrors of this release, and as few are added."""
+    for stack, having in {
+        "a": ["app", "lib", "other"],
+        "b": ["app", "lib", "base"],
+    }.items():
+        folder = tmp_path / "in" / "main" / stack
+        folder.mkdir(parents=True)
+        records = [record(NODES[spec], is_binary=spec in having) for spec in NODES]
+        (folder / "index.json").write_bytes(index(*records))
+        url = {"url": f"https://{stack}.example"}
+        (folder / "mirror.json").write_text(json.dumps(url))
+    build(tmp_path / "in", tmp_path / "x.db", snapshot="2026-11-01")
+
+    with opened(tmp_path / "x.db") as lookups:
+        found = cover(lookups.conn, ["app", "base"], release=release)
+        install = environment_commands(lookups, found)
+
+    assert install is not None
+    urls = [line.split()[-1] for line in install.commands if "mirror add" in line]
+    assert urls == ["https://b.example"]
+
+
 def test_what_is_incomplete_is_left_out(tmp_path: Path) -> None:
     """The commands install only what counts as available."""
     with opened(made(tmp_path, {"a": ["app", "other", "base"]})) as lookups:

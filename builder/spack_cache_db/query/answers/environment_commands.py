@@ -14,7 +14,11 @@ from spack_cache_db.query.commands.model import NO_COMMANDS, Commands, short_spe
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import ids_of_hashes
 from spack_cache_db.query.stored.closure import Closure, closures, mirror_sets
-from spack_cache_db.query.stored.mirrors import Mirror, listing_mirrors
+from spack_cache_db.query.stored.mirrors import (
+    Mirror,
+    listing_mirrors,
+    mirrored_release,
+)
 from spack_cache_db.query.stored.smallest_cover import smallest_cover
 
 
@@ -27,35 +31,43 @@ def environment_commands(lookups: Lookups, cover: Cover) -> Commands | None:
     together list everything.
     """
     met = [spec for spec in cover.specs if spec.is_met]
+    # `is_root` is None for the specs of a `spack.yaml`, which are all named.
     roots = [spec for spec in met if spec.is_root is not False]
     named = roots or met
-    # Binaries are installed from the fewest mirrors.
     binaries = [spec for spec in named if spec.status == "binary"]
+    others = [spec for spec in named if spec.status != "binary"]
     installs = _install(lookups, binaries, cover.release)
-    # Other specs are loaded from an installation, with modules or with Spack.
-    loads = _load(lookups, [spec for spec in named if spec.status != "binary"])
-    lines = (*installs.commands, *loads)
+    lines = (*installs.commands, *_load(lookups, others))
     return replace(installs, commands=lines) if lines else None
 
 
 def _install(
     lookups: Lookups, specs: Sequence[CoveredSpec], release: int | None
 ) -> Commands:
-    # Several specs of an environment may have one binary.
+    """Return the commands that install the binaries of specs.
+
+    Args:
+        lookups: the database.
+        specs: specs with a binary.
+        release: the id of the release whose mirrors have everything; None for any.
+    """
+    # Read what the binaries need. Several specs may have one binary.
     hashes = list(dict.fromkeys(spec.hash for spec in specs if spec.hash is not None))
-    ids = ids_of_hashes(lookups.conn, hashes)
-    in_order = [ids[dag_hash] for dag_hash in hashes if dag_hash in ids]
-    of_specs = closures(lookups, in_order, release)
-    if not of_specs:
+    id_of_hash = ids_of_hashes(lookups.conn, hashes)
+    ids = [id_of_hash[dag_hash] for dag_hash in hashes if dag_hash in id_of_hash]
+    closure_of = closures(lookups, ids, release)
+    if not closure_of:
         return NO_COMMANDS
-    # All closures have the same mirrors, so each mirror is added once.
-    mirrors = fewest_mirrors(lookups, list(of_specs.values()), release)
-    joined = [replace(closure, mirrors=mirrors) for closure in of_specs.values()]
-    names = []
+
+    # Each closure has mirrors of its own. Give all closures the same ones instead, so
+    # that the commands add as few as possible.
+    mirrors = fewest_mirrors(lookups, list(closure_of.values()), release)
+    joined = [replace(closure, mirrors=mirrors) for closure in closure_of.values()]
+    short_specs = []
     for closure in joined:
         binary = closure.binary
-        names.append(short_spec(lookups.conn, binary.package, binary.hash))
-    return install_commands(joined, names)
+        short_specs.append(short_spec(lookups.conn, binary.package, binary.hash))
+    return install_commands(joined, short_specs)
 
 
 def fewest_mirrors(
@@ -69,42 +81,56 @@ def fewest_mirrors(
         of_specs: the closures.
         release: the id of the release that the mirrors must belong to; None for any.
     """
+    # Collect the members that a mirror lists, each once, in order.
     listed: dict[int, None] = {}
     for closure in of_specs:
         for member in closure.binaries:
             if member.release is not None:
                 listed[member.spec] = None
-    name = None if release is None else lookups.releases[release].name
-    sets = mirror_sets(listing_mirrors(lookups, sorted(listed)), name)
-    # A mirror may list a spliced spec only under the hash of its build spec. Then the
-    # closures keep the mirrors that were chosen for each.
-    if not sets.of_spec.keys() >= listed.keys():
-        return tuple(
-            dict.fromkeys(mirror for closure in of_specs for mirror in closure.mirrors)
-        )
+    # A set of mirrors is a number, whose bits are the positions in `sets.mirrors`. The
+    # mirrors of a copy are those of the release that it copies.
+    only_release = None
+    if release is not None:
+        only_release = mirrored_release(lookups, lookups.releases[release])
+    sets = mirror_sets(listing_mirrors(lookups, sorted(listed)), only_release)
+
+    # A mirror may list a spliced spec only under the hash of its build spec. Then take
+    # the mirrors that were chosen for each closure.
+    is_every_one_found = listed.keys() <= sets.of_spec.keys()
+    if not is_every_one_found:
+        mirrors: dict[Mirror, None] = {}
+        for closure in of_specs:
+            mirrors |= dict.fromkeys(closure.mirrors)
+        return tuple(mirrors)
+
+    # Of each set, one mirror must be added.
     choices = list(dict.fromkeys(sets.of_spec[spec] for spec in listed))
     return tuple(sets.mirrors[number] for number in smallest_cover(choices))
 
 
 def _load(lookups: Lookups, specs: Sequence[CoveredSpec]) -> list[str]:
-    """Return the commands that load installed specs, and externals with modules."""
+    """Return the commands that load installed specs, and externals with modules.
+
+    First the specs with modules, and then one command of Spack for all others.
+    """
     # The keys of dictionaries: each command and each spec once, in order.
     module_lines: dict[str, None] = {}
     spack_specs: dict[str, None] = {}
     for spec in specs:
-        # An external of `packages:` is neither.
+        # An external of `packages:` has no spec in the database.
         if spec.configuration is None or spec.hash is None:
             continue
         package = spec.configuration.package
         installations = installations_of(lookups.conn, package, spec.hash)
-        own = [
+        in_release = [
             commands for commands in installations if commands.release == spec.release
         ]
-        if not own:
+        if not in_release:
             continue
-        has_module = own[0].alternative is not None
+        first = in_release[0]
+        has_module = first.alternative is not None
         if has_module:
-            module_lines |= dict.fromkeys(own[0].commands)
+            module_lines |= dict.fromkeys(first.commands)
         else:
             spack_specs[short_spec(lookups.conn, package, spec.hash)] = None
     lines = list(module_lines)
