@@ -25,8 +25,9 @@ from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.answers.diff import Diff, diff
 from spack_cache_db.query.answers.find import Found, FoundList, find
 from spack_cache_db.query.answers.history import History, HistoryRow, history
-from spack_cache_db.query.answers.install import InstallPlan, install_plan
+from spack_cache_db.query.answers.install import install_plan
 from spack_cache_db.query.answers.package_data import package_data
+from spack_cache_db.query.answers.planned import InstallPlan
 from spack_cache_db.query.answers.retention import Retention, retention
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.names.scope import Scope, UnknownNameError

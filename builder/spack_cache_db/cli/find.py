@@ -20,7 +20,7 @@ from spack_cache_db.cli.spec_words import SpecCommand
 from spack_cache_db.cli.tables import most_rows, print_answer
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.answers.install import Chosen
+    from spack_cache_db.query.answers.planned import Chosen
     from spack_cache_db.query.commands.model import Commands
     from spack_cache_db.query.rows import Rows
 

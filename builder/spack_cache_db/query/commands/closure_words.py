@@ -1,4 +1,6 @@
-"""Sentences about what installing a binary takes."""
+"""Sentences about what installing a binary takes (its closure): `3 of 4 dependencies
+have no binary here`, `14 packages, 212 MB`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from spack_cache_db.query.stored.closure import Closure, Member
 MOST_NAMED = 12
 """Maximum of packages to build that a sentence names."""
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
+"""Units of sizes, each a thousand times the one before."""
 
 
 def missing_sentence(closure: Closure) -> str | None:
@@ -17,6 +20,7 @@ def missing_sentence(closure: Closure) -> str | None:
 
     For example `3 of 4 dependencies have no binary here`.
     """
+    # The first member is the binary itself.
     dependencies = closure.members[1:]
     missing_count = sum(member.is_missing for member in dependencies)
     if missing_count == 0:
@@ -67,8 +71,8 @@ def size_words(closures: Sequence[Closure]) -> str | None:
     for closure in closures:
         if closure.size is None:
             return None
+        # A closure has a size only if the sizes of all its binaries are known.
         for member in closure.binaries:
-            # All sizes of a closure with a size are known.
             sizes[member.spec] = member.size or 0
     packages = counted(len(sizes), "package")
     total = bytes_text(sum(sizes.values()))
@@ -77,8 +81,8 @@ def size_words(closures: Sequence[Closure]) -> str | None:
 
 def bytes_text(size: int) -> str:
     """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
-    # The limits are those of rounding: 999.5 would be shown as 1,000, and 99.95 as
-    # 100.0.
+    # Take the next unit at 999.5, which would be shown as 1,000, and one decimal below
+    # 99.95, which would be shown as 100.0.
     value = float(size)
     unit, *larger_units = UNITS
     decimals = 0

@@ -1,8 +1,13 @@
 """The commands that install binaries from mirrors: the only place that makes them.
 
-A fresh Spack runs them as they are. They add each mirror that a closure needs, trust
-its keys if it is signed, and install. If a dependency has no binary, Spack may build it
-from source.
+A fresh Spack runs them as they are. They add each mirror that has a binary or something
+that it needs (its closure), trust its keys if it is signed, and install:
+
+    spack mirror add develop https://binaries.example.org/develop
+    yes | spack buildcache keys --install --trust
+    spack install --cache-only hdf5/abcdefg
+
+If a dependency has no binary, Spack may build it from source.
 """
 
 from __future__ import annotations
@@ -26,13 +31,14 @@ from spack_cache_db.query.stored.closure import Closure, Member, closures
 from spack_cache_db.query.stored.mirrors import Mirror
 
 TRUST_KEYS = "yes | spack buildcache keys --install --trust"
-"""Spack since June 2026 asks about each key, and would read the next pasted line as the
-answer.
+"""Spack since June 2026 asks about each key; without `yes`, it would read the next
+pasted line as the answer.
 """
 INSTALL = ("spack", "install")
 CACHE_ONLY = "--cache-only"
 """Users who look for a binary do not want Spack to build one."""
 PLACEHOLDER = "URL-of-your-mirror"
+"""What stands in the commands for an unknown address."""
 NO_ADDRESS = (
     f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
 )
@@ -40,26 +46,31 @@ MAYBE_UNSIGNED = (
     'if Spack says "no binary available", the mirror is not signed: '
     "add it with --unsigned"
 )
-# Options of `spack mirror add` (Spack 1.2 `cmd/mirror.py`).
+# The options of `spack mirror add` (Spack 1.2 `cmd/mirror.py`) for what a mirror has in
+# mirrors.yaml.
 OPTIONS = {
     "endpoint_url": "--s3-endpoint-url",
     "profile": "--s3-profile",
     "access_token_variable": "--s3-access-token-variable",
     "view": "--name",
 }
-"""By the properties of mirrors.yaml."""
+"""The options for the properties of a mirror."""
 S3_LOGIN = {
     "id_variable": "--s3-access-key-id-variable",
     "secret_variable": "--s3-access-key-secret-variable",
 }
+"""The options for the properties of `access_pair`, if the mirror is a bucket of S3."""
 OCI_LOGIN = {
     "id_variable": "--oci-username-variable",
     "secret_variable": "--oci-password-variable",
 }
-"""By the properties of `access_pair`, as `S3_LOGIN`."""
+"""The options for the properties of `access_pair`, if it is a registry."""
 OCI_SCHEMES = ("oci://", "oci+http://")
+"""The beginnings of the URLs of registries."""
 NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
+"""Characters that Spack does not accept in the name of a mirror."""
 NAMELESS = "mirror"
+"""The name of a mirror whose release has no character for a name."""
 
 
 def commands_of(
@@ -121,12 +132,15 @@ def mirror_commands(lookups: Lookups, closure: Closure) -> Commands | None:
 
 
 def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Commands:
-    """Return the commands that install binaries, given what each takes and its short
-    spec.
+    """Return the commands that install binaries.
 
     Binaries that no mirror lists are left out; `note` says so.
+
+    Args:
+        closures: each binary, and what installing it takes.
+        specs: the text for each binary, such as `hdf5/abcdefg` (`short_spec`).
     """
-    # Sort the binaries: what needs no compiler is installed first.
+    # Part the binaries: what needs no compiler is installed first.
     complete: list[str] = []
     incomplete: list[str] = []
     listed: list[Closure] = []
@@ -144,7 +158,7 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
     # Add the mirrors, and trust the keys of those that are or may be signed.
     mirrors = _mirrors_of(listed)
     lines = add_commands(mirrors)
-    # None: a mirror that does not say so may be signed.
+    # Of some mirrors it is not known whether they are signed (None).
     if any(mirror.is_signed is not False for mirror in mirrors):
         lines.append(TRUST_KEYS)
 
@@ -187,8 +201,9 @@ def _mirrors_of(closures: Iterable[Closure]) -> list[Mirror]:
 
 
 def _first_missing_sentence(closures: Sequence[Closure]) -> str | None:
-    """Return the sentence on the first incomplete binary; its counts are of one
-    binary.
+    """Return the sentence on the first incomplete binary; None if all are complete.
+
+    The numbers in a sentence are those of one binary, so sentences cannot be joined.
     """
     for closure in closures:
         sentence = missing_sentence(closure)
@@ -209,28 +224,28 @@ def add_commands(mirrors: Sequence[Mirror]) -> list[str]:
 
 
 def mirror_names(mirrors: Sequence[Mirror]) -> list[str]:
-    """Return a name for each mirror that Spack accepts: its release, and its stack if
-    needed.
-
-        develop, develop-e4s
-
-    Spack takes a name with a slash for a path, and a name that starts with a dash for
-    an option.
+    """Return a name for each mirror: its release, or else its release with its stack,
+    or else with a number, such as `develop`, `develop-e4s` and `develop-2`.
     """
     names: list[str] = []
     for mirror in mirrors:
-        base = _mirror_name(mirror.release)
+        base = _name_for_spack(mirror.release)
         candidates = [base]
         if mirror.stack is not None:
-            candidates.append(f"{base}-{_mirror_name(mirror.stack)}")
-        # Or else its release with a number; there are enough numbers for all mirrors.
+            candidates.append(f"{base}-{_name_for_spack(mirror.stack)}")
+        # There are enough numbers for all mirrors.
         candidates += [f"{base}-{number}" for number in range(2, len(mirrors) + 2)]
         unused = [name for name in candidates if name not in names]
         names.append(unused[0])
     return names
 
 
-def _mirror_name(text: str) -> str:
+def _name_for_spack(text: str) -> str:
+    """Return a name that Spack accepts for a mirror, such as `team-x` for `team/x`.
+
+    Spack takes a name with a slash for a path, and a name that starts with a dash for
+    an option.
+    """
     return NOT_IN_NAMES.sub("-", text).strip("-.") or NAMELESS
 
 

@@ -1,4 +1,6 @@
-"""The commands that load installed specs, with environment modules or with Spack."""
+"""The commands that load installed specs: `module load hdf5/1.14.6` for a spec with a
+module, and `spack load hdf5/abcdefg` for others.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ FROM installations
 JOIN releases ON releases.name = installations.release
 WHERE hash = :hash ORDER BY releases.position, prefix
 """
+"""The installations that have a spec, in the order of releases."""
 IS_INSTALLATION = "SELECT 1 FROM releases WHERE name = :release AND kind = :kind"
 
 
@@ -25,8 +28,14 @@ class _Installation(NamedTuple):
     """A row of `INSTALLATIONS`.
 
     Attributes:
-        modules: the modules that load the spec, separated by blanks.
-        folder: the folder of modules to use first, if several have the module.
+        release: the name of the installation.
+        prefix: the folder in which the spec is installed; None if it is not known.
+        is_explicit: 1 if a user asked for the spec by name.
+        installed_at: the time in UTC; None if it is not known.
+        is_external: 1 if the system provides the spec.
+        modules: the modules that load the spec, separated by blanks; None for none.
+        folder: the folder of modules to use first; None unless several folders have the
+            module.
     """
 
     release: str
@@ -75,6 +84,12 @@ def load_commands(
 
     If several installations have it, the lines are the commands of each, below a
     comment with its name: `# on derecho`.
+
+    Args:
+        conn: a connection to the database.
+        package: the package of the spec.
+        dag_hash: the hash of the spec.
+        release: the installation to load from; None for all.
     """
     installations = installations_of(conn, package, dag_hash)
     if release is not None:
@@ -89,6 +104,7 @@ def load_commands(
     for commands in installations:
         lines.append(f"# on {commands.release}")
         lines += commands.commands
+    # The prefix is another one in each installation.
     first = installations[0]
     return replace(first, commands=tuple(lines), prefix=None, machines=installations)
 
@@ -99,8 +115,11 @@ def spack_load(*specs: str) -> str:
 
 
 def module_commands(modules: str, folder: str | None) -> tuple[str, ...]:
-    """Return the commands that load modules; the folder is given if several have the
-    module.
+    """Return the commands that load modules, such as `module load hdf5/1.14.6`.
+
+    Args:
+        modules: the modules, separated by blanks.
+        folder: the folder of modules to use first; None if only one has the module.
     """
     load = shlex.join(["module", "load", *modules.split()])
     if folder is None:

@@ -9,11 +9,13 @@ from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.closure import Closure
 
 SHORTEST_HASH = 7
+"""Characters of a hash that Spack prints."""
 NEIGHBOURS = """
 SELECT max(hash) FROM specs WHERE hash < :hash
 UNION ALL
 SELECT min(hash) FROM specs WHERE hash > :hash
 """
+"""The hashes before and behind a hash, in their order; NULL at the ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Commands:
         advice: what to do if they fail, where a mirror does not say whether it is
             signed.
         is_known: whether the addresses of the mirrors are known; otherwise, the lines
-            have `install_commands.PLACEHOLDER` in place of an address.
+            have `install.PLACEHOLDER` in place of an address.
         builds: what Spack builds from source, such as `builds zlib-ng from source`;
             None if it builds nothing.
         missing: how many dependencies have no binary, as a sentence; None if all have
@@ -72,12 +74,10 @@ class Commands:
     @property
     def alternative(self) -> str | None:
         """The command of Spack that does the same as those of a module; None without a
-        module.
+        module, and for binaries of mirrors.
         """
-        # Binaries of mirrors have no `load`; without a module, `commands` has it.
-        if self.load in self.commands:
-            return None
-        return self.load
+        # Without a module, `commands` is this command itself.
+        return None if self.load in self.commands else self.load
 
     @property
     def is_complete(self) -> bool | None:
@@ -86,13 +86,11 @@ class Commands:
         """
         if not self.commands:
             return False
-        complete = [closure.is_complete for closure in self.closures]
-        if False in complete:
-            return False
-        if None in complete:
-            return None
         # Installed specs have no closures, and need nothing.
-        return True
+        are_complete = [closure.is_complete for closure in self.closures]
+        if False in are_complete:
+            return False
+        return None if None in are_complete else True
 
 
 NO_COMMANDS = Commands(())
@@ -102,10 +100,10 @@ def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
     """Return the shortest text for a spec: its package, and at least 7 characters of
     its hash.
     """
-    # In the order of hashes, one of the two neighbours has the longest common
-    # beginning.
+    # Of all hashes, one of the two neighbours has the longest common beginning.
     rows = select(conn, NEIGHBOURS, hash=dag_hash)
     neighbours = [neighbour for (neighbour,) in rows if neighbour is not None]
+    # Add characters until no neighbour begins so.
     length = SHORTEST_HASH
     while length < len(dag_hash):
         prefix = dag_hash[:length]
