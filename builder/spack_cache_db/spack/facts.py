@@ -56,8 +56,8 @@ LIBC = frozenset({"glibc", "musl"})
 RUNTIMES = LIBC | {COMPILER_WRAPPER, "gcc-runtime", "intel-oneapi-runtime"}
 """The packages with the tag `runtime` in their recipes.
 
-Spack adds them to a spec itself. So what an environment requires of the dependencies of
-`all` packages does not apply to them, nor to compilers.
+Spack adds them to specs by itself. An environment may require that `all` packages have
+some dependency; that does not apply to these packages, nor to compilers.
 """
 
 

@@ -44,8 +44,8 @@ def constraint_texts(query: SpecQuery) -> Iterator[str]:
 
     The name, its namespace and the version are one text.
     """
-    # The name with its namespace, such as builtin.hdf5. A namespace in which Spack
-    # would not read the whole as one name is written as an option.
+    # The name with its namespace, such as builtin.hdf5. If Spack would not read both as
+    # one name, the namespace is an option.
     name = query.name or ""
     namespace = query.namespace
     if query.name and query.namespace:

@@ -108,7 +108,8 @@ class Dependency:
             dependencies of its own.
         direct: written with `%`, a dependency of the package itself. With `^`, it may
             also be a dependency of a dependency.
-        virtuals: the virtual packages as which it is used: c and cxx in `%c,cxx=gcc`.
+        virtuals: the virtual packages (interfaces such as mpi) as which it is used: c
+            and cxx in `%c,cxx=gcc`.
         deptypes: the types that it has to have, such as build and link.
         when: a condition on the package; if the package does not satisfy it, the
             dependency is not required.

@@ -1,4 +1,4 @@
-"""sources.indexes.mirrors: whether the binaries of a mirror are signed, and its
+"""sources.indexes.mirror_folder: whether the binaries of a mirror are signed, and its
 settings.
 """
 

@@ -35,7 +35,7 @@ from spack_cache_db.sources.fetch.signatures import fetch_signatures
 from spack_cache_db.sources.fetch.sizes import fetch_sizes, manifest_size
 from spack_cache_db.sources.fetch.stack_folder import StackFolder, opened, stacks_of
 from spack_cache_db.sources.fetch.web import Web
-from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out
+from spack_cache_db.sources.indexes.mirror_content import Binary, binaries_left_out
 
 
 class Run:

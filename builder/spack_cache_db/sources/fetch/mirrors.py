@@ -36,7 +36,7 @@ from spack_cache_db.sources.indexes.manifests import (
     is_sum,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index
+from spack_cache_db.sources.indexes.mirror_content import Binary, files_without_index
 
 LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
 """The manifest of the index of a mirror of layout 3."""

@@ -34,7 +34,7 @@ from spack_cache_db.sources.fetch.web import (
     require_size,
 )
 from spack_cache_db.sources.indexes.manifests import Bytes, is_sum
-from spack_cache_db.sources.indexes.mirrors import Binary
+from spack_cache_db.sources.indexes.mirror_content import Binary
 from spack_cache_db.sources.texts import BROKEN, message_of
 
 T = TypeVar("T")

@@ -19,12 +19,8 @@ from spack_cache_db.sources.indexes.manifests import (
     is_clear_signed,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.mirrors import (
-    MOST_SIGNATURES,
-    Binary,
-    agreed,
-    first_entries,
-)
+from spack_cache_db.sources.indexes.mirror_content import Binary, first_entries
+from spack_cache_db.sources.indexes.mirror_folder import MOST_SIGNATURES, agreed
 from spack_cache_db.sources.indexes.spec_files import read_spec_file
 from spack_cache_db.spack.nodes import Node
 

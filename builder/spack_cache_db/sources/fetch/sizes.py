@@ -23,7 +23,7 @@ from spack_cache_db.sources.indexes.manifests import (
     TARBALL,
     is_clear_signed,
 )
-from spack_cache_db.sources.indexes.mirrors import Binary, listed_binaries
+from spack_cache_db.sources.indexes.mirror_content import Binary, listed_binaries
 from spack_cache_db.sources.texts import as_json
 
 

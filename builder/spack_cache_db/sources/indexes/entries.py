@@ -89,7 +89,7 @@ def _read_install(record: Mapping[str, Any]) -> Install:
 def _time_of(seconds: Any) -> str | None:
     """Return the time so many seconds after 1970, as `2025-01-31 12:00:00` in UTC.
 
-    None for a value that is not a time: nothing depends on it.
+    None for a value that is not a time, because the rest of the record is of use.
     """
     if seconds is None:
         return None

@@ -134,7 +134,7 @@ class Installs(dict[str, Raw]):
     def _entry_with_numbers(self, data: Raw) -> Entry:
         """Return a record that has numbers where Spack writes texts.
 
-        Programs that rewrite an index may turn the version "1.10" into a number.
+        The digits stay as they are: the version 1.10 is not 1.1.
         """
         record = _FRACTIONS_AS_TEXTS.decode(data)
         numbers: set[str] = set()
