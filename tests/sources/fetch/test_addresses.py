@@ -218,6 +218,8 @@ def test_no_message_has_a_password(url: str) -> None:
         "http://minio:9000/bucket/view@2026/@x",
         "https://mirror.example.org:8443/a:b@c",
         "https://10.0.0.1:65535/@",
+        "https://host:80/://@",
+        "https://host:80/from://a@b",
     ],
 )
 def test_other_parts_of_a_url_are_shown(url: str) -> None:

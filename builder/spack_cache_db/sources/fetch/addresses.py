@@ -23,10 +23,11 @@ _PORT = r"(?:80|443|[1-9]\d{3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|655
 """A port on which web servers listen, from 1000 or 80 or 443, and what follows it."""
 
 _USER = re.compile(
-    rf"(?<=://)(?:[^/?#:\[\]]*:(?!{_PORT}).*@(?!sha256:)|[^/?#]*@)",
+    rf"(?P<scheme>\A(?>.*?://))(?:[^/?#:\[\]]*:(?!{_PORT}).*@(?!sha256:)|[^/?#]*@)",
     re.DOTALL | re.ASCII,
 )
-"""What is before the host: `user@`, or `user:password@`.
+"""The scheme, up to the first `://`, and what is before the host: `user@`, or
+`user:password@`.
 
 A password may have a slash, `?` or `#` that is not encoded. So everything that follows
 a colon, up to the last `@`, may be one, unless a port follows the colon: in
@@ -40,7 +41,7 @@ def shown(url: str) -> str:
 
     `https://user:se/cret@host/mirror?token=x` becomes `https://host/mirror`.
     """
-    without_user = _USER.sub("", url)
+    without_user = _USER.sub(r"\g<scheme>", url)
     return without_user.partition("?")[0].partition("#")[0]
 
 
