@@ -28,83 +28,93 @@ STACKS = Path(__file__).parents[1] / "data" / "stacks"
 LINUX = {"platform": "linux", "os": "ubuntu22.04", "target": "x86_64_v3"}
 
 
-def surroundings(
-    files: Mapping[str, str | Mapping[str, str]], **more: Any
+def surroundings_with(
+    files: Mapping[str, str | Mapping[str, str]], **others: Any
 ) -> Surroundings:
-    """Return surroundings with these files, and folders of them."""
+    """Return surroundings of a Linux machine.
+
+    Args:
+        files: the text of each file by path, or the files of a folder by name.
+        others: other attributes of the surroundings.
+    """
 
     def open_file(path: str) -> bytes | dict[str, bytes] | None:
-        found = files.get(path)
-        if found is None or isinstance(found, str):
-            return None if found is None else found.encode()
-        return {name: text.encode() for name, text in found.items()}
+        content = files.get(path)
+        if content is None:
+            return None
+        if isinstance(content, str):
+            return content.encode()
+        return {name: text.encode() for name, text in content.items()}
 
-    return Surroundings(open_file, **({"names": LINUX, "env": {}} | more))
-
-
-def read(text: str, files: Mapping[str, Any], **more: Any) -> Environment:
-    """Return what an environment with these files asks for."""
-    around = surroundings(files, **more)
-    return read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
+    attributes: dict[str, Any] = {"names": LINUX, "env": {}}
+    return Surroundings(open_file, **(attributes | others))
 
 
-def required_texts(found: Environment) -> list[str]:
-    """Return what the first alternative of each spec asks, or why there is none."""
-    return [required_text(spec) for spec in found.specs]
+def read(text: str, files: Mapping[str, Any], **others: Any) -> Environment:
+    """Return the environment `/e/spack.yaml`; see `surroundings_with`."""
+    surroundings = surroundings_with(files, **others)
+    return read_environment(text.encode(), "/e/spack.yaml", surroundings=surroundings)
 
 
-PACKAGES = "packages: {all: {require: [target=zen3]}}"
+def required_texts(environment: Environment) -> list[str]:
+    """Return the specs of an environment with what is required of their packages."""
+    return [required_text(spec) for spec in environment.specs]
+
+
+ZEN3 = "packages: {all: {require: [target=zen3]}}"
 
 
 @pytest.mark.parametrize(
     ("include", "files"),
     [
-        ("[a.yaml]", {"/e/a.yaml": PACKAGES}),
-        ("[../x/]", {"/x": {"packages.yaml": PACKAGES}}),
-        ("[/x/a.yaml]", {"/x/a.yaml": f"spack:\n  {PACKAGES}"}),
-        ("[$HOME/a.yaml]", {"/home/me/a.yaml": PACKAGES}),
-        ("['file:///a.yaml']", {"/a.yaml": PACKAGES}),
-        ("[b.yaml]", {"/e/b.yaml": "include: [c/a.yaml]", "/e/c/a.yaml": PACKAGES}),
+        ("[a.yaml]", {"/e/a.yaml": ZEN3}),
+        ("[../x/]", {"/x": {"packages.yaml": ZEN3}}),
+        ("[/x/a.yaml]", {"/x/a.yaml": f"spack:\n  {ZEN3}"}),
+        ("[$HOME/a.yaml]", {"/home/me/a.yaml": ZEN3}),
+        ("['file:///a.yaml']", {"/a.yaml": ZEN3}),
+        # An include of an include, and one of a folder.
+        ("[b.yaml]", {"/e/b.yaml": "include: [c/a.yaml]", "/e/c/a.yaml": ZEN3}),
         (
             "[d]",
-            {"/e/d": {"include.yaml": "include: [../a.yaml]"}, "/e/a.yaml": PACKAGES},
+            {"/e/d": {"include.yaml": "include: [../a.yaml]"}, "/e/a.yaml": ZEN3},
         ),
-        ("[{path: a.yaml, when: platform == 'linux'}]", {"/e/a.yaml": PACKAGES}),
+        # Conditions, optional includes and variables with a path.
+        ("[{path: a.yaml, when: platform == 'linux'}]", {"/e/a.yaml": ZEN3}),
         (
             "[{path: a.yaml, when: platform == 'darwin'}, b.yaml]",
-            {"/e/a.yaml": "packages: {all: {require: [+x]}}", "/e/b.yaml": PACKAGES},
+            {"/e/a.yaml": "packages: {all: {require: [+x]}}", "/e/b.yaml": ZEN3},
         ),
-        ("[{path: no.yaml, optional: true}, a.yaml]", {"/e/a.yaml": PACKAGES}),
-        ("[{path: no, path_override_env_var: PLACE}]", {"/e/a.yaml": PACKAGES}),
+        ("[{path: no.yaml, optional: true}, a.yaml]", {"/e/a.yaml": ZEN3}),
+        ("[{path: no, path_override_env_var: PLACE}]", {"/e/a.yaml": ZEN3}),
     ],
 )
-def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:
-    """Files and folders are found as Spack finds them, and say what packages
-    require.
+def test_an_include_is_found(include: str, files: Mapping[str, Any]) -> None:
+    """Files and folders are found where Spack finds them, and their requirements
+    count.
     """
+    text = f"spack: {{specs: [zlib], include: {include}}}"
     variables = {"HOME": "/home/me", "PLACE": "a.yaml"}
-    found = read(
-        f"spack: {{specs: [zlib], include: {include}}}", files, variables=variables
-    )
+    environment = read(text, files, variables=variables)
 
-    assert required_texts(found) == ["zlib target=zen3"]
-    assert found.notes == ()
+    assert required_texts(environment) == ["zlib target=zen3"]
+    assert environment.notes == ()
 
 
 @pytest.mark.parametrize(
     "include", ["no.yaml", "https://host/a.yaml", "{git: 'https://host/x', paths: [a]}"]
 )
-def test_what_is_not_here(include: str) -> None:
-    """It is named, the answer goes on, and lists that it may define are told line by
-    line.
+def test_a_missing_include_is_named(include: str) -> None:
+    """It has a note, and a list that it may define is an error of each spec that names
+    the list; with `is_strict`, it is a fault.
     """
-    text = f"spack: {{specs: [zlib, $gcc, {{matrix: [[a], [$%gcc]]}}], include: [{include}]}}"
-    found = read(text, {})
+    specs = "[zlib, $gcc, {matrix: [[a], [$%gcc]]}]"
+    text = f"spack: {{specs: {specs}, include: [{include}]}}"
+    environment = read(text, {})
 
-    assert found.notes[0].startswith(
+    assert environment.notes[0].startswith(
         "one include is missing; their requirements are unknown: "
     )
-    assert required_texts(found) == [
+    assert required_texts(environment) == [
         "zlib",
         "$gcc is defined in a missing file",
         "$%gcc is defined in a missing file",
@@ -113,9 +123,15 @@ def test_what_is_not_here(include: str) -> None:
         read(text, {}, is_strict=True)
 
 
-def locked(*names: str, **included: str) -> str:
-    """Return a lockfile of these specs, which includes other lockfiles."""
-    lock = json.loads(lock_of(*map(node, names)))
+def lockfile(*names: str, **included: str) -> str:
+    """Return a lockfile of specs with these names.
+
+    Args:
+        names: the names of the specs.
+        included: other lockfiles that it includes, by path.
+    """
+    nodes = [node(name) for name in names]
+    lock = json.loads(lock_of(*nodes))
     lock["_meta"]["lockfile-version"] = 7
     lock["include_concrete"] = {
         path: json.loads(text) for path, text in included.items()
@@ -128,6 +144,7 @@ def locked(*names: str, **included: str) -> str:
     [
         "[../a/spack.lock]",
         "['file:///a/spack.lock']",
+        # Spack includes a lockfile even if its condition is false.
         "[{path: ../a/spack.lock, when: platform == 'darwin'}]",
     ],
 )
@@ -135,53 +152,54 @@ def test_lockfiles_are_included(include: str) -> None:
     """The specs of a lockfile, and of those that it includes, count as in
     `include_concrete`.
     """
-    files = {"/a/spack.lock": locked("zlib", one=locked("hdf5", two=locked("cmake")))}
-    found = read(
-        f"spack: {{specs: [x], include: {include}}}", files, variables={"A": "/a"}
-    )
+    innermost = lockfile("cmake")
+    inner = lockfile("hdf5", two=innermost)
+    files = {"/a/spack.lock": lockfile("zlib", one=inner)}
+    environment = read(f"spack: {{specs: [x], include: {include}}}", files)
 
-    assert [spec.configuration.package for spec in found.locked] == [
-        "zlib",
-        "hdf5",
-        "cmake",
-    ]
-    assert required_texts(found) == ["x"]
-    assert found.notes == ()
-    old = read("spack: {specs: [x], include_concrete: [../a]}", files)
-    assert old == found
+    packages = [spec.configuration.package for spec in environment.locked]
+    assert packages == ["zlib", "hdf5", "cmake"]
+    assert required_texts(environment) == ["x"]
+    assert environment.notes == ()
+
+    old_form = read("spack: {specs: [x], include_concrete: [../a]}", files)
+    assert old_form == environment
 
 
 def test_lockfiles_that_do_not_count_are_named() -> None:
-    """A lockfile that is not there, or that another file includes, has a note, or is a
-    fault.
+    """A lockfile that is missing, or that another file includes, has a note, or is a
+    fault with `is_strict`.
     """
-    files = {"/e/a.yaml": "include: [spack.lock]", "/e/spack.lock": locked("zlib")}
+    files = {"/e/a.yaml": "include: [spack.lock]", "/e/spack.lock": lockfile("zlib")}
     text = "spack: {specs: [x], include: [a.yaml, no/spack.lock]}"
-    found = read(text, files)
+    environment = read(text, files)
 
-    assert found.locked == ()
-    assert [note.partition(";")[0] for note in found.notes] == [
+    assert environment.locked == ()
+    assert [note.partition(";")[0] for note in environment.notes] == [
         "one include is missing",
         "one include is a lockfile that another file includes, which Spack ignores",
     ]
     with pytest.raises(UnreadableEnvironment, match="which Spack ignores"):
         read(text, files, is_strict=True)
-    assert (
-        read("spack: {include: [{path: spack.lock, optional: true}]}", {}).notes == ()
-    )
 
 
-def test_what_is_not_known() -> None:
-    """A condition that cannot be decided is named, and its file is not read."""
+def test_an_optional_lockfile_may_be_missing() -> None:
+    """It has no note."""
+    environment = read("spack: {include: [{path: spack.lock, optional: true}]}", {})
+    assert environment.notes == ()
+
+
+def test_an_include_with_an_unknown_condition_is_named() -> None:
+    """Its file is not read."""
     text = "spack: {specs: [zlib], include: [{path: a.yaml, when: env.get('X')}]}"
-    found = read(text, {"/e/a.yaml": PACKAGES}, env=None)
+    environment = read(text, {"/e/a.yaml": ZEN3}, env=None)
 
-    assert required_texts(found) == ["zlib"]
-    assert "because their when: is unknown;" in found.notes[0]
+    assert required_texts(environment) == ["zlib"]
+    assert "because their when: is unknown;" in environment.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         ({"/e/a.yaml": "packages: ["}, "/e/a.yaml:1: broken YAML"),
         (
@@ -202,98 +220,113 @@ def test_what_is_not_known() -> None:
         ),
     ],
 )
-def test_what_is_wrong(files: Mapping[str, str], said: str) -> None:
-    """A fault names the file in which it stands."""
+def test_a_fault_names_the_included_file(
+    files: Mapping[str, str], message: str
+) -> None:
+    """The path and line are those of the fault, not of the include."""
     text = "spack: {include: [a.yaml], packages: {all: {require: [+x]}}}"
-    with pytest.raises(UnreadableEnvironment, match=said):
+    with pytest.raises(UnreadableEnvironment, match=message):
         read(text, files)
 
 
 @pytest.mark.slow
 def test_many_files_are_too_many() -> None:
-    """However files include each other, each is read once, and only so many are."""
+    """However files include each other, each is read once, and their number, bytes and
+    values are limited.
+    """
     names = [f"{number}.yaml" for number in range(10_000)]
-    each = json.dumps({"include": names})
+    paths = [f"/e/{name}" for name in names]
+    including_all = json.dumps({"include": names})
     with pytest.raises(UnreadableEnvironment, match="includes itself"):
-        read(
-            "spack: {include: [0.yaml]}",
-            dict.fromkeys((f"/e/{name}" for name in names), each),
-        )
-    wide = json.dumps({"spack": {"include": names}})
+        read("spack: {include: [0.yaml]}", dict.fromkeys(paths, including_all))
+
+    text = json.dumps({"spack": {"include": names}})
     with pytest.raises(UnreadableEnvironment, match="includes more than 256 files"):
-        read(wide, dict.fromkeys((f"/e/{name}" for name in names), "{}"))
-    large = "#" * 2**20
+        read(text, dict.fromkeys(paths, "{}"))
+    comment = "#" * 2**20
     with pytest.raises(
         UnreadableEnvironment, match="includes more than 16,777,216 bytes"
     ):
-        read(wide, dict.fromkeys((f"/e/{name}" for name in names), large))
-    deep = json.dumps(
-        {"packages": {f"p{number}": {"require": "+x"} for number in range(1_000)}}
-    )
+        read(text, dict.fromkeys(paths, comment))
+    packages = {f"p{number}": {"require": "+x"} for number in range(1_000)}
     with pytest.raises(UnreadableEnvironment, match="includes more than 50,000 values"):
-        read(wide, dict.fromkeys((f"/e/{name}" for name in names), deep))
+        read(text, dict.fromkeys(paths, json.dumps({"packages": packages})))
 
 
-def on_disk(path: str) -> bytes | dict[str, bytes] | None:
-    """Open what a stack includes."""
-    place = Path(path)
-    if place.is_dir():
-        names = ("packages.yaml", "definitions.yaml", "include.yaml")
-        return {
-            name: (place / name).read_bytes()
-            for name in names
-            if (place / name).is_file()
-        }
-    return place.read_bytes() if place.is_file() else None
+def open_on_disk(path: str) -> bytes | dict[str, bytes] | None:
+    """Open a file or folder that a stack includes."""
+    on_disk = Path(path)
+    if on_disk.is_file():
+        return on_disk.read_bytes()
+    if not on_disk.is_dir():
+        return None
+    content = {}
+    for name in ("packages.yaml", "definitions.yaml", "include.yaml"):
+        if (on_disk / name).is_file():
+            content[name] = (on_disk / name).read_bytes()
+    return content
 
 
 EXPECTED = json.loads((STACKS / "expected.json").read_text(encoding="utf-8"))
+"""The specs and requirements that Spack 1.1 reads from the stacks."""
 
 
-def said_by(texts: list[str]) -> list[SpecQuery]:
-    """Return what specs ask, in whatever order they say it."""
-    queries = [without_places(parse_query(each)) for each in texts]
-    return [
-        replace(each, variants=tuple(sorted(each.variants, key=str)))
-        for each in queries
-    ]
+def queries_of(texts: list[str]) -> list[SpecQuery]:
+    """Return the queries of specs, with their variants in the order of their names."""
+    queries = []
+    for text in texts:
+        query = without_places(parse_query(text))
+        variants = tuple(sorted(query.variants, key=str))
+        queries.append(replace(query, variants=variants))
+    return queries
+
+
+def requirements_in(text: str, path: Path, surroundings: Surroundings) -> Any:
+    """Return the requirements and conflicts of each package, includes merged."""
+    node = compose(text, CONFIGURATION_BOUNDS, str(path))
+    assert node is not None
+    ((_, section),) = node.value
+    sections = merged_configuration(section, str(path), surroundings).sections
+    if "packages" not in sections:
+        return {}
+    requirements = {}
+    for package, entry in text_value(sections["packages"]).items():
+        rules = {key: entry[key] for key in ("require", "conflict") if key in entry}
+        if rules:
+            requirements[package] = rules
+    return requirements
 
 
 @pytest.mark.parametrize(
-    "name", sorted(each.name for each in (STACKS / "stacks").iterdir())
+    "name", sorted(path.name for path in (STACKS / "stacks").iterdir())
 )
 def test_the_stacks_of_spacks_own_caches(name: str) -> None:
-    """Real environments ask for the specs, and require what Spack 1.1 reads from
+    """Real environments have the specs and requirements that Spack 1.1 reads from
     them.
     """
     path = STACKS / "stacks" / name / "spack.yaml"
-    around = Surroundings(
-        on_disk, names={**LINUX, "hostname": "x"}, env={}, variables={}
+    surroundings = Surroundings(
+        open_on_disk, names={**LINUX, "hostname": "x"}, env={}, variables={}
     )
-    found = read_environment(path.read_bytes(), str(path), surroundings=around)
-    assert all(each.error is None for each in found.specs)
+    environment = read_environment(
+        path.read_bytes(), str(path), surroundings=surroundings
+    )
+    assert all(spec.error is None for spec in environment.specs)
+
+    # Spack 1.1 does not read an environment with groups.
     expected = EXPECTED.get(str(path.relative_to(STACKS)))
     if expected is None:
-        assert len({each.group for each in found.specs}) > 1
+        assert len({spec.group for spec in environment.specs}) > 1
         return
-    assert said_by([each.text for each in found.specs]) == said_by(expected["specs"])
-    node = compose(path.read_text(encoding="utf-8"), CONFIGURATION_BOUNDS, str(path))
-    assert node is not None
-    ((_, section),) = node.value
-    sections = merged_configuration(section, str(path), around).sections
-    packages = text_value(sections["packages"]) if "packages" in sections else {}
-    required = {
-        name: {key: said[key] for key in ("require", "conflict") if key in said}
-        for name, said in packages.items()
-    }
-    assert {name: said for name, said in required.items() if said} == expected[
-        "require"
-    ]
+    texts = [spec.text for spec in environment.specs]
+    assert queries_of(texts) == queries_of(expected["specs"])
+    text = path.read_text(encoding="utf-8")
+    assert requirements_in(text, path, surroundings) == expected["require"]
 
 
 def test_anchors_and_merge_keys() -> None:
-    """Mappings that merge others have their keys, in an environment and in what it
-    includes.
+    """Mappings that merge others have their keys, in an environment and in a file that
+    it includes.
     """
     text = """
 spack:
@@ -303,20 +336,24 @@ spack:
     x: &common {require: +a, buildable: true}
     y: {<<: *common}
 """
-    more = "packages: {z: &z {require: '@2'}, w: {<<: *z, require: '@1'}, y: {<<: *z}}"
-    assert required_texts(read(text, {"/e/a.yaml": more})) == ["x +a", "y +a", "z@2"]
+    included = (
+        "packages: {z: &z {require: '@2'}, w: {<<: *z, require: '@1'}, y: {<<: *z}}"
+    )
+    environment = read(text, {"/e/a.yaml": included})
+    assert required_texts(environment) == ["x +a", "y +a", "z@2"]
 
 
-MERGED = """
+LOW = """
 packages:
   x: {require: [+low, +both], 'conflict': [~a]}
   y: {require: +low}
   z: {require: [+low]}
 """
+"""The scope that is included."""
 
 
 @pytest.mark.parametrize(
-    ("sign", "expected"),
+    ("suffix", "expected"),
     [
         ("", ["x +high +both +low", "y +high", "z +high"]),
         ("+:", ["x +high +both +low", "y +high +low", "z +high"]),
@@ -324,17 +361,20 @@ packages:
         (":", ["x +high +both", "y +high", "z +high"]),
     ],
 )
-def test_signs_behind_keys(sign: str, expected: list[str]) -> None:
+def test_suffixes_of_keys(suffix: str, expected: list[str]) -> None:
     """`+:` puts lists and texts before those of a lower scope, `-:` behind, and `:`
     replaces.
     """
+    # Joined texts need a blank between them.
+    text_of_y = "+high " if suffix else "+high"
     high = f"""
 spack:
   specs: [x, y, z]
   include: [a.yaml]
   packages:
-    x: {{'require{sign}': [+high, +both]}}
-    y: {{'require{sign}': '+high{" " * bool(sign)}'}}
+    x: {{'require{suffix}': [+high, +both]}}
+    y: {{'require{suffix}': '{text_of_y}'}}
     'z:': {{require: [+high]}}
 """
-    assert required_texts(read(high, {"/e/a.yaml": MERGED})) == expected
+    environment = read(high, {"/e/a.yaml": LOW})
+    assert required_texts(environment) == expected

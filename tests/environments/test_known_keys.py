@@ -18,19 +18,25 @@ from spack_cache_db.environments.reading import read_environment
 
 
 def read(environment: dict[str, Any], **files: bytes) -> Environment:
-    """Return an environment with the spec hdf5."""
+    """Return an environment with the spec hdf5.
+
+    Args:
+        environment: its other sections.
+        files: the files beside it, by name.
+    """
     text = json.dumps({"spack": {"specs": ["hdf5"], **environment}}, indent=1)
-    around = Surroundings(open={f"/e/{name}": data for name, data in files.items()}.get)
-    return read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
+    file_of_path = {f"/e/{name}": data for name, data in files.items()}
+    surroundings = Surroundings(open=file_of_path.get)
+    return read_environment(text.encode(), "/e/spack.yaml", surroundings=surroundings)
 
 
-def package(**section: Any) -> dict[str, Any]:
-    """Return `packages:` with one package."""
-    return {"packages": {"zlib": section}}
+def zlib(**entry: Any) -> dict[str, Any]:
+    """Return the section `packages:` with one entry."""
+    return {"packages": {"zlib": entry}}
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    # Misspelt keys: the nearest is named.
+    # Misspelt keys: the message names the most similar one.
     ({"package": {}}, "package: is an unknown key, expected packages:"),
     ({"definition": []}, "definition: is an unknown key, expected definitions:"),
     ({"concretiser": {}}, "concretiser: is an unknown key, expected concretizer:"),
@@ -39,19 +45,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"packages": {"all": {"requires": "+x"}}},
         "requires: is an unknown key, expected require:",
     ),
-    (package(external=[]), "external: is an unknown key, expected externals:"),
-    (package(buildabel=False), "buildabel: is an unknown key, expected buildable:"),
-    (package(permissions={"reed": "user"}), "reed: is an unknown key, expected read:"),
+    (zlib(external=[]), "external: is an unknown key, expected externals:"),
+    (zlib(buildabel=False), "buildabel: is an unknown key, expected buildable:"),
+    (zlib(permissions={"reed": "user"}), "reed: is an unknown key, expected read:"),
     (
-        package(require=[{"any_of": ["+x"], "whem": "@1"}]),
+        zlib(require=[{"any_of": ["+x"], "whem": "@1"}]),
         "whem: is an unknown key, expected when:",
     ),
-    (package(prefer=[{"spec": "+x", "massage": "m"}]), "massage: .* expected message:"),
+    (zlib(prefer=[{"spec": "+x", "massage": "m"}]), "massage: .* expected message:"),
     ({"concretizer": {"reuses": True}}, "reuses: is an unknown key, expected reuse:"),
     ({"mirrors": {"m": {"url": "u", "sigend": True}}}, "sigend: .* expected signed:"),
     ({"develop": {"hdf5": {"spec": "hdf5@1", "paht": "."}}}, "paht: .* expected path:"),
     ({"view": {"v": {"root": "/v", "selects": []}}}, "selects: .* expected select:"),
-    # Keys that resemble nothing: all known keys are named.
+    # Keys that are similar to none: the message names all known keys.
     ({"benchpark": {}}, "benchpark: .* expected one of bootstrap:, .* view:"),
     (
         {"packages": {"all": {"must": "+x"}}},
@@ -61,17 +67,17 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"packages": {"all": {"externals": []}}},
         "externals: .* expected one of buildable:",
     ),
-    (package(needs="+mpi"), "needs: .* expected one of buildable:, .* version:"),
+    (zlib(needs="+mpi"), "needs: .* expected one of buildable:, .* version:"),
     (
-        package(require=[{"spec": "+x", "if": "@1"}]),
+        zlib(require=[{"spec": "+x", "if": "@1"}]),
         "if: .* any_of:, message:, one_of:",
     ),
     (
-        package(conflict=[{"spec": "+x", "one_of": []}]),
+        zlib(conflict=[{"spec": "+x", "one_of": []}]),
         "one_of: .* message:, spec:, when:",
     ),
     (
-        package(externals=[{"spec": "zlib@1", "path": "/usr"}]),
+        zlib(externals=[{"spec": "zlib@1", "path": "/usr"}]),
         "path: .* prefix:, spec:",
     ),
     ({"concretizer": {"zzz": 1}}, "zzz: .* compiler_mixing:"),
@@ -96,6 +102,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "foo: .* bootstrap:",
     ),
 ]
+"""Sections with an unknown key, and the message, a regular expression."""
 
 
 @pytest.mark.parametrize(("environment", "message"), REFUSED)
@@ -107,7 +114,8 @@ def test_what_spack_refuses_is_a_fault(
         read(environment)
 
 
-FORMS = [
+REFUSED_FORMS = [
+    # Groups.
     (
         "specs: [{group: a, specs: [x], need: [b]}]",
         "need: is an unknown key, expected needs:",
@@ -122,6 +130,7 @@ FORMS = [
         "specs: [{group: a, specs: [{group: b, specs: [y]}]}]",
         "group: is an unknown key",
     ),
+    # Matrices.
     ("specs: [{matrix: [[x]], excludes: [y]}]", "excludes: .* expected exclude:"),
     ("specs: [{matrix: [[x, matrix: [[y]]]]}]", "row of a matrix has a matrix"),
     (
@@ -136,15 +145,17 @@ FORMS = [
         "definitions: [{x: [{matrix: [[{matrix: [[b]]}]]}]}]",
         "row of a matrix has a matrix",
     ),
+    # Includes and packages.
     ("include: [{path: a.yaml, optinal: true}]", "optinal: .* expected optional:"),
     (
         "packages: {zlib: {buildable: maybe}}",
         "buildable: is 'maybe', expected true or false",
     ),
 ]
+"""Sections of a wrong form, as YAML, and the message, a regular expression."""
 
 
-@pytest.mark.parametrize(("section", "message"), FORMS)
+@pytest.mark.parametrize(("section", "message"), REFUSED_FORMS)
 def test_forms_that_spack_refuses_are_faults(section: str, message: str) -> None:
     """A group, a matrix or an include of a wrong form is not read in part."""
     with pytest.raises(UnreadableEnvironment, match=message):
@@ -153,32 +164,35 @@ def test_forms_that_spack_refuses_are_faults(section: str, message: str) -> None
 
 def test_a_row_may_refer_to_a_list_with_a_matrix() -> None:
     """The inner matrix is below `definitions:`, where Spack allows it."""
-    lists = [{"inner": [{"matrix": [["@1"], ["+x", "~x"]]}]}]
-    found = read({"definitions": lists, "specs": [{"matrix": [["a"], ["$inner"]]}]})
-    assert [spec.text for spec in found.specs] == ["a@1 +x", "a@1 ~x"]
+    definitions = [{"inner": [{"matrix": [["@1"], ["+x", "~x"]]}]}]
+    specs = [{"matrix": [["a"], ["$inner"]]}]
+    environment = read({"definitions": definitions, "specs": specs})
+    assert [spec.text for spec in environment.specs] == ["a@1 +x", "a@1 ~x"]
 
 
-def test_specs_between_groups_and_the_default_group_repeat() -> None:
-    """Only a named group is defined once; `default` is the name of the specs without a
-    group.
+def test_the_default_group_may_be_repeated() -> None:
+    """A second group of another name is refused, but `default` is the name of the specs
+    without a group.
     """
-    groups = [
+    specs = [
         {"group": "a", "specs": ["x"]},
         "y",
         {"group": "default", "specs": ["z"]},
         {"group": "default", "specs": ["w"]},
     ]
-    assert [spec.text for spec in read({"specs": groups}).specs] == ["x", "y", "z", "w"]
+    environment = read({"specs": specs})
+    assert [spec.text for spec in environment.specs] == ["x", "y", "z", "w"]
 
 
 def test_a_group_may_have_a_matrix() -> None:
     """The matrix of a group is that of a list, also with a key that replaces others."""
     for key in ("matrix", "matrix:"):
         group = {"group": "g", key: [["x", "y"]], "exclude": ["x"]}
-        assert [spec.text for spec in read({"specs": [group]}).specs] == ["y"]
+        environment = read({"specs": [group]})
+        assert [spec.text for spec in environment.specs] == ["y"]
 
 
-EXTERNAL = {
+NEW_EXTERNAL = {
     "spec": "zlib@1.3 %gcc@12",
     "prefix": "/usr",
     "modules": ["zlib"],
@@ -190,6 +204,7 @@ EXTERNAL = {
         "anything": "x",
     },
 }
+"""An external with every key of Spack 1.2, and keys that are free there."""
 OLD_COMPILER = {
     "spec": "gcc@12",
     "paths": {"cc": "cc", "cxx": "c++", "f77": "f77", "fc": "fc"},
@@ -197,11 +212,18 @@ OLD_COMPILER = {
     "modules": [],
     "flags": {"cflags": "-O2"},
 }
+"""An entry of `compilers:` as before Spack 1.0."""
+SECTIONS_WITHOUT_BINARIES = (
+    "config",
+    "cdash",
+    "container",
+    "ci",
+    "env_vars",
+    "upstreams",
+)
 ACCEPTED: list[dict[str, Any]] = [
-    {
-        section: {}
-        for section in ("config", "cdash", "container", "ci", "env_vars", "upstreams")
-    },
+    # Sections without keys, and keys that replace those of other files.
+    {section: {} for section in SECTIONS_WITHOUT_BINARIES},
     {
         "config:": {
             "install_tree": {"root": "/x", "own": 1},
@@ -210,6 +232,7 @@ ACCEPTED: list[dict[str, Any]] = [
         }
     },
     {"packages:": {"all:": {"require:": "@1:"}, "zlib": {"buildable:": False}}},
+    # The keys of packages.
     {
         "packages": {
             "all": {
@@ -224,17 +247,17 @@ ACCEPTED: list[dict[str, Any]] = [
             "all": {"permissions": {"read": "world", "write": "group", "group": "x"}}
         }
     },
-    package(version=[1.3, "1.2"], variants="+pic", package_attributes={"any_name": 1}),
-    package(require=[{"one_of": ["@1", "@2"], "when": "+pic", "message": "m"}, "+pic"]),
-    package(
+    zlib(version=[1.3, "1.2"], variants="+pic", package_attributes={"any_name": 1}),
+    zlib(require=[{"one_of": ["@1", "@2"], "when": "+pic", "message": "m"}, "+pic"]),
+    zlib(
         prefer=[{"spec": "@1", "when": "+pic"}],
         conflict=[{"spec": "@9", "message": "m"}],
     ),
-    package(externals=[EXTERNAL], buildable=False),
+    zlib(externals=[NEW_EXTERNAL], buildable=False),
     # Newer than Spack 1.2.
-    package(deprecation={"allowed_severity": "low"}),
+    zlib(deprecation={"allowed_severity": "low"}),
     # Spack 0.20 and older.
-    package(paths={"zlib@1": "/usr"}, modules={"zlib@1": "zlib"}, compiler=["gcc"]),
+    zlib(paths={"zlib@1": "/usr"}, modules={"zlib@1": "zlib"}, compiler=["gcc"]),
     {"packages": {"all": {"version": []}}, "gitlab-ci": {"mappings": []}},
     {"concretization": "together", "projections": {"all": "{name}"}},
     {
@@ -244,6 +267,7 @@ ACCEPTED: list[dict[str, Any]] = [
         }
     },
     {"compilers": [{"compiler": OLD_COMPILER}]},
+    # The other sections.
     {
         "concretizer": {
             "unify": "when_possible",
@@ -337,6 +361,7 @@ ACCEPTED: list[dict[str, Any]] = [
             "labels": {"a": "b"},
         }
     },
+    # Groups of specs.
     {"specs": ["hdf5", {"matrix": [["zlib"], ["+pic"]], "explicit": False}]},
     {
         "specs": [
@@ -345,12 +370,13 @@ ACCEPTED: list[dict[str, Any]] = [
         ]
     },
 ]
+"""Sections without an unknown key."""
 
 
 @pytest.mark.parametrize("environment", ACCEPTED)
 def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
-    """Sections that select no binaries, names of users, and keys of older versions are
-    read.
+    """This includes sections that select no binaries, names that users choose, and keys
+    of older versions.
     """
     environment_read = read(environment)
     assert environment_read.specs[0].text == "hdf5"
@@ -373,7 +399,7 @@ def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
             "whem: is an unknown key, expected when:",
         ),
         (
-            package(
+            zlib(
                 externals=[
                     {"spec": "zlib@1", "dependencies": [{"id": "g", "kind": "x"}]}
                 ]
@@ -382,28 +408,41 @@ def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_key_that_spack_reads_over_has_a_note(
+def test_a_key_that_spack_ignores_has_a_note(
     environment: dict[str, Any], note: str
 ) -> None:
     """The note has the line of the key, and says that Spack ignores it."""
-    (found,) = [note for note in read(environment).notes if "unknown key" in note]
-    assert found.startswith("line ")
-    assert found.endswith(f"{note}; Spack ignores it")
+    notes = [note for note in read(environment).notes if "unknown key" in note]
+    assert len(notes) == 1
+    assert notes[0].startswith("line ")
+    assert notes[0].endswith(f"{note}; Spack ignores it")
+
+
+def places_of(error: UnreadableEnvironment) -> list[tuple[str, int]]:
+    """Return the path and line of each fault."""
+    return [(fault.path, fault.line) for fault in error.faults]
 
 
 def test_the_fault_is_at_the_key() -> None:
     """The line is that of the key, in the environment and in an included file."""
-    text = b"spack:\n  specs: [a]\n  package:\n    all: {}\n  packages:\n    all:\n      must: x\n"
+    lines = (
+        "spack:",
+        "  specs: [a]",
+        "  package:",
+        "    all: {}",
+        "  packages:",
+        "    all:",
+        "      must: x",
+    )
+    text = "".join(f"{line}\n" for line in lines)
     with pytest.raises(UnreadableEnvironment) as error:
-        read_environment(text, "spack.yaml")
-    faults = [(fault.path, fault.line) for fault in error.value.faults]
-    assert faults == [("spack.yaml", 3), ("spack.yaml", 7)]
+        read_environment(text.encode(), "spack.yaml")
+    assert places_of(error.value) == [("spack.yaml", 3), ("spack.yaml", 7)]
 
+    included = {"p.yaml": b"# comment\npackage: {}\n"}
     with pytest.raises(UnreadableEnvironment) as error:
-        read({"include": ["p.yaml"]}, **{"p.yaml": b"# comment\npackage: {}\n"})
-    assert [(fault.path, fault.line) for fault in error.value.faults] == [
-        ("/e/p.yaml", 2)
-    ]
+        read({"include": ["p.yaml"]}, **included)
+    assert places_of(error.value) == [("/e/p.yaml", 2)]
 
 
 def test_one_mistake_is_one_fault() -> None:
@@ -411,7 +450,7 @@ def test_one_mistake_is_one_fault() -> None:
     fault.
     """
     with pytest.raises(UnreadableEnvironment) as error:
-        read(package(require=[{"zlib@1.2": "+pic"}]))
+        read(zlib(require=[{"zlib@1.2": "+pic"}]))
     (fault,) = error.value.faults
     assert "put the spec in quotes" in fault.message
 
@@ -427,21 +466,25 @@ def test_one_mistake_is_one_fault() -> None:
 def test_a_section_beside_spack_is_a_fault(beside: str, section: str) -> None:
     """Spack refuses it, and the requirements in it would be skipped."""
     text = f"spack:\n  specs: [hdf5]\n{beside} {{all: {{require: +mpi}}}}\n"
-    with pytest.raises(
-        UnreadableEnvironment, match=f"expected {section}: below spack:"
-    ) as error:
+    message = f"expected {section}: below spack:"
+    with pytest.raises(UnreadableEnvironment, match=message) as error:
         read_environment(text.encode(), "spack.yaml")
-    assert [fault.line for fault in error.value.faults] == [3]
+    assert places_of(error.value) == [("spack.yaml", 3)]
 
 
 def test_other_keys_beside_spack_have_a_note() -> None:
     """They may have anchors that the environment uses."""
-    text = "x-flags: &flags {require: +mpi}\nversion: 1\nspack:\n  specs: [hdf5]\n"
-    found = read_environment(
-        f"{text}  packages: {{hdf5: *flags}}\n".encode(), "spack.yaml"
+    lines = (
+        "x-flags: &flags {require: +mpi}",
+        "version: 1",
+        "spack:",
+        "  specs: [hdf5]",
+        "  packages: {hdf5: *flags}",
     )
-    assert found.notes == ("keys beside spack: are ignored: version, x-flags",)
-    assert found.specs[0].rules.required["hdf5"]
+    text = "".join(f"{line}\n" for line in lines)
+    environment = read_environment(text.encode(), "spack.yaml")
+    assert environment.notes == ("keys beside spack: are ignored: version, x-flags",)
+    assert environment.specs[0].rules.required["hdf5"]
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS_OF_SPACK))
@@ -453,12 +496,10 @@ def test_every_section_is_known_as_one(section: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["packages:", "'packages:'", "packages+", "'packages-:'", '"packages"']
+    "key", ["packages::", "'packages:':", "packages+::", "'packages-:':", '"packages":']
 )
 def test_a_key_that_replaces_another_is_recognized(key: str) -> None:
     """A file of `packages::` alone is a `packages.yaml`, quoted or not."""
-    suffix = ":" if key.endswith("+") else ""
-    found = read_environment(
-        f"{key}{suffix}:\n  hdf5:\n    require: +mpi\n".encode(), "packages.yaml"
-    )
-    assert [spec.text for spec in found.specs] == ["hdf5 +mpi"]
+    text = f"{key}\n  hdf5:\n    require: +mpi\n"
+    environment = read_environment(text.encode(), "packages.yaml")
+    assert [spec.text for spec in environment.specs] == ["hdf5 +mpi"]

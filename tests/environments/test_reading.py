@@ -1,4 +1,4 @@
-"""environments.formats: each kind is known by its content, and specs are found in any
+"""environments.reading: each format is known by its content, and specs are found in any
 text.
 """
 
@@ -22,50 +22,61 @@ from spack_cache_db.environments.reading import MAX_BYTES, read_environment
 from tests.environments.required import required_text
 from tests.indexes import edge, hash_of, node, old_node
 
-LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
+EMPTY_LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
 
 
 @pytest.mark.parametrize(
-    ("text", "is_lock"),
+    ("text", "is_lock", "specs"),
     [
-        ("hdf5\n", False),
-        ("", False),
-        ("{spack: {specs: [hdf5]}}", False),
-        ('# mine\n"spack":\n  "specs": [hdf5]\n', False),
-        (" spack:\n   specs: [hdf5]\n", False),
-        (json.dumps(LOCK), True),
-        ("\ufeff" + json.dumps(LOCK, indent=2), True),
+        ("hdf5\n", False, ["hdf5"]),
+        ("", False, []),
+        ("{spack: {specs: [hdf5]}}", False, ["hdf5"]),
+        ('# mine\n"spack":\n  "specs": [hdf5]\n', False, ["hdf5"]),
+        (" spack:\n   specs: [hdf5]\n", False, ["hdf5"]),
+        (json.dumps(EMPTY_LOCK), True, []),
+        ("\ufeff" + json.dumps(EMPTY_LOCK, indent=2), True, []),
     ],
 )
-def test_a_kind_is_known_by_its_content(text: str, is_lock: bool) -> None:
-    """No name is looked at: JSON with specs is a lockfile, YAML with `spack` a
-    manifest.
+def test_a_format_is_known_by_its_content(
+    text: str, is_lock: bool, specs: list[str]
+) -> None:
+    """The name of the file is not used: YAML with the key `spack` is an environment,
+    JSON with `concrete_specs` a lockfile, and other text a list.
     """
-    found = read_environment(text.encode(), "-")
+    environment = read_environment(text.encode(), "-")
 
-    assert found.is_lock == is_lock
-    assert [each.error for each in found.specs] == [None] * text.count("hdf5")
+    assert environment.is_lock == is_lock
+    assert [spec.text for spec in environment.specs] == specs
+    assert all(spec.error is None for spec in environment.specs)
 
 
 def test_a_list_of_specs() -> None:
     """One spec a line, with comments, blank lines, quotes and the dashes of a YAML
-    list.
+    list; a line may also have several specs.
     """
-    text = "# mine\nhdf5@1.14: +mpi  # with MPI\n\n  - zlib\r\n- 'py-torch +cuda'\nhdf5 zlib\n"
-    found = read_environment(text.encode(), "mine.txt")
+    lines = (
+        "# mine",
+        "hdf5@1.14: +mpi  # with MPI",
+        "",
+        "  - zlib\r",
+        "- 'py-torch +cuda'",
+        "hdf5 zlib",
+    )
+    text = "".join(f"{line}\n" for line in lines)
+    environment = read_environment(text.encode(), "mine.txt")
 
-    assert [(each.text, each.line) for each in found.specs] == [
+    assert [(spec.text, spec.line) for spec in environment.specs] == [
         ("hdf5@1.14: +mpi", 2),
         ("zlib", 4),
         ("py-torch +cuda", 5),
         ("hdf5", 6),
         ("zlib", 6),
     ]
-    assert all(each.error is None for each in found.specs)
+    assert all(spec.error is None for spec in environment.specs)
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"\xff\xfe", "mine:1: is not UTF-8"),
         (b"hdf5\nz\0lib", "mine:2: has a NUL byte"),
@@ -80,148 +91,166 @@ def test_a_list_of_specs() -> None:
         (b"x" * (MAX_BYTES + 1), "bytes"),
     ],
 )
-def test_what_cannot_be_read(data: bytes, said: str) -> None:
-    """The message says where and what."""
-    with pytest.raises(UnreadableEnvironment, match=said):
+def test_an_unreadable_text_has_a_fault(data: bytes, message: str) -> None:
+    """The message names the file, the line and the reason."""
+    with pytest.raises(UnreadableEnvironment, match=message):
         read_environment(data, "mine")
 
 
-WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:
-+mpi %gcc@13 --- #"""
-PIECES = [
-    *(*WORDS.split(), '{"concrete_specs": ', "- ", "\t", "\ufeff", "\0"),
-    *("\n", "\n  ", "\r", "\r\n", "\x85", "\u2028"),
-]
+WORDS = """
+spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:
++mpi %gcc@13 --- #
+"""
+BLANKS = ["\t", "\ufeff", "\0", "\n", "\n  ", "\r", "\r\n", "\x85", "\u2028"]
+PIECES = [*WORDS.split(), '{"concrete_specs": ', "- ", *BLANKS]
+"""Pieces of environments, lockfiles and lists, of which texts are made."""
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
-    """By the one error that says why; what names a line, names one that the text
+    """No other exception is raised, and faults and specs have lines that the text
     has.
     """
     text = "".join(pieces)
-    lines = text.removesuffix("\n").count("\n") + 1
+    line_count = text.removesuffix("\n").count("\n") + 1
     try:
-        found = read_environment(text.encode(), "-")
+        environment = read_environment(text.encode(), "-")
     except UnreadableEnvironment as error:
         assert error.faults
-        assert all(0 <= fault.line <= lines for fault in error.faults)
+        assert all(0 <= fault.line <= line_count for fault in error.faults)
     else:
-        assert all(1 <= spec.line <= lines for spec in found.specs)
+        assert all(1 <= spec.line <= line_count for spec in environment.specs)
 
 
 TEXTS = Path(__file__).parents[1] / "data" / "pasted_texts.txt"
+"""Output of Spack 1.2, lists of modules, logs and READMEs; the specs of each with their
+lines:
+
+    === the name of the case
+    the text
+    --- specs
+    3 libelf
+"""
 CASES = re.findall(
     r"^=== (.+)\n((?:(?!--- specs).*\n)*)--- specs\n((?:(?!=== ).*\n)*)",
     TEXTS.read_text("utf-8"),
     re.MULTILINE,
 )
-"""Output of Spack 1.2, lists of modules, logs and READMEs; the specs of each with their
-lines.
-"""
+"""The name, the text and the specs of each case."""
 
-KNOWN_PACKAGES = """
+PACKAGES = """
 callpath cmake compiler-wrapper dyninst externaltool gcc gcc-runtime glibc hdf5 libdwarf libelf
 mpich mpileaks ncurses openmpi python slurm zlib zlib-ng
 """
 KNOWN = KnownNames(
-    set(KNOWN_PACKAGES.split()).__contains__, {"nekvq6z", "n3bpxms"}.__contains__
+    is_package=set(PACKAGES.split()).__contains__,
+    is_hash={"nekvq6z", "n3bpxms"}.__contains__,
 )
+"""The names of a database with a few packages."""
 
 
 def read_pasted(text: str) -> Environment:
-    """Return what a text asks for, of a database with a few packages."""
-    return read_environment(
-        text.encode(), "pasted", surroundings=Surroundings(known=KNOWN)
-    )
+    """Return the content of a text, for a database with a few packages."""
+    surroundings = Surroundings(known=KNOWN)
+    return read_environment(text.encode(), "pasted", surroundings=surroundings)
 
 
-def read_texts(text: str) -> str:
-    """Return what a text asks for, as the data has it."""
+def specs_and_notes(text: str) -> str:
+    """Return the specs and notes of a text, or its fault, in the form of `TEXTS`."""
     try:
-        found = read_pasted(text)
+        environment = read_pasted(text)
     except UnreadableEnvironment as error:
         return f"error: {error.faults[0].message}\n"
     lines = []
-    for spec in found.specs:
-        group = f" [{spec.group}]" if spec.group else ""
-        external = " (external)" if spec.external else ""
-        fault = f" ({spec.error})" if spec.error else ""
-        lines.append(f"{spec.line} {spec.text}{group}{external}{fault}")
-    lines += [f"note: {note}" for note in found.notes]
+    for spec in environment.specs:
+        line = f"{spec.line} {spec.text}"
+        if spec.group:
+            line += f" [{spec.group}]"
+        if spec.external:
+            line += " (external)"
+        if spec.error:
+            line += f" ({spec.error})"
+        lines.append(line)
+    lines += [f"note: {note}" for note in environment.notes]
     return "".join(f"{line}\n" for line in lines)
 
 
+def test_the_file_of_texts_has_cases() -> None:
+    """The expression that reads it finds them."""
+    assert len(CASES) > 20
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+    ("text", "expected"),
+    [pytest.param(text, expected, id=name) for name, text, expected in CASES],
 )
 def test_specs_of_pasted_texts(text: str, expected: str) -> None:
     """Only specs count: other lines are named in one note, headings are applied or
     named.
     """
-    assert len(CASES) > 20
-    assert read_texts(text) == expected
-    assert read_texts(text.replace("\n", "\r\n")) == expected
+    assert specs_and_notes(text) == expected
+    assert specs_and_notes(text.replace("\n", "\r\n")) == expected
 
 
-SPECS = st.sampled_from(
-    [
-        "zlib",
-        "hdf5 +mpi",
-        "cmake@3: %gcc@13",
-        "unknown@1.2",
-        "- ncurses",
-        "$ hdf5@1.14",
-        "/nekvq6z",
-    ]
+SPEC_LINES = (
+    "zlib",
+    "hdf5 +mpi",
+    "cmake@3: %gcc@13",
+    "unknown@1.2",
+    "- ncurses",
+    "$ hdf5@1.14",
+    "/nekvq6z",
 )
-OTHERS = st.sampled_from(
-    [
-        *(
-            "cd spack",
-            "export CC=gcc",
-            "| hdf5 |",
-            "make -j8",
-            "gcc --version",
-            "Done!",
-            "```",
-        ),
-        *(
-            "hdf5 is a library",
-            "$ ls -l",
-            "https://example.org/hdf5",
-            "spack compiler find",
-        ),
-        *("100%", "<hdf5>", "git clone x", "ftp://x@y", "spack mirror add hdf5 /x"),
-    ]
+OTHER_LINES = (
+    "cd spack",
+    "export CC=gcc",
+    "| hdf5 |",
+    "make -j8",
+    "gcc --version",
+    "Done!",
+    "```",
+    "hdf5 is a library",
+    "$ ls -l",
+    "https://example.org/hdf5",
+    "spack compiler find",
+    "100%",
+    "<hdf5>",
+    "git clone x",
+    "ftp://x@y",
+    "spack mirror add hdf5 /x",
 )
 
 
-@given(st.lists(st.one_of(SPECS, OTHERS.map(lambda line: f"!{line}")), max_size=12))
+@given(st.lists(st.sampled_from(SPEC_LINES + OTHER_LINES), max_size=12))
 def test_other_lines_change_nothing(lines: list[str]) -> None:
-    """Whatever stands between specs, the same specs count, and all other lines are
+    """Whatever is between specs, the same specs count, and all other lines are
     named.
     """
-    specs = [line for line in lines if line[0] != "!"]
-    others = [line[1:] for line in lines if line[0] == "!"]
-    if not specs and others:
+    specs = [line for line in lines if line in SPEC_LINES]
+    others = [line for line in lines if line in OTHER_LINES]
+    if others and not specs:
         with pytest.raises(
             UnreadableEnvironment, match="there is no spec in this text"
         ):
             read_pasted("\n".join(others))
         return
-    found = read_pasted("\n".join(line.removeprefix("!") for line in lines))
-
+    environment = read_pasted("\n".join(lines))
     alone = read_pasted("\n".join(specs))
-    assert [spec.text for spec in found.specs] == [spec.text for spec in alone.specs]
-    assert len(alone.specs) == len(specs)
-    assert sorted(found.others) == sorted(others)
+
+    # The specs are those of a text without the other lines.
+    texts = [spec.text for spec in environment.specs]
+    assert texts == [spec.text for spec in alone.specs]
+    assert len(texts) == len(specs)
+
+    # A note counts the other lines.
+    assert sorted(environment.others) == sorted(others)
     assert alone.others == ()
-    assert any(f"{len(others):,} line" in note for note in found.notes) == bool(others)
+    has_note = any(f"{len(others):,} line" in note for note in environment.notes)
+    assert has_note == bool(others)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("version https://git-lfs.github.com/spec/v1\nsize 1\n", "Git LFS pointer"),
         (
@@ -234,10 +263,6 @@ def test_other_lines_change_nothing(lines: list[str]) -> None:
             "spack:\n<<<<<<< HEAD\n  a: 1\n=======\n>>>>>>> x\n",
             ":2: has an unresolved merge",
         ),
-        (
-            "hdf5\n<<<<<<< HEAD\nzlib\n=======\nzlib-ng\n>>>>>>> main\n",
-            ":2: has an unresolved merge conflict (<<<<<<<): choose one side",
-        ),
         ('[{"name": "zlib", "arch": {}}]', "without their hashes"),
         ('{"database": {"version": "8"}}', "the index of a build cache"),
         ('{"version": 3, "data": []}', "a manifest of a build cache"),
@@ -245,66 +270,78 @@ def test_other_lines_change_nothing(lines: list[str]) -> None:
         ('[{"name": "zlib", ', ":1: broken JSON at column 19"),
     ],
 )
-def test_other_files_are_named(text: str, said: str) -> None:
-    """A file that was given by mistake is named for what it is, not for what it
-    lacks.
-    """
-    with pytest.raises(UnreadableEnvironment, match=re.escape(said)):
+def test_a_file_of_another_kind_is_named(text: str, message: str) -> None:
+    """The message names the kind of the file, not only what it lacks."""
+    with pytest.raises(UnreadableEnvironment, match=re.escape(message)):
         read_pasted(text)
 
 
-def test_typed_lines_are_no_output() -> None:
-    """A list may have commands among its specs; what stands around them is told
-    once.
-    """
-    text = "# mine\n$ spack install -j 8 hdf5\n- 'zlib +pic'\n`spack load bzip2`\n"
-    text += "spack install -j 8 x y@1 %gcc\n"
-    found = read_environment(text.encode(), "-")
+def test_commands_in_a_list() -> None:
+    """A list may have commands among its specs; their options are named in one note."""
+    lines = (
+        "# mine",
+        "$ spack install -j 8 hdf5",
+        "- 'zlib +pic'",
+        "`spack load bzip2`",
+        "spack install -j 8 x y@1 %gcc",
+    )
+    text = "".join(f"{line}\n" for line in lines)
+    environment = read_environment(text.encode(), "-")
 
-    assert [(each.text, each.line) for each in found.specs] == [
-        *(("hdf5", 2), ("zlib +pic", 3), ("bzip2", 4), ("x", 5), ("y@1 %gcc", 5)),
+    assert [(spec.text, spec.line) for spec in environment.specs] == [
+        ("hdf5", 2),
+        ("zlib +pic", 3),
+        ("bzip2", 4),
+        ("x", 5),
+        ("y@1 %gcc", 5),
     ]
-    assert found.notes == ("skipped: install -j 8; load",)
+    assert environment.notes == ("skipped: install -j 8; load",)
 
 
-def test_headings_without_end_are_too_much() -> None:
-    """Lines that are no specs are bounded as well."""
+def test_other_lines_have_a_limit() -> None:
+    """Too many lines that are not specs are a fault, as too many specs are."""
+    limits = Limits(specs=10, nodes=50)
+    data = b"[+]  ^zlib\n" * 100
     with pytest.raises(
         UnreadableEnvironment, match="has more than 50 lines that are not"
     ):
-        read_environment(b"[+]  ^zlib\n" * 100, "x", Limits(specs=10, nodes=50))
+        read_environment(data, "x", limits)
 
 
-def found_json(data: Any) -> Environment:
-    """Return what is read from JSON."""
+def read_json(data: Any) -> Environment:
+    """Return the content of JSON."""
     return read_environment(json.dumps(data).encode(), "-")
 
 
 def test_nodes_in_json() -> None:
-    """`spack find --json` and `spack spec --json` give nodes, which are known by their
+    """`spack find --json` and `spack spec --json` print nodes, which are known by their
     hashes.
     """
     hdf5 = node("hdf5", edge("zlib", "link"), edge("gcc", "build", virtuals=("c",)))
     nodes = [hdf5, node("zlib"), old_node("bzip2", "7")]
-    found = found_json(nodes)
+    environment = read_json(nodes)
 
-    assert [(each.hash, each.is_root) for each in found.locked] == [
-        (hash_of(name), True) for name in ("hdf5", "zlib", "bzip2")
+    # Each node in the output of `find` is a root.
+    assert [(spec.hash, spec.is_root) for spec in environment.locked] == [
+        (hash_of("hdf5"), True),
+        (hash_of("zlib"), True),
+        (hash_of("bzip2"), True),
     ]
-    assert found.locked[0].needs == (hash_of("zlib"),)
-    assert [each.configuration.compiler for each in found.locked] == [
-        "gcc",
-        "none",
-        "gcc@12.2.0",
-    ]
-    assert found_json({"spec": {"_meta": {"version": 5}, "nodes": nodes}}) == found
+    assert environment.locked[0].needs == (hash_of("zlib"),)
+    compilers = [spec.configuration.compiler for spec in environment.locked]
+    assert compilers == ["gcc", "none", "gcc@12.2.0"]
+
+    # The form of `spack spec --json` has the same nodes.
+    spec_file = {"spec": {"_meta": {"version": 5}, "nodes": nodes}}
+    assert read_json(spec_file) == environment
+
     with pytest.raises(UnreadableEnvironment, match="has 3 specs, expected at most 2"):
         read_environment(json.dumps(nodes).encode(), "-", Limits(nodes=2))
     with pytest.raises(UnreadableEnvironment, match="spec is not an object"):
-        found_json([{"hash": "x"}])
+        read_json([{"hash": "x"}])
 
 
-OF_PACKAGES = """
+PACKAGES_YAML = """
 packages:
   all: {require: target=zen3}
   hdf5: {require: [{one_of: [+mpi, ~mpi]}, '@1.14:']}
@@ -314,13 +351,11 @@ packages:
 """
 
 
-def test_a_configuration_of_packages() -> None:
-    """Of a `packages.yaml`, the specs are the ways to do what it requires, and its
-    externals.
-    """
-    found = read_environment(OF_PACKAGES.encode(), "packages.yaml")
+def test_the_specs_of_a_packages_yaml() -> None:
+    """They are the combinations of options that it requires, and its externals."""
+    environment = read_environment(PACKAGES_YAML.encode(), "packages.yaml")
 
-    assert [(each.text, each.group, each.line) for each in found.specs] == [
+    assert [(spec.text, spec.group, spec.line) for spec in environment.specs] == [
         ("hdf5@1.14: +mpi", "require", 4),
         ("hdf5@1.14: ~mpi", "require", 4),
         ("zlib@1:", "require", 5),
@@ -328,74 +363,82 @@ def test_a_configuration_of_packages() -> None:
         ("cray-mpich@8.1%gcc@12", "externals", 0),
         ("@9", "externals", 0),
     ]
-    assert found.specs[3].error
-    assert [each.query and each.query.name for each in found.specs[4:]] == [
-        "cray-mpich"
-    ] * 2
+    # The requirements of `bad` contradict each other.
+    assert environment.specs[3].error
+    # An external without a name has that of its entry.
+    externals = environment.specs[4:]
+    assert [spec.query and spec.query.name for spec in externals] == ["cray-mpich"] * 2
 
 
-ENVIRONMENT = (
+SPACK_YAML = (
     "spack: {specs: [$mine], include: [../site/packages.yaml, lists.yaml, scope]}\n"
 )
-INCLUDED = "packages: {all: {require: target=zen3}}\n"
+SITE_PACKAGES = "packages: {all: {require: target=zen3}}\n"
 LISTS = "definitions: [{mine: [hdf5, zlib]}]\n"
 SCOPE = "packages: {hdf5: {require: +mpi}}\n"
 
 
-def read_joined(
-    text: str, path: str = "what you pasted"
-) -> tuple[list[str], tuple[str, ...]]:
-    """Return what specs are asked for with what is required of them, and the notes."""
-    found = read_environment(text.encode(), path)
-    return [required_text(spec) for spec in found.specs], found.notes
+def required_texts(environment: Environment) -> list[str]:
+    """Return the specs of an environment with what is required of their packages."""
+    return [required_text(spec) for spec in environment.specs]
 
 
-@pytest.mark.parametrize("form", ["--- # {}", "---  #{}  ", "==> {} <=="])
+@pytest.mark.parametrize("heading", ["--- # {}", "---  #{}  ", "==> {} <=="])
 @pytest.mark.parametrize("is_named", [True, False])
-def test_files_include_each_other(form: str, is_named: bool) -> None:
-    """In either form, in any order, with paths or with names alone; other files stay
+def test_files_of_one_text_include_each_other(heading: str, is_named: bool) -> None:
+    """The headings have either form, and the files any order, with or without folders.
+
+    The environment may come first, without a heading. Files that the text lacks are
     missing.
     """
-    parts = [
-        ("packages.yaml", INCLUDED),
-        ("x/lists.yaml", LISTS),
-        ("scope/packages.yaml", SCOPE),
-        ("scope/more.yaml", "packages: {zlib: {require: +wrong}}\n"),
-        ("spack.yaml", ENVIRONMENT.replace("scope]", "scope, other.yaml]")),
-    ]
-    text = "".join(f"{form.format(name)}\n{part}" for name, part in parts[:-1])
-    last = parts[-1][1]
-    text = text + form.format("spack.yaml") + "\n" + last if is_named else last + text
-
-    specs, notes = read_joined(text)
-
-    assert specs == ["hdf5 +mpi", "zlib target=zen3"]
-    assert notes[0].startswith("one include is missing") and notes[0].endswith(
-        "other.yaml"
+    includes = {
+        "packages.yaml": SITE_PACKAGES,
+        "x/lists.yaml": LISTS,
+        "scope/packages.yaml": SCOPE,
+        "scope/more.yaml": "packages: {zlib: {require: +wrong}}\n",
+    }
+    included = "".join(
+        f"{heading.format(name)}\n{content}" for name, content in includes.items()
     )
+    manifest = SPACK_YAML.replace("scope]", "scope, other.yaml]")
+    if is_named:
+        text = f"{included}{heading.format('spack.yaml')}\n{manifest}"
+    else:
+        text = manifest + included
+    environment = read_environment(text.encode(), "what you pasted")
+
+    assert required_texts(environment) == ["hdf5 +mpi", "zlib target=zen3"]
+    note = environment.notes[0]
+    assert note.startswith("one include is missing")
+    assert note.endswith("other.yaml")
 
 
 def test_a_fault_is_in_its_file() -> None:
     """Messages name the file of the text, and the line in it."""
-    text = f"--- # spack.yaml\n{ENVIRONMENT}--- # lists.yaml\n\ndefinitions: 1\n"
+    text = f"--- # spack.yaml\n{SPACK_YAML}--- # lists.yaml\n\ndefinitions: 1\n"
     with pytest.raises(UnreadableEnvironment) as caught:
-        read_joined(text)
+        read_environment(text.encode(), "what you pasted")
     assert "lists.yaml:2: " in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "line", ["cd /storage", "ls /project", "$ mkdir /scratch", "source /archive"]
 )
-def test_a_command_of_a_shell_is_no_spec_with_a_hash(line: str) -> None:
-    """The path of a command is not the hash of a spec, and a package of the name is
-    one.
+def test_the_path_of_a_shell_command_is_not_a_hash(line: str) -> None:
+    """`cd /storage` parses as a spec with a hash, but is none.
+
+    It is one if a package has the name of the command, such as `find`.
     """
-    known = KnownNames({"hdf5", "find"}.__contains__, lambda prefix: False)
-    around = Surroundings(known=known)
-    found = read_environment(
-        f"{line}\nspack install hdf5\n".encode(), "t.txt", surroundings=around
+    known = KnownNames(
+        is_package={"hdf5", "find"}.__contains__, is_hash=lambda prefix: False
     )
-    assert [spec.text for spec in found.specs] == ["hdf5"]
-    assert found.others == (line,)
-    found = read_environment(b"find /storage\n", "t.txt", surroundings=around)
-    assert [spec.text for spec in found.specs] == ["find /storage"]
+    surroundings = Surroundings(known=known)
+    text = f"{line}\nspack install hdf5\n"
+    environment = read_environment(text.encode(), "t.txt", surroundings=surroundings)
+    assert [spec.text for spec in environment.specs] == ["hdf5"]
+    assert environment.others == (line,)
+
+    environment = read_environment(
+        b"find /storage\n", "t.txt", surroundings=surroundings
+    )
+    assert [spec.text for spec in environment.specs] == ["find /storage"]
