@@ -73,18 +73,19 @@ def test_any_repetition(fragments: list[str]) -> None:
 
 
 def without_places(query: SpecQuery) -> SpecQuery:
-    """Return a query without what only its own text can say: the text, and columns in
-    it.
-    """
+    """Return a query without its text, and the columns of its parts in the text."""
+    variants = [replace(variant, column=0) for variant in query.variants]
+    flags = [replace(flag, column=0) for flag in query.flags]
+    dependencies = []
+    for edge in query.dependencies:
+        node = without_places(edge.node)
+        dependencies.append(replace(edge, column=0, node=node))
     return replace(
         query,
         text="",
-        variants=tuple(replace(each, column=0) for each in query.variants),
-        flags=tuple(replace(each, column=0) for each in query.flags),
-        dependencies=tuple(
-            replace(edge, column=0, node=without_places(edge.node))
-            for edge in query.dependencies
-        ),
+        variants=tuple(variants),
+        flags=tuple(flags),
+        dependencies=tuple(dependencies),
     )
 
 
