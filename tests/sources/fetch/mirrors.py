@@ -18,22 +18,21 @@ LAYOUT_2 = "build_cache/index.json"
 QUICK = FetchLimits(pause=0.01, timeout=5.0)
 """FetchLimits under which no test waits for long."""
 
+# Hexadecimal digits that are not in the base32 of Spack's hashes, and others that are.
+_BASE32 = str.maketrans("0189", "ghij")
+
 
 def index(*names: str, size: int = 0) -> bytes:
     """Return an index of database 8 with a record per name, padded with blanks to
     `size` bytes.
     """
-    installs = {
-        hashlib.md5(name.encode()).hexdigest().translate(_BASE32): {
-            "spec": {"name": name}
-        }
-        for name in names
-    }
+    installs = {}
+    for name in names:
+        dag_hash = hashlib.md5(name.encode()).hexdigest().translate(_BASE32)
+        installs[dag_hash] = {"spec": {"name": name}}
     text = json.dumps({"database": {"version": "8", "installs": installs}}).encode()
-    return text[:-1] + b" " * (size - len(text)) + text[-1:]
-
-
-_BASE32 = str.maketrans("0189", "ghij")
+    padding = b" " * (size - len(text))
+    return text[:-1] + padding + text[-1:]
 
 
 def sha256(data: bytes) -> str:
@@ -43,7 +42,8 @@ def sha256(data: bytes) -> str:
 
 def blob_path(data: bytes) -> str:
     """Return where a mirror of layout 3 has a blob."""
-    return f"blobs/sha256/{sha256(data)[:2]}/{sha256(data)}"
+    checksum = sha256(data)
+    return f"blobs/sha256/{checksum[:2]}/{checksum}"
 
 
 def manifest(
@@ -66,17 +66,17 @@ def layout_3(data: bytes, view: str = "", signed: bool = False) -> dict[str, byt
     """Return the files of a mirror of layout 3, or of a view of it, by path."""
     path = f"v3/manifests/index/{view}/index.manifest.json" if view else LAYOUT_3
     text = manifest(data)
-    return {
-        path: clear_signed(text.decode()).encode() if signed else text,
-        blob_path(data): data,
-    }
+    if signed:
+        text = clear_signed(text.decode()).encode()
+    return {path: text, blob_path(data): data}
 
 
 def layout_2(data: bytes, with_sum: bool = True) -> dict[str, bytes]:
     """Return the files of a mirror of layout 2, by path."""
-    return {LAYOUT_2: data} | (
-        {f"{LAYOUT_2}.hash": sha256(data).encode()} if with_sum else {}
-    )
+    files = {LAYOUT_2: data}
+    if with_sum:
+        files[f"{LAYOUT_2}.hash"] = sha256(data).encode()
+    return files
 
 
 def below(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
@@ -96,11 +96,12 @@ def files_in(folder: Path, *, hidden: bool = False) -> dict[str, bytes]:
     """Return the files of a folder by path, without hidden ones unless told
     otherwise.
     """
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and (hidden or not path.name.startswith("."))
-    }
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        is_hidden = path.name.startswith(".")
+        if path.is_file() and (hidden or not is_hidden):
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
 
 
 def litter(folder: Path) -> list[str]:

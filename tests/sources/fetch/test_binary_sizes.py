@@ -30,7 +30,8 @@ def binary_manifest(
 
 def mirror(**sizes: int) -> dict[str, bytes]:
     """Return a mirror of layout 3 with binaries of these sizes."""
-    files = layout_3(index(*(record(node(name)) for name in sizes)))
+    records = [record(node(name)) for name in sizes]
+    files = layout_3(index(*records))
     for name, size in sizes.items():
         files |= binary_manifest(name, size)
     return below("m", files)
@@ -50,7 +51,10 @@ def stored(folder: Path, tmp_path: Path) -> dict[str, int | None]:
     assert result.exit_code == 0, result.output
     with closing(sqlite3.connect(file)) as db:
         rows = db.execute("SELECT package, size FROM build_listings").fetchall()
-    return {package: None if size == "-" else int(size) for package, size in rows}
+    sizes = {}
+    for package, size in rows:
+        sizes[package] = None if size == "-" else int(size)
+    return sizes
 
 
 def requested(site: Site) -> list[str]:
@@ -65,24 +69,30 @@ def requested(site: Site) -> list[str]:
 
 def test_sizes_come_once(site: Site, tmp_path: Path) -> None:
     """Only new binaries are asked for; a run without the option keeps what is known."""
-    command = ("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--jobs", 1)
+    output = tmp_path / "m"
+    command = ("fetch", f"{site.url}/m", "-o", output, "--jobs", 1)
+
+    # Without the option, no size is known.
     assert run(*command).exit_code == 0
     site.requests.clear()
-    assert stored(tmp_path / "m", tmp_path) == {"aa": None, "bb": None}
+    assert stored(output, tmp_path) == {"aa": None, "bb": None}
+
+    # With it, all sizes are; a second run asks for none.
     assert ": 1 mirror, 1 changed, " in run(*command, "--sizes").stdout
-    assert (requested(site), stored(tmp_path / "m", tmp_path)) == (["aa", "bb"], SIZES)
+    assert requested(site) == ["aa", "bb"]
+    assert stored(output, tmp_path) == SIZES
     assert ": 1 mirror, 0 changed, " in run(*command, "--sizes").stdout
     assert requested(site) == []
+
+    # A binary has gone, and another has come.
     site.serve(mirror(bb=70, cc=8))
     assert run(*command).exit_code == 0
     site.requests.clear()
-    assert stored(tmp_path / "m", tmp_path) == {"bb": 70, "cc": None}
+    assert stored(output, tmp_path) == {"bb": 70, "cc": None}
     assert run(*command, "--sizes").exit_code == 0
-    assert (requested(site), stored(tmp_path / "m", tmp_path)) == (
-        ["cc"],
-        {"bb": 70, "cc": 8},
-    )
-    sizes = json.loads((tmp_path / "m" / "m" / "root" / "sizes.json").read_text())
+    assert requested(site) == ["cc"]
+    assert stored(output, tmp_path) == {"bb": 70, "cc": 8}
+    sizes = json.loads((output / "m" / "root" / "sizes.json").read_text())
     assert sizes == {hash_of("bb"): 70, hash_of("cc"): 8}
 
 
@@ -91,12 +101,18 @@ def test_a_size_that_is_unknown(site: Site, tmp_path: Path) -> None:
     stored.
     """
     command = ("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes")
-    odd = mirror(**SIZES, cc=3, dd=4)
-    odd |= below("m", binary_manifest("bb", 1, "spec.v5+json"))
-    odd[next(path for path in odd if "/cc-" in path)] = b"<html>"
-    del odd[next(path for path in odd if "/dd-" in path)]
+    whole = mirror(**SIZES, cc=3, dd=4)
+    # The manifest of bb names no binary, that of cc is a page, and dd has none.
+    odd = whole | below("m", binary_manifest("bb", 1, "spec.v5+json"))
+    for path in whole:
+        if "/cc-" in path:
+            odd[path] = b"<html>"
+        if "/dd-" in path:
+            del odd[path]
     site.serve(odd)
+
     result = run(*command)
+
     assert result.exit_code == 0
     assert result.stderr.startswith(
         f"Note: {site.url}/m: the size of 3 binaries is unknown: "
@@ -104,9 +120,12 @@ def test_a_size_that_is_unknown(site: Site, tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
     expected = {"aa": 5, "bb": None, "cc": None, "dd": None}
     assert stored(tmp_path / "m", tmp_path) == expected
-    site.serve(mirror(**SIZES, cc=3, dd=4))
-    requested(site)
-    assert (run(*command).stderr, requested(site)) == ("", ["bb", "cc", "dd"])
+
+    # The next run asks for these three again.
+    site.serve(whole)
+    site.requests.clear()
+    assert run(*command).stderr == ""
+    assert requested(site) == ["bb", "cc", "dd"]
 
 
 def test_what_was_asked_for_is_kept_when_the_mirror_falls_silent(
@@ -116,12 +135,17 @@ def test_what_was_asked_for_is_kept_when_the_mirror_falls_silent(
     command = ("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes", "--jobs", 1)
     (path,) = (path for path in site.files if "/bb-" in path)
     site.always[path] = status(503)
+
     result = run(*command, "--retries", 0)
-    assert (result.exit_code, "answers 503" in result.stderr) == (1, True)
+
+    assert result.exit_code == 1
+    assert "answers 503" in result.stderr
+
     del site.always[path]
-    requested(site)
+    site.requests.clear()
+    assert run(*command).exit_code == 0
     # The size of aa is known, and its signature is looked for.
-    assert (run(*command).exit_code, requested(site)) == (0, ["aa", "bb"])
+    assert requested(site) == ["aa", "bb"]
     assert stored(tmp_path / "m", tmp_path) == SIZES
 
 
@@ -129,8 +153,10 @@ def test_a_mirror_of_layout_2_has_no_sizes(site: Site, tmp_path: Path) -> None:
     """A note says so, and nothing is asked for."""
     site.serve(below("m", layout_2(index(record(node("aa"))))))
     result = run("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes")
-    words = f"Note: {site.url}/m: a mirror of layout 2 does not record sizes\n"
-    assert (result.exit_code, result.stderr, requested(site)) == (0, words, [])
+    note = f"Note: {site.url}/m: a mirror of layout 2 does not record sizes\n"
+    assert result.exit_code == 0
+    assert result.stderr == note
+    assert requested(site) == []
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"a": "5"}', '{"a": -1}', '{"a": 1e30}'])
@@ -145,7 +171,9 @@ def test_a_broken_file_of_sizes_is_a_fault(
     result = run("build", tmp_path / "m", "-o", tmp_path / "x.db")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"{file.parent}: broken sizes.json: ")
-    assert (run(*command).exit_code, stored(tmp_path / "m", tmp_path)) == (0, SIZES)
+
+    assert run(*command).exit_code == 0
+    assert stored(tmp_path / "m", tmp_path) == SIZES
 
 
 @pytest.mark.slow
@@ -153,23 +181,16 @@ def test_the_last_layer_of_an_image_is_the_tarball(tmp_path: Path) -> None:
     """In a registry, each binary is an image whose layers are its dependencies and
     itself.
     """
+    # A tag cannot have the signs of this version. cc has no image.
     odd: Any = node("bb", version="git.a/b=1.0+x")
+    records = [record(node("aa")), record(odd), record(node("cc"))]
     with registry(tmp_path / "registry") as host:
-        push(host, "m", [index(record(node("aa")), record(odd), record(node("cc")))])
+        url = f"oci://{host}/m"
+        push(host, "m", [index(*records)])
         push(host, "m", [b"dependency", b"x" * 5], f"aa-1.0-{hash_of('aa')}.spack")
         push(host, "m", [b"x" * 7], f"bb-git.a_b_1.0_x-{hash_of('bb')}.spack")
-        command = (
-            "fetch",
-            f"oci://{host}/m",
-            "-o",
-            tmp_path / "m",
-            "--plain-http",
-            "--sizes",
-        )
-        result = run(*command)
+        result = run("fetch", url, "-o", tmp_path / "m", "--plain-http", "--sizes")
     assert result.exit_code == 0, result.output
-    assert (
-        f"oci://{host}/m: the size of 1 binary is unknown: has no tag cc-1.0-"
-        in result.stderr
-    )
+    note = f"{url}: the size of 1 binary is unknown: has no tag cc-1.0-"
+    assert note in result.stderr
     assert stored(tmp_path / "m", tmp_path) == {"aa": 5, "bb": 7, "cc": None}

@@ -27,18 +27,18 @@ from tests.sources.fetch.mirrors import (
 )
 from tests.sources.fetch.server import Handler, Site, missing, tag
 
-ONE, TWO = index("zlib"), index("hdf5")
+ONE = index("zlib")
+TWO = index("hdf5")
 
 
 def serve_manifest(site: Site, **releases: dict[str, str]) -> None:
     """Serve a manifest of releases and stacks, whose mirrors lie at these paths."""
-    manifest = {
-        release: [
+    manifest = {}
+    for release, stacks in releases.items():
+        manifest[release] = [
             {"label": stack, "url": f"s3://bucket/{path}"}
             for stack, path in stacks.items()
         ]
-        for release, stacks in releases.items()
-    }
     site.files["/list.json"] = json.dumps(manifest).encode()
 
 
@@ -53,9 +53,8 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
     """The second of them is refused with the name of the first."""
     site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
 
-    report = fetch(
-        [f"{site.url}/{name}/v1" for name in "xy"], output, limits=FetchLimits(jobs=1)
-    )
+    urls = [f"{site.url}/x/v1", f"{site.url}/y/v1"]
+    report = fetch(urls, output, limits=FetchLimits(jobs=1))
 
     assert faults(report, site) == [
         "/y/v1: goes to v1/root as /x/v1 does; fetch it with another --release"
@@ -72,17 +71,24 @@ def test_a_stack_that_vanished(site: Site, output: Path) -> None:
     serve_manifest(site, develop={"root": "a"}, old={"root": "b"})
     fetch([f"{site.url}/b"], output, FetchOptions(release="mine"), QUICK)
     assert bring_named(site, output).faults == ()
-    for text in (b"{}", b"{", b'{"develop": []}', None):
-        site.files["/list.json"] = text or b""
-        site.always |= {} if text else {"/list.json": missing}
+
+    # A manifest that is broken, empty or missing.
+    for text in (b"{}", b"{", b'{"develop": []}'):
+        site.files["/list.json"] = text
         report = bring_named(site, output)
-        assert (len(report.faults), report.vanished) == (1, ())
+        assert len(report.faults) == 1
+        assert report.vanished == ()
+    site.always["/list.json"] = missing
+    report = bring_named(site, output)
+    assert len(report.faults) == 1
+    assert report.vanished == ()
+
+    # A whole one, without the stack.
     del site.always["/list.json"]
     serve_manifest(site, develop={"root": "a"})
-
     report = bring_named(site, output)
-
-    assert (report.faults, report.vanished) == ((), (output / "old" / "root",))
+    assert report.faults == ()
+    assert report.vanished == (output / "old" / "root",)
     assert folders(output) == ["develop/root", "mine/root", "old/root"]
 
 
@@ -90,28 +96,32 @@ def test_a_stack_that_vanished(site: Site, output: Path) -> None:
 def test_so_many_at_once(site: Site, output: Path) -> None:
     """No more requests are under way than `jobs` says, and no fewer."""
     names = "abcdefgh"
-    guard, under_way, most = threading.Lock(), [0], [0]
+    guard = threading.Lock()
+    under_way = 0
+    most_under_way = 0
 
     def counted(handler: Handler, data: bytes) -> None:
+        nonlocal under_way, most_under_way
         with guard:
-            under_way[0] += 1
-            most[0] = max(most[0], under_way[0])
+            under_way += 1
+            most_under_way = max(most_under_way, under_way)
         threading.Event().wait(0.05)
         with guard:
-            under_way[0] -= 1
+            under_way -= 1
         handler.send(200, data, etag=tag(data))
 
+    files: dict[str, bytes] = {}
     for name in names:
-        site.files |= {
-            f"/{path}": data for path, data in below(name, layout_3(ONE)).items()
-        }
+        files |= below(name, layout_3(ONE))
         site.always[f"/{name}/{blob_path(ONE)}"] = counted
+    site.serve(files)
 
-    report = fetch(
-        [f"{site.url}/{name}" for name in names], output, limits=FetchLimits(jobs=3)
-    )
+    urls = [f"{site.url}/{name}" for name in names]
+    report = fetch(urls, output, limits=FetchLimits(jobs=3))
 
-    assert (report.faults, report.mirrors, most) == ((), 8, [3])
+    assert report.faults == ()
+    assert report.mirrors == 8
+    assert most_under_way == 3
 
 
 @pytest.mark.slow
@@ -123,8 +133,10 @@ def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
     report = fetch([f"{url}/a", f"{url}/none", f"{url}/b c"], output, limits=QUICK)
 
     assert "secret" not in " ".join(faults(report, site))
-    assert all(b"secret" not in data for data in files_in(output, hidden=True).values())
-    assert all(request.headers["authorization"] for request in site.requests)
+    for data in files_in(output, hidden=True).values():
+        assert b"secret" not in data
+    for request in site.requests:
+        assert request.headers["authorization"]
 
 
 @pytest.mark.slow
@@ -165,11 +177,22 @@ def test_an_output_that_cannot_be_used(output: Path) -> None:
         fetch(["https://host/a"], output / "file")
 
 
-OTHERS = (
-    *("../../../mine", "../mine", "/etc/mine", "x/../../mine", "index.json/../../mine"),
-    *("mine", "build_cache/mine", "linked/index.json", "build_cache/index.json"),
-    *("v3/manifests/index/../index.manifest.json", "blobs/sha256/../../mine"),
+CLAIMED = (
+    # Outside the folder.
+    "../../../mine",
+    "../mine",
+    "/etc/mine",
+    "x/../../mine",
+    "index.json/../../mine",
+    "blobs/sha256/../../mine",
+    # In it, or behind a link.
+    "mine",
+    "build_cache/mine",
+    "linked/index.json",
+    "build_cache/index.json",
+    "v3/manifests/index/../index.manifest.json",
 )
+"""Names of files that a record claims to have fetched."""
 
 
 def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
@@ -177,19 +200,26 @@ def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
     stay.
     """
     site.serve(below("a", layout_3(ONE)))
-    folder, elsewhere = output / "a" / "root", output.parent / "elsewhere"
+    folder = output / "a" / "root"
     folder.mkdir(parents=True)
+    elsewhere = output.parent / "elsewhere"
     for name in ("build_cache", "linked"):
         (folder / name).symlink_to(elsewhere)
-    parents = (output.parent, output, output / "a", folder, elsewhere)
-    mine = [*(path / "mine" for path in parents), elsewhere / "index.json"]
-    mine += [folder / ".film.mkv.part", folder / "v3" / ".index.json.part"]
+    mine = [
+        output.parent / "mine",
+        output / "mine",
+        output / "a" / "mine",
+        folder / "mine",
+        folder / ".film.mkv.part",
+        folder / "v3" / ".index.json.part",
+        elsewhere / "mine",
+        elsewhere / "index.json",
+    ]
     for path in mine:
         written(path.parent, {path.name: b"mine"})
     record = {"url": "https://host/a", "sha256": "0" * 64}
-    (folder / STATE_FILE).write_text(
-        json.dumps({"files": dict.fromkeys(OTHERS, record)})
-    )
+    state = {"files": dict.fromkeys(CLAIMED, record)}
+    (folder / STATE_FILE).write_text(json.dumps(state))
 
     assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
 
