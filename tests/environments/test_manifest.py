@@ -129,6 +129,17 @@ def test_what_is_left_aside_is_said() -> None:
     assert "packages: target, variants, providers" in notes[0]
 
 
+def test_ignored_preferences_of_a_group_have_a_note() -> None:
+    """They are named together with those of the environment."""
+    group = "{group: g, specs: [hdf5], override: {packages: {hdf5: {variants: +cxx}}}}"
+    (note,) = read(f"specs: [{group}]").notes
+    assert note.startswith("packages: variants: preferences exclude no binary")
+
+    packages = "packages: {all: {target: [zen3]}}"
+    (note,) = read(f"specs: [zlib, {group}]\n{packages}").notes
+    assert note.startswith("packages: target, variants: preferences")
+
+
 @pytest.mark.parametrize(
     ("spec", "external", "is_buildable"),
     [

@@ -115,6 +115,7 @@ def _has_old_nodes(value: Any) -> bool:
     first = value[0]
     if not isinstance(first, dict):
         return False
+    # Each node of Spack has an architecture, directly or below its name.
     return "arch" in first or "arch" in _flat_node(first)
 
 
@@ -257,6 +258,7 @@ class YamlMapping:
         # Importing PyYAML takes longer than reading a list of specs.
         from spack_cache_db.bounded_yaml import YamlBounds, load
 
+        # The nodes of a spec have more values than a configuration file may have.
         return load(self.text, YamlBounds(size=2**24, parts=500_000))
 
 
@@ -279,8 +281,8 @@ def yaml_mapping(text: str) -> YamlMapping | None:
 
     It is one if each line that is not indented begins with a key, and a value is below
     a key. In `hdf5: the library`, no value is below, so this is not one. A text with a
-    line such as `spack:` is one in any case, so that a mistake in it is reported.
-    JSON in braces is one only if it is an environment.
+    line such as `spack:` is one in any case, so that a mistake in it is reported. JSON
+    in braces is one only if it is an environment.
     """
     stripped = text.lstrip()
     if stripped.startswith("["):

@@ -99,8 +99,8 @@ _ANY_KEYS = (
     "modules/*/*/filter_hierarchy_specs",
     "modules/*/*/projections",
 )
-"""Mappings of any keys, for which the table would give other keys: `*` in the path
-`modules/*` is `prefix_inspections` as well.
+"""Mappings of any keys. Without a path of its own, `modules/prefix_inspections` would
+have the keys of `modules/*`.
 """
 
 KEYS_OF_A_GROUP = frozenset(

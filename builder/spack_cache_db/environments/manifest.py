@@ -66,7 +66,11 @@ from spack_cache_db.environments.model import (
     Surroundings,
     UserSpec,
 )
-from spack_cache_db.environments.packages import PackagesSection, read_packages
+from spack_cache_db.environments.packages import (
+    PREFERENCES,
+    PackagesSection,
+    read_packages,
+)
 from spack_cache_db.environments.reuse import ReuseReader
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.environments.toolchains import (
@@ -169,12 +173,10 @@ class _Settings(NamedTuple):
     Attributes:
         packages: the section `packages`.
         reuse: the sections `concretizer` and `mirrors`: which binaries Spack reuses.
-        notes: the parts of these sections that were ignored.
     """
 
     packages: PackagesSection = PackagesSection()
     reuse: ReuseRules = REUSE_ALL
-    notes: tuple[str, ...] = ()
 
 
 class _ManifestReader:
@@ -200,6 +202,9 @@ class _ManifestReader:
         self._package_count = 0
         # The names of definitions whose `when:` is unknown.
         self._undecided: list[str] = []
+        # The settings that are ignored, those of groups included, each once.
+        self._weak_keys: set[str] = set()
+        self._notes_on_reuse: dict[str, None] = {}
         # If an include has a fault, the environment is read without its includes.
         self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
@@ -220,12 +225,15 @@ class _ManifestReader:
         specs: list[UserSpec] = []
         with self._faults.collected():
             specs += self._specs_of_groups(lists, settings)
+
+        # The lockfiles that the environment includes.
         locked: list[LockedSpec] = []
         with self._faults.collected():
             locked += self._locked_specs()
+
         # An unknown key may be reported already, by the reader of its section.
         self._faults.add(self._configuration.faults)
-        notes = tuple(self._notes(settings, specs))
+        notes = tuple(self._notes(specs))
         return Environment(tuple(specs), notes, tuple(locked))
 
     def packages(self) -> Environment:
@@ -239,7 +247,7 @@ class _ManifestReader:
                 raise LineFault(0, f"stands for more than {limit:,} specs")
         self._faults.add(self._configuration.faults)
         specs = [replace(spec, reuse=settings.reuse) for spec in specs]
-        notes = (*self._notes_on_includes(), *settings.notes)
+        notes = (*self._notes_on_includes(), *self._notes_on_settings())
         return Environment(tuple(specs), notes)
 
     def _lists(self) -> SpecLists:
@@ -309,13 +317,13 @@ class _ManifestReader:
         if "packages" in sections:
             with self._faults.collected():
                 packages = self._packages(sections["packages"])
+        self._weak_keys |= packages.weak_keys
         reuse = REUSE_ALL
-        notes = packages.notes
         with self._faults.collected():
             read = self._reuse_reader.rules(sections, packages.externals)
             reuse = read.rules
-            notes += read.notes
-        return _Settings(packages, reuse, notes)
+            self._notes_on_reuse |= dict.fromkeys(read.notes)
+        return _Settings(packages, reuse)
 
     def _packages(self, node: yaml.Node) -> PackagesSection:
         self._package_count += len(node.value)
@@ -377,7 +385,7 @@ class _ManifestReader:
             yield IncludedLockfile(written, f"{folder}/spack.lock", item)
         yield from self._configuration.lockfiles
 
-    def _notes(self, settings: _Settings, specs: list[UserSpec]) -> Iterator[str]:
+    def _notes(self, specs: list[UserSpec]) -> Iterator[str]:
         """Yield the notes on ignored parts, and on specs that older Spack reads
         differently.
         """
@@ -392,7 +400,7 @@ class _ManifestReader:
             if isinstance(toolchain, LineFault):
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
         yield from legacy_notes(specs)
-        yield from settings.notes
+        yield from self._notes_on_settings()
         develop = self._section.get("develop")
         is_empty = isinstance(develop, yaml.CollectionNode) and not develop.value
         if develop is not None and not is_nothing(develop) and not is_empty:
@@ -419,6 +427,13 @@ class _ManifestReader:
                 count = f"{len(paths):,} includes are"
             unknown = f"their requirements are unknown: {', '.join(paths)}"
             yield self._strictly(f"{count} {reason}; {unknown}")
+
+    def _notes_on_settings(self) -> Iterator[str]:
+        """Yield a note on weak preferences, and one on sources of reuse."""
+        if self._weak_keys:
+            keys = ", ".join(key for key in PREFERENCES if key in self._weak_keys)
+            yield f"packages: {keys}: preferences exclude no binary and are ignored"
+        yield from self._notes_on_reuse
 
     def _strictly(self, note: str) -> str:
         """Return a note on an ignored part; it is a fault if the surroundings are

@@ -53,6 +53,7 @@ from spack_cache_db.spack.queries import SpecQuery
 PREFERENCES = ("version", "target", "compiler", "variants", "providers")
 """Weak preferences: Spack reuses binaries in spite of them."""
 _NAME = re.compile(r"[\w-]+")
+"""The name at the beginning of a spec."""
 _TRUE = ("true", "yes", "on")
 _FALSE = ("false", "no", "off")
 
@@ -66,7 +67,7 @@ class PackagesSection:
         externals: the externals of each package that has some.
         buildable: whether Spack may build a package, a virtual package (such as mpi,
             which other packages provide) or `all`, where an entry says so.
-        notes: the parts that are ignored.
+        weak_keys: the weak preferences (`PREFERENCES`) that it has.
         providers: the packages that provide a virtual package: those that Spack knows
             and those that the section prefers.
     """
@@ -74,7 +75,7 @@ class PackagesSection:
     rules: PackageRules = NO_RULES
     externals: Mapping[str, tuple[DeclaredExternal, ...]] = field(default_factory=dict)
     buildable: Mapping[str, bool] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    weak_keys: Set[str] = frozenset()
     providers: Mapping[str, Set[str]] = field(default_factory=dict)
 
     def external_of(self, query: SpecQuery) -> tuple[str, bool]:
@@ -95,7 +96,8 @@ class PackagesSection:
         # The package's own entry decides.
         if package in self.buildable:
             return self.buildable[package]
-        # Else that of a virtual package that it provides, if it differs from `all`.
+        # Else that of a virtual package that it provides, if it differs from `all`:
+        # with `mpi: {buildable: false}`, no provider of mpi is built.
         of_all = self.buildable.get(ALL, True)
         for virtual, packages in self.providers.items():
             if package not in packages:
@@ -114,18 +116,20 @@ class PackagesSection:
         for package, requirements in self.rules.required.items():
             if package == ALL:
                 continue
+            # An empty list of requirements has no line.
             line = requirements[0].line if requirements else 0
-            required = UserSpec(package, line, group="require")
+            user_spec = UserSpec(package, line, group="require")
             queries = combinations(SpecQuery(name=package, text=package), self.rules)
             for query in queries:
                 yield replace(
-                    required, text=spec_text(query), query=query, rules=self.rules
+                    user_spec, text=spec_text(query), query=query, rules=self.rules
                 )
             if not queries:
                 error = "its requirements in packages: contradict each other"
-                yield replace(required, error=error)
+                yield replace(user_spec, error=error)
         for externals in self.externals.values():
             for external in externals:
+                # The record of an external has no line.
                 query = external.query
                 yield UserSpec(query.text, 0, query, group="externals")
 
@@ -157,17 +161,12 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
                 providers[virtual] = providers.get(virtual, frozenset()) | names
         weak_keys |= entries.keys() & set(PREFERENCES)
 
-    notes: tuple[str, ...] = ()
-    if weak_keys:
-        keys = ", ".join(key for key in PREFERENCES if key in weak_keys)
-        notes = (f"packages: {keys}: preferences exclude no binary and are ignored",)
-
     # Externals are read together, because one may depend on those of other packages.
     return PackagesSection(
         rules=PackageRules(required, conflicts, preferred),
         externals=read_externals(external_nodes, parse),
         buildable=buildable,
-        notes=notes,
+        weak_keys=weak_keys,
         providers=providers,
     )
 

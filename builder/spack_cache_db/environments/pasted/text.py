@@ -49,6 +49,7 @@ LONGEST_NAMED = 60
 """Maximum of characters of a line in a note."""
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+"""A comment: a `#` at the beginning or behind a blank, as in a shell."""
 _NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
 """A text that may be the name of a package, or begins with `*`, which is any name."""
 _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
@@ -65,10 +66,12 @@ _SECTION = re.compile(r"(?P<arch>[^/]+?) / (?P<compilers>\S.*)")
 _MODULES = re.compile(r"(?:-{2,} )?[/~$]\S*(?::| -+)")
 """The heading of a folder in `module avail`, also with `--terse`."""
 _RULE = re.compile(r"[-=]{4,}")
+"""A line of dashes, such as that below a title of `spack spec`."""
 _INPUT_TITLES = ("Input spec", "Normalized")
 _TITLES = (*_INPUT_TITLES, "Concretized")
 """The titles of `spack spec`; only below the last one are results."""
 _INSTALLING = re.compile(r"==> Installing \S+-[a-z2-7]{32}(?: .*)?")
+"""The message of an installation, with name, version and hash of a spec."""
 _NO_CONSTRAINT = ("no arch", "no compiler", "no compilers")
 """The parts of a heading that constrain nothing."""
 _INDENTED = 4
@@ -76,6 +79,7 @@ _INDENTED = 4
 _BEFORE_THE_ROOTS = -1
 """The margin of a tree whose first line is not read yet."""
 _SHORTEST_HASH = 7
+"""Characters of a hash if Spack prints only its beginning."""
 
 
 def read_text(
@@ -113,7 +117,8 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     start = 0
     for number, raw in enumerate(StringIO(text), start=1):
         line = raw.rstrip()
-        start = start or number
+        if start == 0:
+            start = number
         if line.endswith("\\") and len(joined) < LONGEST_LINE:
             joined += line[:-1]
             continue
