@@ -1,5 +1,5 @@
-"""environments.requirements: what packages and toolchains ask of a spec beside what it
-says.
+"""environments.packages, toolchains: the requirements on a spec besides its own
+constraints.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""environments.concretizer: what a `spack.yaml` sets about the reuse of binaries."""
+"""environments.reuse: what a `spack.yaml` sets about the reuse of binaries."""
 
 import json
 from typing import Any

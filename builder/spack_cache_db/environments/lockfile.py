@@ -151,6 +151,7 @@ def _check_edges(nodes: Nodes) -> None:
         for name, key in needed:
             if key not in nodes:
                 raise LineFault(0, f"{node.name} needs {name} /{key}, which {_BROKEN}")
+        # An edge of an old lockfile may name its node by the key.
         dependencies[node.hash] = [nodes[edge.hash].hash for edge in node.edges]
     try:
         TopologicalSorter(dependencies).prepare()

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
 
 import yaml
 
@@ -145,21 +144,23 @@ def _without_names(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
     named: list[SpecQuery] = []
     for edge in query.dependencies:
         # Only `%name` can name a toolchain; `^name` is a package.
-        toolchain = None
+        entry = None
         if edge.direct and edge.node.name is not None:
-            toolchain = toolchains.get(edge.node.name)
-        if toolchain is None:
+            entry = toolchains.get(edge.node.name)
+        if entry is None:
             edges.append(replace(edge, node=_without_names(edge.node, toolchains)))
             continue
-        if isinstance(toolchain, LineFault):
+        if isinstance(entry, LineFault):
             name = edge.node.name
-            raise UnsatisfiableSpec(f"the toolchain {name} cannot be read: {toolchain}")
+            raise UnsatisfiableSpec(f"the toolchain {name} cannot be read: {entry}")
         # `%%name` applies to the dependencies of dependencies as well.
-        named.append(_propagated(toolchain) if edge.propagate else toolchain)
+        named.append(_propagated(entry) if edge.propagate else entry)
 
     # Then add the constraints of the toolchains to the other ones.
-    others = replace(query, dependencies=tuple(edges))
-    return reduce(constrained, named, others)
+    result = replace(query, dependencies=tuple(edges))
+    for toolchain in named:
+        result = constrained(result, toolchain)
+    return result
 
 
 def _propagated(toolchain: SpecQuery) -> SpecQuery:
