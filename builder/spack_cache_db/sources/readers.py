@@ -48,6 +48,8 @@ from spack_cache_db.sources.pages.front_matter import parse_page
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Columns, Writer
 
+# Functions of os.path return False for a name that is too long; methods of Path raise.
+
 AnyFile = RawFile | File
 """The bytes of a file, or a mirror or database that its reader opens itself."""
 
@@ -70,6 +72,8 @@ def plan(
     Raises:
         InputError: a path does not exist, or is a folder without a file.
     """
+    # Installations come after paths, and in the order of their own paths, whatever the
+    # order in which they were named.
     found = _FoundFiles()
     found.add_paths(sorted(paths), sorted(installations, key=_path_first))
     found.add_module_lists(modules)
@@ -103,32 +107,34 @@ class _FoundFiles:
 
     def add_paths(self, paths: list[str], installations: list[tuple[str, str]]) -> None:
         """Add all files below some paths, and those of installations."""
-        # Real paths of folders that are read anyway.
+        # Folders that are read anyway, so that links to them are not followed.
+        named_paths = paths + [path for _, path in installations]
         real_folders = set()
-        for path in (*paths, *(path for _, path in installations)):
+        for path in named_paths:
             if os.path.isdir(path):  # noqa: PTH112
                 real_folders.add(os.path.realpath(path))
 
         # A file with two paths within the input is read once, under the first of them.
         for path in paths:
-            for file in self._files_below(path, real_folders):
-                other = self.file_of_location.get(file.location, file)
-                self.file_of_location[file.location] = min(other, file)
+            for file in self._found_below(path, real_folders):
+                known = self.file_of_location.get(file.location)
+                if known is None or file < known:
+                    self.file_of_location[file.location] = file
 
         # The name of an installation takes the place of its folder's.
         for release, path in installations:
-            for file in self._files_below(path, real_folders):
-                other = self.file_of_location.get(file.location, file)
-                if other.release not in (None, release):
+            for file in self._found_below(path, real_folders):
+                known = self.file_of_location.get(file.location)
+                if known is not None and known.release not in (None, release):
                     message = (
-                        f"is given as the installation {other.release} and as {release}"
+                        f"is given as the installation {known.release} and as {release}"
                     )
                     self._refuse(path, f"{message}, expected one name")
                 path_in_input = f"{release}/{file.path}".rstrip("/")
                 named = file._replace(path=path_in_input, release=release)
                 self.file_of_location[file.location] = named
 
-    def _files_below(self, path: str, real_folders: set[str]) -> list[File]:
+    def _found_below(self, path: str, real_folders: set[str]) -> list[File]:
         """Return the files below a path; a path without any is a fault."""
         below = _files_below(path, real_folders)
         self.unlisted += below.faults
@@ -200,7 +206,7 @@ def _files_below(path: str, real_folders: set[str]) -> _Below:
         real_folders: the real paths of folders that are read anyway; a link to one of
             them is skipped. The targets of the links that are followed are added.
     """
-    if not os.path.exists(path):  # noqa: PTH110 - methods of Path raise for a name that is too long
+    if not os.path.exists(path):  # noqa: PTH110
         return _Below([], [])
 
     # A file. Only one that was named may be a database: those in folders are skipped,
@@ -238,16 +244,21 @@ def _files_below(path: str, real_folders: set[str]) -> _Below:
             elif _is_circle(folder, entry):
                 message = "is a link to a folder that contains it, expected no circle"
                 below.faults.append(Fault(member.path, 0, message))
-            elif _is_new(entry, real_folders):
+            elif _is_first_link(entry, real_folders):
                 folders.append(entry)
     return below
 
 
-_FOLDERS_OF_MIRRORS = {"build_cache": "", ".spack-db": "", "v3": "manifests"}
-"""The folder by which a mirror is known, and the folder that has to be in it.
-
-The first is of mirrors of layout 2 (before Spack 1.0), the second of installations, and
-the third of mirrors of layout 3.
+_FOLDERS_OF_MIRRORS = {
+    # Mirrors of layout 2, before Spack 1.0.
+    "build_cache": "",
+    # Installations.
+    ".spack-db": "",
+    # Mirrors of layout 3.
+    "v3": "manifests",
+}
+"""The folders by which mirrors are known, and the folder that has to be in each, if
+any.
 """
 
 
@@ -275,8 +286,8 @@ def _is_circle(folder: File, link: File) -> bool:
     return _is_within(target, os.path.realpath(folder.location))
 
 
-def _is_new(link: File, real_folders: set[str]) -> bool:
-    """Return whether the target of a link is not read anyway, and remember it."""
+def _is_first_link(link: File, real_folders: set[str]) -> bool:
+    """Return whether a folder is not read anyway, and add it to those that are."""
     target = os.path.realpath(link.location)
     if any(_is_within(known, target) for known in real_folders):
         return False

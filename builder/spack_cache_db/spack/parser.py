@@ -113,12 +113,16 @@ class _Cursor:
             return None
         return self._words[self._position]
 
+    def advance(self) -> None:
+        """Go on to the word after the next one."""
+        self._position += 1
+
     def take(self, *kinds: str) -> Token | None:
         """Return the next word and advance; None if it is not of one of these kinds."""
         word = self.word()
         if word is None or word.kind not in kinds:
             return None
-        self._position += 1
+        self.advance()
         return word
 
     def require_name(self, before: Token) -> None:
@@ -141,8 +145,8 @@ def _node(cursor: _Cursor) -> NodeReader:
     if name is not None:
         node.set_name(name)
     word = cursor.word()
-    while word is not None and node.take(word):
-        cursor.take(word.kind)
+    while word is not None and node.read(word):
+        cursor.advance()
         word = cursor.word()
     return node
 
@@ -152,12 +156,14 @@ def _dependencies(cursor: _Cursor) -> tuple[Dependency, ...]:
     groups: list[_EdgeGroup] = []
     edge = _dependency(cursor)
     while edge is not None:
-        follows_transitive = bool(groups) and not groups[-1].edge.direct
-        if edge.direct and follows_transitive:
+        # `^hdf5 %gcc`: gcc is a dependency of hdf5.
+        is_after_transitive = bool(groups) and not groups[-1].edge.direct
+        if edge.direct and is_after_transitive:
             groups[-1].below.append(edge)
         else:
             groups.append(_EdgeGroup(edge, below=[]))
         edge = _dependency(cursor)
+    # Two constraints on one package, as in `^hdf5+mpi ^hdf5@1.14`, become one.
     try:
         return merged_edges(_with_edges_below(group) for group in groups)
     except UnsatisfiableSpec as error:
@@ -244,7 +250,7 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
         if pair.name == "deptypes" and not set(values).issubset(DEPTYPES):
             raise cursor.error(f"types of dependencies: {', '.join(DEPTYPES)}")
         attributes[pair.name] = values
-        cursor.take("pair")
+        cursor.advance()
         word = cursor.word()
 
     # The closing bracket, or `]c,cxx=` with more virtual packages.
@@ -293,16 +299,16 @@ class NodeReader:
         self.name = name
         self.namespace = namespace or None
 
-    def take(self, word: Token) -> bool:
+    def read(self, word: Token) -> bool:
         """Read a word, and return whether it belongs to this package.
 
         Raises:
             QuerySyntaxError: the word is faulty, or a second one of its kind.
         """
         if word.kind == "version":
-            self._take_version(word)
+            self._read_version(word)
         elif word.kind in ("flag", "pair"):
-            self._take_option(read_pair(word), word)
+            self._read_option(read_pair(word), word)
         elif word.kind == "hash" and self.hash is None:
             self.hash = word.text.removeprefix("/")
         else:
@@ -312,7 +318,7 @@ class NodeReader:
     def _error(self, word: Token, found: str, expected: str) -> QuerySyntaxError:
         return QuerySyntaxError(self.text, word.column, expected, found)
 
-    def _take_version(self, word: Token) -> None:
+    def _read_version(self, word: Token) -> None:
         if self.versions is not None:
             expected = "one version list (@a,b for several)"
             raise self._error(word, "a second version", expected)
@@ -322,7 +328,7 @@ class NodeReader:
             expected = "a version list like @1.2:1.4"
             raise self._error(word, str(error), expected) from None
 
-    def _take_option(self, pair: Pair, word: Token) -> None:
+    def _read_option(self, pair: Pair, word: Token) -> None:
         """Read an option: an architecture, a namespace, a flag or a variant."""
         # A name that cannot have this form.
         name = pair.name
@@ -336,7 +342,7 @@ class NodeReader:
 
         # A name that is not used otherwise is a variant.
         if name in _WHOLE_ARCH_KEYS:
-            self._take_whole_arch(pair, word)
+            self._read_whole_arch(pair, word)
         elif name in _ARCH_KEYS:
             self._set_arch(word, {_ARCH_KEYS[name]: pair.value})
         elif name == "namespace":
@@ -344,9 +350,9 @@ class NodeReader:
         elif name in FLAG_NAMES:
             self.flags.append(Flag(name, pair.value, pair.propagate, word.column))
         else:
-            self._take_variant(pair, word)
+            self._read_variant(pair, word)
 
-    def _take_whole_arch(self, pair: Pair, word: Token) -> None:
+    def _read_whole_arch(self, pair: Pair, word: Token) -> None:
         """Read `arch=platform-os-target`, or `arch=target` as Spack does."""
         if self.arch:
             first = next(iter(self.arch))
@@ -375,7 +381,7 @@ class NodeReader:
                 raise self._error(word, "an empty value", f"a value for {key}")
             self.arch[key] = part
 
-    def _take_variant(self, pair: Pair, word: Token) -> None:
+    def _read_variant(self, pair: Pair, word: Token) -> None:
         if pair.name in self.variants:
             raise self._error(word, f"a second {pair.name!r}", "each variant once")
         if pair.value != "*" and "*" in pair.value.split(","):
