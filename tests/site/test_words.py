@@ -44,6 +44,9 @@ def test_sentences_about_binaries() -> None:
         "1,281 Spack packages, prebuilt for 1 kind of processor. "
         "Install in seconds instead of compiling for hours."
     )
+    assert BINARIES.home_title("My cache") == (
+        "My cache: is there a binary for my machine?"
+    )
     assert BINARIES.release_description("v1.0", 1) == (
         "The 1 binary of v1.0 in a Spack build cache: "
         "packages, targets, compilers, stacks."
@@ -61,6 +64,7 @@ def test_sentences_about_what_is_installed() -> None:
         "1 package of the installation site. "
         "Find one, and copy the command that loads it."
     )
+    assert INSTALLED.home_title("My cluster") == "My cluster"
     assert INSTALLED.release_description("site", 2_000) == (
         "The 2,000 specs that Spack has installed in site: "
         "packages, targets, compilers, stacks."

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import date
 
 from markupsafe import Markup
 
 from spack_cache_db.errors import counted
+
+MONTHS = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
+"""The names of months. Those of `strftime` depend on the locale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +31,11 @@ class Vocabulary:
         is_installed: whether all releases are installations, not build caches.
         verb: what people do with it, as in `the commands that install it`.
         have: the end of `packages that …`.
-        lack: the same if they have none.
         lacking: the same behind `packages`.
         kind: the adjective of packages that a search engine reads.
         question: the title of the first page.
-        source: what an index is of.
+        gaps: the words of the link from a release to its gaps.
+        in_release: what the numbers beside the packages of a release count.
         about_link: the words of the link to the page about the site.
     """
 
@@ -37,11 +44,11 @@ class Vocabulary:
     is_installed: bool
     verb: str
     have: str
-    lack: str
     lacking: str
     kind: str
     question: str
-    source: str
+    gaps: str
+    in_release: str
     about_link: str
 
     def counted(self, number: int) -> str:
@@ -55,6 +62,12 @@ class Vocabulary:
             f"{self.kind} Spack packages, by version, compiler, target and variant, "
             f"with the commands that {self.verb} them."
         )
+
+    def home_title(self, site_title: str) -> str:
+        """Return the title of the first page in a browser's tab."""
+        if self.is_installed:
+            return site_title
+        return f"{site_title}: {self.question[0].lower()}{self.question[1:]}"
 
     @property
     def cover_question(self) -> str:
@@ -96,11 +109,11 @@ BINARIES = Vocabulary(
     is_installed=False,
     verb="install",
     have="have a binary",
-    lack="have no binary",
     lacking="without a binary",
     kind="Prebuilt",
     question="Is there a binary for my machine?",
-    source="mirror",
+    gaps="Packages without a binary for a target or a stack",
+    in_release="binaries in this release",
     about_link="New to Spack? What this is",
 )
 INSTALLED = Vocabulary(
@@ -109,11 +122,11 @@ INSTALLED = Vocabulary(
     is_installed=True,
     verb="load",
     have="are installed",
-    lack="are not installed",
     lacking="that are not installed",
     kind="Installed",
     question="What is installed?",
-    source="installation",
+    gaps="Packages not installed for a target or a stack",
+    in_release="installed specs",
     about_link="What this is",
 )
 
@@ -132,6 +145,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def day_words(day: date) -> str:
+    """Return a day for people: `4 Oct 2026`."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
 def listed(names: Iterable[object], link: Callable[[object], str]) -> Markup:
     """Return the links of names, with commas between them."""
     return Markup(", ").join(link(name) for name in names)
@@ -139,6 +157,7 @@ def listed(names: Iterable[object], link: Callable[[object], str]) -> Markup:
 
 TEXT_FUNCTIONS = {
     "counted": counted,
+    "day_words": day_words,
     "listed": listed,
     "number": "{:,}".format,
     "sentence": sentence,

@@ -4,7 +4,6 @@ over time.
 
 import sqlite3
 from collections import Counter
-from datetime import date
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages import overviews
 from spack_cache_db.site.pages.overviews import (
-    age_of,
     load_about,
     load_coverage,
     load_home,
@@ -26,23 +24,6 @@ from spack_cache_db.spack.targets import family
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 from tests.site.cache import BUILDS
-
-
-@pytest.mark.parametrize(
-    ("day", "age"),
-    [
-        ("2026-01-01", None),
-        ("2025-12-31", "1 month old"),
-        ("2025-07-13", "6 months old"),
-        ("2025-02-01", "1 year old"),
-        ("2023-01-01", "3 years old"),
-        ("no day", None),
-        (None, None),
-    ],
-)
-def test_old_data_says_its_age(day: str | None, age: str | None) -> None:
-    """A snapshot of more than 30 days has its age beside its day."""
-    assert age_of(day, date(2026, 1, 31)) == age
 
 
 def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> None:

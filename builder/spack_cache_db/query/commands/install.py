@@ -155,12 +155,8 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
         else:
             complete.append(spec)
 
-    # Add the mirrors, and trust the keys of those that are or may be signed.
     mirrors = _mirrors_of(listed)
-    lines = add_commands(mirrors)
-    # Of some mirrors it is not known whether they are signed (None).
-    if any(mirror.is_signed is not False for mirror in mirrors):
-        lines.append(TRUST_KEYS)
+    lines = setup_commands(mirrors)
 
     # Install the binaries.
     if complete:
@@ -190,6 +186,31 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
         size=size_words(listed) if listed else None,
         closures=tuple(closures),
     )
+
+
+def setup_of(commands: Commands) -> Commands:
+    """Return the commands that install a binary without those that install it: what a
+    machine needs once.
+    """
+    mirrors = _mirrors_of(closure for closure in commands.closures if closure.is_listed)
+    return Commands(
+        tuple(setup_commands(mirrors)),
+        release=commands.release,
+        note=commands.note,
+        advice=commands.advice,
+        is_known=commands.is_known,
+    )
+
+
+def setup_commands(mirrors: Sequence[Mirror]) -> list[str]:
+    """Return the commands that add mirrors, and trust the keys of those that are or may
+    be signed.
+    """
+    lines = add_commands(mirrors)
+    # Of some mirrors it is not known whether they are signed (None).
+    if any(mirror.is_signed is not False for mirror in mirrors):
+        lines.append(TRUST_KEYS)
+    return lines
 
 
 def _mirrors_of(closures: Iterable[Closure]) -> list[Mirror]:

@@ -9,16 +9,12 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from spack_cache_db.site.charts.markup import element, percent
+from spack_cache_db.site.words import MONTHS, day_words
 
 MOST_LABELS = 12
 """Labels below a chart that can be read on a phone."""
 LEAST_APART = 0.07
 """The least distance of two labels, as a share of the width."""
-# Not from `strftime`, which depends on the locale.
-_MONTHS = (
-    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
-    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
-)
 _STEPS = (1, 2, 3, 6, 12)
 """Months from one label to the next; then twice as many, until they fit."""
 
@@ -28,11 +24,6 @@ class Label(NamedTuple):
 
     at: float
     text: str
-
-
-def day_words(day: date) -> str:
-    """Return a day for people: `4 Oct 2026`."""
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def month_starts(first: date, last: date) -> list[date]:
@@ -128,7 +119,7 @@ def anchor_of(at: float) -> str:
 
 def _month_words(start: date) -> str:
     """Return `Feb`, or the year instead of January."""
-    return str(start.year) if start.month == 1 else _MONTHS[start.month - 1]
+    return str(start.year) if start.month == 1 else MONTHS[start.month - 1]
 
 
 def _ends(first: date, last: date) -> list[Label]:

@@ -16,7 +16,6 @@ from spack_cache_db.site.charts.days import (
     Label,
     axis,
     column_labels,
-    day_words,
     month_labels,
     position,
 )
@@ -31,6 +30,7 @@ from spack_cache_db.site.charts.markup import (
     percent,
 )
 from spack_cache_db.site.charts.records import Point, Step
+from spack_cache_db.site.words import day_words
 
 _MARGIN = 0.04
 """The share of a line chart at each edge that keeps dots whole."""
@@ -145,7 +145,8 @@ def line(address: Address, title: str, points: Sequence[Point], unit: str) -> Ma
     for point, (x, y) in zip(points, places, strict=True):
         kind = "data chosen" if point.is_chosen else "data"
         words = f"{day_words(point.day)}: {number(point.count)} {unit}"
-        dot = element("circle", cx=percent(x), cy=percent(y), r="3", class_=kind)
+        radius = "5" if point.is_chosen else "3"
+        dot = element("circle", cx=percent(x), cy=percent(y), r=radius, class_=kind)
         marks.append(_mark(address, point.path, words, dot))
     return _figure(
         title,

@@ -7,15 +7,15 @@ called `load_…` return the variables of a template.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.errors import counted
 from spack_cache_db.query.answers.install import choose_example
+from spack_cache_db.query.commands.install import setup_of
 from spack_cache_db.query.commands.load import explicit_count
 from spack_cache_db.query.conditions.conditions import Condition
 from spack_cache_db.query.match.gone import gone_among
@@ -32,7 +32,7 @@ from spack_cache_db.query.stored.totals import (
     read_mirrors,
     read_totals,
 )
-from spack_cache_db.site.charts.records import Point, Value
+from spack_cache_db.site.charts.records import Value
 from spack_cache_db.site.data_links import data_links
 from spack_cache_db.site.filters import (
     AddressFields,
@@ -45,14 +45,22 @@ from spack_cache_db.site.filters import (
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.changes import latest_changes
-from spack_cache_db.site.pages.feeds import Topic, date_of, load_feed
+from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.lists import LIST_ROWS
 from spack_cache_db.site.pages.missing import missing
+from spack_cache_db.site.pages.snapshots import (
+    MOST_SHRUNK,
+    age_of,
+    binaries_over_time,
+    branch_of,
+    newest_of,
+    points_of,
+    shrunk_stacks,
+    snapshots_of,
+)
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.words import BINARIES, INSTALLED
 
-OLD = 30
-"""Days after which a snapshot is called old."""
 BARS = 12
 """Stacks in the chart of the largest stacks."""
 COVERAGE_ROWS = 100
@@ -71,9 +79,9 @@ def home(site: Site, request: PageRequest) -> PageResponse:
 
 
 def load_home(lookups: Lookups) -> dict[str, Any]:
-    """Return the first page, with the age of the newest snapshot if it is old."""
+    """Return the first page, with the state of the cache in its newest snapshot."""
     changes = load_feed(lookups, Topic())["entries"]
-    return {
+    page = {
         "owner": read_origin(lookups.conn).owner,
         "examples": read_examples(lookups.conn),
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
@@ -81,25 +89,15 @@ def load_home(lookups: Lookups) -> dict[str, Any]:
         "age": age_of(newest_snapshot(lookups), date.today()),
         "change": changes[0] if changes else None,
     }
-
-
-def age_of(day: str | None, today: date) -> str | None:
-    """Return the age of a day in words; None if it is not older than `OLD` days.
-
-    For example `2 months old`; an unknown day has no age.
-    """
-    snapshot = date_of(day)
-    if snapshot is None:
-        return None
-    days = (today - snapshot).days
-    if days <= OLD:
-        return None
-    months = days // 30
-    if months < 12:
-        return f"{counted(months, 'month')} old"
-    # Twelve months of 30 days are a little less than a year.
-    years = max(days // 365, 1)
-    return f"{counted(years, 'year')} old"
+    newest = newest_of(lookups)
+    if newest is None:
+        return {**page, "newest": None}
+    return {
+        **page,
+        "newest": newest,
+        "over_time": binaries_over_time(snapshots_of(lookups, branch_of(newest))),
+        "shrunk": shrunk_stacks(lookups, newest)[:MOST_SHRUNK],
+    }
 
 
 def about(site: Site, request: PageRequest) -> PageResponse:
@@ -117,7 +115,8 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     """Return the page about the site, with the binaries of each snapshot, the oldest
     first.
     """
-    dated = _dated(lookups)
+    newest = newest_of(lookups)
+    snapshots = snapshots_of(lookups, branch_of(newest)) if newest else []
     families: Counter[str] = Counter()
     for target, count in facet_counts(lookups.conn)["target"].items():
         families[lookups.families[target]] += count
@@ -126,31 +125,13 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     }
     return {
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
-        "over_time": _binaries_over_time(dated),
+        "over_time": binaries_over_time(snapshots),
         "families": _bars(most_first(families), "/packages?has="),
         "stacks": _bars(most_first(binaries_of_stack)[:BARS], "/stack/"),
-        "first_snapshot": dated[0].date if dated else None,
+        "first_snapshot": snapshots[0].date if snapshots else None,
         "pages": list(select(lookups.conn, PAGES)),
         "mirrors": read_mirrors(lookups.conn),
     }
-
-
-def _dated(lookups: Lookups) -> list[Release]:
-    """Return the releases with a date, the oldest first."""
-    dated = [release for release in lookups.releases.values() if release.date]
-    dated.sort(key=lambda release: (release.date, release.name))
-    return dated
-
-
-def _binaries_over_time(dated: Iterable[Release]) -> list[Point]:
-    """Return the number of binaries of each snapshot, linked to its page."""
-    points = []
-    for release in dated:
-        day = date_of(release.date)
-        if day is not None:
-            path = f"/release/{quote(release.name)}"
-            points.append(Point(day, release.spec_count, path))
-    return points
 
 
 def _bars(counts: NameCounts, path: str) -> list[Value]:
@@ -201,14 +182,22 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
     packages = _counts(lookups, release.id, None, "package")
     query = f"?release={quote(release.name)}"
     condition = Condition("release", release.name, release.id)
+    branch = branch_of(release)
+    snapshots = snapshots_of(lookups, branch)
+    is_installed = release.kind == "installed"
+    example = choose_example(lookups, release)
     return {
         "release": release,
-        "words": INSTALLED if release.kind == "installed" else BINARIES,
+        "words": INSTALLED if is_installed else BINARIES,
         "packages": sorted(packages.items()),
         "charts": _charts(facet_counts(lookups.conn, release.id), query),
+        "branch": branch,
+        "over_time": binaries_over_time(snapshots, release),
         "before": before.name if before else None,
         "after": after[0] if after else None,
-        "chosen": choose_example(lookups, release),
+        # An installation has nothing to set up: an example is loaded.
+        "example": example if is_installed else None,
+        "setup": setup_of(example.commands) if example and not is_installed else None,
         "mirror": mirrored_release(lookups, release),
         "gone": gone_among(lookups, (condition,)),
         "explicit_count": explicit_count(lookups.conn, release.name),
@@ -231,8 +220,16 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
         if key in binaries_in_release
     ]
     condition = Condition("stack", stack.name, stack.id)
+    newest = newest_of(lookups)
+    snapshots = snapshots_of(lookups, branch_of(newest)) if newest else []
+
+    def path_of(release: Release) -> str:
+        return f"/packages?release={quote(release.name)}&stack={quote(stack.name)}"
+
     return {
         "stack": stack,
+        "branch": branch_of(newest) if newest else None,
+        "over_time": points_of(snapshots, binaries_in_release, path_of),
         "words": BINARIES,
         "packages": sorted(packages.items()),
         "gone": gone_among(lookups, (condition,)),
