@@ -17,7 +17,7 @@ from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
 from spack_cache_db.environments.pasted.model import PastedSpec
 
 HASH = r"(?:[a-z2-7]{32}|[a-z2-7]{7})"
-"""A whole hash, or the beginning that Spack prints."""
+"""A whole hash, or the beginning that Spack prints, in the characters of base32."""
 
 _LOAD = "load|add|try-load"
 _OPTIONS = r"(?:\s+-\S+)*"
@@ -32,6 +32,7 @@ _COMMAND = re.compile(
 options.
 """
 _NAME = re.compile(r"\w[\w.+-]*(?:/\.?[\w.+-]+)*")
+"""The name of a module: words with slashes between them."""
 _VERSION = re.compile(
     r"v?\d[\w.]*|develop|main|master|head|trunk|nightly|stable|latest"
 )
@@ -94,6 +95,7 @@ def specs_of_modules(
         if spec is None:
             spec = PastedSpec(name)
         elif "/" in name:
+            # `hdf5/1.14.5`: a package alone has no slash.
             has_version = True
         pasted_specs.append(spec)
     return tuple(pasted_specs) if has_version else ()
@@ -104,11 +106,12 @@ def _loaded(name: str, known_names: KnownNames) -> PastedSpec:
 
     Its package may be unknown, because whoever loads it knows that it is a module.
     """
-    for names in (known_names, ANY_NAME):
-        spec = spec_of_module(name, names)
-        if spec is not None:
-            return spec
-    return PastedSpec(name)
+    spec = spec_of_module(name, known_names)
+    if spec is None:
+        spec = spec_of_module(name, ANY_NAME)
+    if spec is None:
+        spec = PastedSpec(name)
+    return spec
 
 
 def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
@@ -137,6 +140,7 @@ def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
 
 def _spec_of_dashes(name: str, known_names: KnownNames) -> PastedSpec | None:
     """Return the spec of a name such as `hdf5-1.14.5-gcc-13.2.0-nekvq6z`."""
+    # Without a dot, it is more likely the name of a package, such as `py-2to3`.
     if "." not in name:
         return None
     words = name.split("-")

@@ -27,15 +27,16 @@ from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery, VariantConstraint
 
-_LEAD = re.compile(
-    r"\s*(?:(?P<state>\[[^\]]\]|(?<=\s)-)(?P<blanks>\s+))?"
-    rf"(?:(?P<hash>{HASH}|-{{32}}|-{{7}})(?P<gap>\s+)(?=[\[^\w]))?"
-    r"(?P<types>\[[blrt ]{4}\]\s+)?"
-)
-"""What is before a spec: its state (`[+]` or `-`), seven or 32 characters of its hash,
-and its dependency types (`[bl  ]`). Each may be missing; dashes take the place of a
-hash that Spack does not know yet.
+_STATE = r"(?:(?P<state>\[[^\]]\]|(?<=\s)-)(?P<blanks>\s+))?"
+"""The state of the installation of a spec: `[+]`, `[e]`, or `-` behind a blank."""
+_HASH_BEFORE = rf"(?:(?P<hash>{HASH}|-{{32}}|-{{7}})(?P<gap>\s+)(?=[\[^\w]))?"
+"""Seven or 32 characters of the hash of a spec, or as many dashes for an unknown hash;
+a name, a `^` or a `[` must follow.
 """
+_TYPES = r"(?P<types>\[[blrt ]{4}\]\s+)?"
+"""The types of a dependency: `[bl  ]` for build and link."""
+_LEAD = re.compile(rf"\s*{_STATE}{_HASH_BEFORE}{_TYPES}")
+"""The three parts before a spec, each of which may be missing."""
 _BODY = re.compile(r"""(?:"[^"]*"|'[^']*'|\S|\s(?!\s))*""")
 """A text up to two blanks that are not in quotes."""
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
@@ -43,6 +44,7 @@ _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _CONSTRAINT = re.compile(r"[@+~%^-]|[\w.-]+:?==?")
 """The beginning of a word that constrains the spec before it: `+mpi`, `os=rhel8`."""
 _WITH_HASH = re.compile(r"/[a-z2-7]{7}")
+"""A word that constrains the hash of the spec before it."""
 _INDENTED = 5
 """Blanks between a hash and the name of a dependency, in trees of `spack find`."""
 _EXTERNAL_STATE = "[e]"
@@ -174,7 +176,8 @@ def _next_column(
     if not text:
         return None
 
-    # In a tree, a dependency has a `^` or more blanks before it.
+    # In a tree, a dependency has a `^` or more blanks before it. A `^` at the beginning
+    # of a line was typed by a person.
     is_indented = bool(dag_hash) and len(lead["gap"]) >= _INDENTED
     is_edge = text.startswith("^") and start > 0
     cell = Cell(state, dag_hash, is_indented or is_edge, text)
@@ -192,6 +195,7 @@ def _is_hash(
         known_names: the known packages and hashes.
         is_output: whether a heading of Spack's is above the line.
     """
+    # Only hashes are so long, and only they are printed before types.
     dag_hash = lead["hash"]
     if len(dag_hash) == _WHOLE_HASH or dag_hash.startswith("-") or lead["types"]:
         return True
@@ -203,7 +207,8 @@ def _is_hash(
     is_package = known_names.is_package(dag_hash) and not known_names.is_hash(dag_hash)
     if is_package and not has_state and not is_output:
         return False
-    # Behind a hash, Spack prints a version; with a state, the name may be alone.
+    # Behind a hash, Spack prints a version; with a state, the name may be alone. In
+    # `[+] openmpi api=v18`, the next word is no name.
     word = following.split()[0]
     return "@" in word or (has_state and "=" not in word)
 
@@ -215,6 +220,7 @@ def _is_path(text: str) -> bool:
 
 def _with_prefix(cell: Cell, path: str, known_names: KnownNames) -> Cell:
     """Return a cell with the hash in its prefix, if the prefix has one."""
+    # A whole hash, or else the beginning of one.
     prefix = read_prefix(path) or short_prefix(path, known_names)
     if prefix is None:
         return cell
@@ -270,7 +276,8 @@ def _whole_variant(variant: VariantConstraint) -> VariantConstraint:
     Spack prints only the first characters of the checksums of patches, so they are not
     the exact value, even behind `:=`.
     """
-    longest = max(map(len, variant.values), default=0)
-    if variant.name == "patches" and longest <= PATCH_PRINTED:
-        return replace(variant, exact=False)
-    return variant
+    if variant.name != "patches":
+        return variant
+    if any(len(value) > PATCH_PRINTED for value in variant.values):
+        return variant
+    return replace(variant, exact=False)
