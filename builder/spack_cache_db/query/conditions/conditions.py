@@ -11,7 +11,7 @@ its specs, each of which has a hash and is listed by releases and stacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
@@ -105,6 +105,14 @@ class Verdict:
         if not self.unknown:
             return self.matching
         return self.matching | self.unknown
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on several conditions together; at least one."""
+    together = verdicts[0]
+    for verdict in verdicts[1:]:
+        together = together & verdict
+    return together
 
 
 ConditionValue = (
@@ -204,11 +212,7 @@ def condition_value(conditions: Conditions, kind: str) -> Any:
     ]
     if not values:
         return None
-    value = values[0]
-    if kind == "specs":
-        for verdict in values[1:]:
-            value = value & verdict
-    return value
+    return all_of(values) if kind == "specs" else values[0]
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:

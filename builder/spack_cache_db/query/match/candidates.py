@@ -1,4 +1,9 @@
-"""The configurations of packages as rows in memory, for questions that compare many."""
+"""The configurations of packages as rows in memory, for questions that compare many.
+
+A row has ids in place of words: for `hdf5@1.14.6 +mpi %gcc`, the ids of the package, of
+the version, of the set of variants and of the compiler. Its specs are read as well, if
+a question is about their hashes, releases or stacks.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +35,8 @@ BY_IDS = f"""
 SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
-# SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT",
-# 2.5).
+# One row for configurations that are equal in some columns. SQLite takes the other
+# columns from the row with the least id (SQLite docs, "SELECT", 2.5).
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
@@ -41,10 +46,12 @@ KEY_POSITIONS = {column: position for position, column in enumerate(CONFIGURATIO
 
 
 class Candidate(NamedTuple):
-    """A row of the table `configurations`; `keys` are the ids in the columns of
-    `CONFIGURATION`.
+    """A row of the table `configurations`.
 
-    `configurations` is the number of rows that it represents (`Candidates.groups`).
+    Attributes:
+        keys: the ids in the columns of `CONFIGURATION`, such as `version`.
+        spec_count: the number of its binaries.
+        configurations: the number of rows that it represents (`Candidates.groups`).
     """
 
     id: int
@@ -53,7 +60,7 @@ class Candidate(NamedTuple):
     configurations: int = 1
 
     def key(self, column: str) -> int:
-        """Return the id in a column."""
+        """Return the id in a column, such as `version`."""
         return self.keys[KEY_POSITIONS[column]]
 
 
@@ -64,6 +71,10 @@ Rows = tuple[Candidate, ...]
 class Candidates(Memory):
     """The configurations of packages, read at first use and cached, in the order of
     answers.
+
+    Attributes:
+        lookups: the database.
+        scope: conditions that may choose a machine, which decides the order.
     """
 
     lookups: Lookups
@@ -77,8 +88,8 @@ class Candidates(Memory):
         return () if package is None else self._ordered(package)
 
     def groups(self, columns: Iterable[str]) -> Rows:
-        """Return one configuration for each group of configurations with equal
-        columns.
+        """Return one configuration for each group of configurations that are equal in
+        some columns; `configurations` has the size of the group.
         """
         # Configurations without a binary are groups of their own.
         terms = ["spec_count > 0", *(ID_COLUMNS[column] for column in columns)]
@@ -86,8 +97,12 @@ class Candidates(Memory):
         return _rows(self.lookups, select(self.lookups.conn, sql))
 
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
-        """Return the ids of words that satisfy a condition; versions are of the
-        package.
+        """Return the ids of words that satisfy a condition, such as those of the
+        versions in `@1.14:`.
+
+        Args:
+            condition: a condition on words.
+            package: the package whose versions are compared; None for all packages.
         """
         package_id = None
         if package is not None and condition.kind == "version":
@@ -100,23 +115,31 @@ class Candidates(Memory):
     def specs_of(
         self, places: Conditions, rows: Sequence[Candidate]
     ) -> Mapping[int, list[Spec]]:
-        """Return the specs that satisfy `places`, by the ids of configurations.
+        """Return the specs of rows that satisfy conditions, by the ids of the rows.
 
         All specs of a package are read once, because environments repeat the same
         packages.
+
+        Args:
+            places: conditions, of which those on a release, a stack or on specs count.
+            rows: the rows; one without such specs has no key in the result.
         """
         packages = {row.key("package") for row in rows}
         if len(packages) != 1:
             ids = [row.id for row in rows]
             return specs_in_scope(self.lookups.conn, ids, places)
 
-        # The specs of the package in the release and the stack.
+        # Read the specs of the package in the release and the stack.
         name = self.lookups.words["package"][packages.pop()]
         scope = only(places, "release", "stack")
-        every = self.once((scope, name), lambda: self._specs_of_package(name, scope))
-        specs_of_row = {row.id: every[row.id] for row in rows if row.id in every}
+        of_package = self.once(
+            (scope, name), lambda: self._specs_of_package(name, scope)
+        )
+        specs_of_row = {
+            row.id: of_package[row.id] for row in rows if row.id in of_package
+        }
 
-        # Those of them that satisfy the conditions on specs.
+        # Keep those of them that satisfy the conditions on specs.
         conditions = only(places, *OF_SPECS)
         if not conditions:
             return specs_of_row
@@ -132,7 +155,7 @@ class Candidates(Memory):
         return configuration_of(self.lookups, row.keys)
 
     def _ordered(self, package: int | None) -> Rows:
-        """Return the rows of a package, given by id, or all rows; cached."""
+        """Return the rows of a package, given by id, or all rows (None); cached."""
 
         def read() -> Rows:
             order = order_for(self.lookups, self.scope)
@@ -156,7 +179,7 @@ def candidates_by_id(lookups: Lookups, ids: Iterable[int]) -> Rows:
 
 
 def _rows(lookups: Lookups, selected: Iterable[tuple[Any, ...]]) -> Rows:
-    """Return selected rows, with their words in `lookups`."""
+    """Return selected rows, and make sure that `lookups` has their words."""
     selected = list(selected)
     learn(lookups, selected)
     rows = []

@@ -1,4 +1,7 @@
-"""Binaries that their mirrors have lost: only copies that `build --snapshot` made list
+"""Binaries that their mirrors have lost, of those that satisfy conditions.
+
+Only copies of releases that `build --snapshot` made list them. An answer about such a
+copy includes them, and all other answers leave them out; each answer has a note on
 them.
 """
 
@@ -38,8 +41,8 @@ def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:
     """
     if not has_gone(lookups):
         return None
-    # The stacks of a configuration are those of its other binaries: `_lost_of` compares
-    # the stacks of specs.
+    # A configuration has only the stacks of its other binaries, so `_lost_of` compares
+    # the stacks of specs instead.
     others = without(conditions, "stack")
     ids = configuration_ids(lookups, others, every=True)
     return _gone_of(_lost_of(lookups, ids, conditions))
@@ -70,7 +73,8 @@ def gone_beside(lookups: Lookups, spec: int, configuration: int) -> Gone | None:
 def gone_counts(
     lookups: Lookups, ids: Iterable[int], conditions: Conditions
 ) -> Counter[int]:
-    """Return how many binaries of each configuration in an answer are lost.
+    """Return how many binaries of each configuration in an answer are lost, by the id
+    of the configuration.
 
     Only answers about a release include lost binaries.
     """
@@ -81,8 +85,8 @@ def gone_counts(
 
 
 class _Lost(NamedTuple):
-    """A lost binary: the ids of its spec and configuration, and the last day that lists
-    it.
+    """A lost binary: the ids of its spec and configuration, and the day of the last
+    copy that lists it.
     """
 
     spec: int
@@ -110,6 +114,7 @@ def _lost_of(
 
 
 def _gone_of(lost: list[_Lost]) -> Gone | None:
+    """Return the number of lost binaries, and the last of their days."""
     if not lost:
         return None
     # A binary may have no day: only snapshots have one.

@@ -1,4 +1,6 @@
-"""The order in which every answer lists configurations."""
+"""The order in which every answer lists configurations: what most people can use comes
+first.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ package_id,
   WHERE configuration_id = configurations.id AND configuration_history.spec_count > 0),
 id
 """
+# The position of the target in a list.
 _NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target_id),"
 
 

@@ -1,4 +1,10 @@
-"""A question: a spec that is asked of a database, and how it is read."""
+"""A question to a database: which binaries satisfy a spec?
+
+The question for `HDF5@1.14: +mpi` in the release `develop` first respells the names
+(`hdf5`), then turns the spec and the release into conditions, and finds the
+configurations that satisfy them. A virtual package such as `mpi` stands for its
+providers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +42,7 @@ from spack_cache_db.query.stored.configurations import Counted
 from spack_cache_db.spack.queries import SpecQuery
 
 MOST_RECENT = 4
-"""Questions of a database that are kept with their results."""
+"""Maximum of questions that are kept with their results, for one database."""
 
 _KINDS_OF_NAMES = {
     "name": "dependency",
@@ -45,7 +51,7 @@ _KINDS_OF_NAMES = {
     "platform": "platform",
     "hash": "hash",
 }
-"""The parts of a spec that are names, and their kinds (`Spellings`)."""
+"""The parts of a spec that are names, and the kinds of these names (`Spellings`)."""
 RECORDED_PROVIDERS = """
 SELECT DISTINCT packages.name FROM dependencies
 JOIN specs ON specs.id = dependencies.dependency_id
@@ -54,6 +60,7 @@ JOIN packages ON packages.id = configurations.package_id
 WHERE dependencies.dependency_virtual_id IN (SELECT value FROM json_each(:sets))
 ORDER BY packages.name
 """
+"""The packages to which edges with some sets of virtual packages lead."""
 OPTION = """
 SELECT 1 FROM configurations
 JOIN variant_set_members ON variant_set_members.variant_set_id = configurations.variant_set_id
@@ -61,16 +68,17 @@ JOIN variants ON variants.id = variant_set_members.variant_id
 JOIN packages ON packages.id = configurations.package_id
 WHERE packages.name = :package AND variants.text = :on LIMIT 1
 """
+"""Whether a package has a variant, such as `+mpi`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A spec that is asked of one database: which binaries satisfy it, in a scope?
+    """Which binaries of a database satisfy a spec, in a scope?
 
-    Everything is read at first use. `check`, and whatever needs the conditions, raises
-    UnsupportedQuery if the database cannot answer the question. The other answers need
-    rooms that stand above this one, so they are functions of a question:
-    `find.found_part`, `history.history_of`, `why_not.why_not` in `query.answers`.
+    Everything is read at first use. `check`, and all that needs the conditions, raises
+    UnsupportedQuery if the database cannot answer the question. Other answers are
+    functions of a question, such as `find.found_part`, `history.history_of` and
+    `why_not.why_not` in `query.answers`.
 
     Args:
         lookups: the database.
@@ -109,8 +117,8 @@ class Question:
         return len(self.results.ids)
 
     def configurations(self, part: slice = slice(None)) -> list[Counted]:
-        """Return a part of the configurations, with how many of their binaries
-        satisfy.
+        """Return a part of the configurations, each with the number of its binaries
+        that satisfy the conditions.
         """
         return counted_part(self.lookups, self.results, part)
 
@@ -119,6 +127,7 @@ class Question:
         """How the spec was read, and what the database does not know about binaries."""
         read_spec = self._read_spec
         notes = [*self._respelled.notes, *read_spec.notes]
+        # Records answered a part of the spec.
         if only(read_spec.conditions, "specs"):
             notes += self._records.notes(self.canonical_spec)
         notes += self._unknown_note()
@@ -142,9 +151,10 @@ class Question:
     def _records(self) -> SpecRecords:
         if self.records is not None:
             return self.records
+        # If one package is asked for, only its records are read.
         package = self.canonical_spec.name
         if package is None:
-            # `+mpi` in the scope of a package.
+            # The scope may have one, as on the page of a package.
             of_scope = condition_value(self.scope, "package")
             package = of_scope.text if isinstance(of_scope, Word) else None
         return SpecRecords(self.lookups, package)
@@ -167,9 +177,11 @@ class Question:
 def recent_question(
     lookups: Lookups, spec: SpecQuery, scope: Conditions = ()
 ) -> Question:
-    """Return a question; the last few are kept with their results, for more pages of an
-    answer.
+    """Return a question; the last few are kept with their results.
+
+    A visitor who asks for the next page of an answer asks the same question again.
     """
+    # The cache belongs to the database, and is made for its first question.
     recent = lookups.once(
         Question, lambda: lru_cache(maxsize=MOST_RECENT)(partial(Question, lookups))
     )
@@ -177,9 +189,12 @@ def recent_question(
 
 
 def verdict_on(records: SpecRecords, query: SpecQuery) -> Verdict:
-    """Return the specs that satisfy a spec, whether they are binaries or not.
+    """Return the specs of a database that satisfy a query, whether they are binaries or
+    not; all are unknown if the database cannot answer it.
 
-    All are unknown if the database cannot answer it.
+    Args:
+        records: the records of all packages.
+        query: the query, with names in any spelling.
     """
     question = Question(records.lookups, query, records=records)
     try:
@@ -200,8 +215,8 @@ class Respelled(NamedTuple):
 def respelled(lookups: Lookups, query: SpecQuery) -> Respelled:
     """Return a spec with the names of the database, also in its dependencies.
 
-    `HDF5 target=ZEN3` is `hdf5 target=zen3`, with the notes `HDF5 is read as hdf5` and
-    `ZEN3 is read as zen3`.
+    A name that the database does not have stays as it is. `HDF5 target=ZEN3` is `hdf5
+    target=zen3`, with the notes `HDF5 is read as hdf5` and `ZEN3 is read as zen3`.
     """
     spellings = read_spellings(lookups)
     changes: dict[str, Any] = {}
@@ -226,18 +241,26 @@ def respelled(lookups: Lookups, query: SpecQuery) -> Respelled:
 
 
 def read_query(records: SpecRecords, query: SpecQuery) -> ReadSpec:
-    """Return the conditions of a query with canonical names, without notes on its
-    records.
+    """Return the conditions of a query, without notes on its records.
 
     A virtual name is a package like any other if the database has a package of that
-    name. Raises UnsupportedQuery if the database cannot answer the query.
+    name.
+
+    Args:
+        records: the records of the database, or of the package of the query.
+        query: the query, with the names of the database.
+
+    Raises:
+        UnsupportedQuery: the database cannot answer the query.
     """
+    # A virtual package stands for its providers.
     name = query.name
     is_package = name in records.lookups.packages
     if name is not None and not is_package:
         providers = _providers(records, query, name)
         if providers:
             return _read_virtual(records, query, name, providers)
+    # Records answer what pages do not show.
     if beyond_configurations(query) and has_records(records.lookups.conn):
         conditions = conditions_beside_records(query, records.is_virtual)
         return ReadSpec((*conditions, *records.conditions(query)))
@@ -249,8 +272,9 @@ def _read_virtual(
     records: SpecRecords, query: SpecQuery, virtual: str, providers: Sequence[str]
 ) -> ReadSpec:
     """Return the conditions of a query on a virtual package: one of its providers
-    satisfies the rest.
+    satisfies the rest of the query.
     """
+    # The records are those of all providers.
     of_all_packages = replace(records, package=None)
     rest = read_query(of_all_packages, replace(query, name=None))
     condition = Condition("package", virtual, OneOf(frozenset(providers)))
@@ -266,7 +290,7 @@ def _providers(records: SpecRecords, query: SpecQuery, name: str) -> list[str]:
     Raises UnsupportedQuery if package data has no provider, or for versions and
     variants, which providers do not share.
     """
-    # What records show as a provider, and what package data lists.
+    # Find the packages that provide it in records, and those that package data lists.
     recorded: list[str] = []
     virtuals = records.edges.of_virtuals({name})
     if virtuals:
@@ -290,10 +314,10 @@ def _providers(records: SpecRecords, query: SpecQuery, name: str) -> list[str]:
 
 
 def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
-    """Return advice if dependencies are unknown: the providers, and the variant of that
-    name.
+    """Return advice for a query on a dependency, if the database has none: the
+    providers of a virtual package, and the variant of that name.
 
-    For example `; 'hdf5+mpi' requires its variant`.
+    For example `; 'hdf5+mpi' requires its variant` for `hdf5 ^mpi`.
     """
     advice = ""
     if dependency is not None:

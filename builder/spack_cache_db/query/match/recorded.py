@@ -1,7 +1,11 @@
 """Sets of specs by what the records of indexes have about them.
 
-If several indexes have a record of a spec, the first one by release and path counts. A
-spec that only pages list has no record.
+The index of a mirror has a record of each spec: its namespace, its parameters (variants
+and compiler flags) and its dependencies. If several indexes have a record of a spec,
+the first one by release and path counts. A spec that only pages list has no record.
+
+The database has equal records once, in its table `nodes`, and specs are sets of ids
+here.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from spack_cache_db.spack.facts import VIRTUALS
 from spack_cache_db.spack.queries import SpecQuery
 
 EVERY = "SELECT id FROM specs"
+"""The specs of all packages."""
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec_id = specs.id)
 """
@@ -38,8 +43,9 @@ PARAMETERS = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
 MIRRORS = "SELECT id FROM mirrors"
-# Edges have virtuals since database 7 and specfile 4; layout 2 has spec files of any
-# version.
+# Spack writes the virtual packages that a dependency provides since version 7 of its
+# database and version 4 of spec files. Layout 2 has spec files of any version, so they
+# are looked at.
 WITHOUT_VIRTUALS = """
 SELECT id FROM mirrors
 WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
@@ -49,11 +55,18 @@ WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
     JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.dependency_virtual_id
     WHERE records.mirror_id = mirrors.id AND dependency_virtuals.virtuals <> '')
 """
+"""The mirrors whose records lack these virtual packages."""
 NONE: frozenset[int] = frozenset()
+"""No specs."""
 
 
 class Record(NamedTuple):
-    """The record of a spec that counts, as ids."""
+    """The record that counts of a spec, as ids.
+
+    Attributes:
+        node: its content, a row of the table `nodes`.
+        mirror: the mirror whose index has it.
+    """
 
     spec: int
     node: int
@@ -135,7 +148,9 @@ class RecordedSpecs:
         )
 
     def configured(self, conditions: Conditions) -> Set[int]:
-        """Return the specs of configurations that satisfy conditions on words."""
+        """Return the specs of configurations that satisfy conditions on words, whether
+        they are binaries or not.
+        """
         ids = configuration_ids(self.lookups, conditions, every=True)
         return specs_of_configurations(self.lookups.conn, ids)
 
@@ -147,8 +162,9 @@ class RecordedSpecs:
     def with_parameters(
         self, is_satisfied_by: Callable[[Mapping[str, Any]], bool]
     ) -> Set[int]:
-        """Return the specs whose parameters, which are variants and flags, satisfy a
-        function.
+        """Return the specs whose parameters satisfy a function.
+
+        Parameters are variants and flags: `{"mpi": True, "cflags": ["-O2"]}`.
         """
         satisfying = set()
         for node, _, text in select(self.lookups.conn, PARAMETERS):
@@ -157,13 +173,14 @@ class RecordedSpecs:
         return self._with_node(satisfying)
 
     def _with_node(self, nodes: Set[int]) -> Set[int]:
+        """Return the specs whose record is one of these nodes."""
         if not nodes:
             return NONE
         return {record.spec for record in self._records if record.node in nodes}
 
     @cached_property
     def _records(self) -> list[Record]:
-        """The record of each spec that counts."""
+        """The record that counts of each spec."""
         conn = self.lookups.conn
         if self.among is None:
             rows = select(conn, FIRST_RECORDS)

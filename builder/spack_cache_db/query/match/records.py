@@ -1,17 +1,22 @@
 """Finds the specs that satisfy what only the records of indexes can decide.
 
-These are the parts of queries that pages do not show: dependencies, namespaces,
-compiler flags, whole patch checksums and propagated variants. They are compared as
-Spack 1.2 compares them with a concrete spec (`spec.py`: `_satisfies`,
-`_get_satisfying_edge`).
+These are the parts of queries that pages do not show: dependencies (`^zlib@1.3`,
+`%gcc`), namespaces, compiler flags, whole patch checksums and propagated variants
+(`++mpi`). They are compared as Spack 1.2 compares them with a concrete spec (`spec.py`:
+`_satisfies`, `_get_satisfying_edge`).
+
+A dependency of a query is an edge, and the constraints on it are its node, which is a
+query again: `zlib@1.3`. The database has edges between specs, each with types such as
+`link`, and with the virtual packages that it provides. An answer is a `Verdict`: the
+ids of the specs that satisfy a part of a query, and of those for which the database
+lacks the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions.conditions import (
@@ -19,6 +24,7 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     Verdict,
+    all_of,
     compiler_condition,
     condition_value,
     configuration_conditions,
@@ -46,31 +52,21 @@ from spack_cache_db.spack.queries import (
 )
 
 
-class _EdgeEnd(NamedTuple):
-    """What an edge of a query may lead to.
-
-    Attributes:
-        specs: the specs at its end; None for all.
-        virtuals: the virtual packages that the edge must provide.
-    """
-
-    specs: Set[int] | None
-    virtuals: frozenset[str]
-
-
 @dataclass
 class SpecRecords(RecordedSpecs):
     """The specs of a database, or of one package, that satisfy parts of queries.
 
-    With `is_run_time`, `^x` means link and run dependencies only, because Spack reuses
-    a binary without its build dependencies.
+    Args:
+        is_run_time: `^x` means link and run dependencies only, because Spack reuses a
+            binary without its build dependencies. Otherwise it also means build and
+            test dependencies of the spec itself.
     """
 
     is_run_time: bool = False
     _verdicts: dict[str, Verdict] = field(default_factory=dict, init=False)
 
     def conditions(self, query: SpecQuery) -> Conditions:
-        """Return the conditions of a query that need records."""
+        """Return the conditions of a query that need records, such as `^zlib@1.3`."""
         conditions = []
         for part in beyond_configurations(query):
             conditions.append(Condition("specs", spec_text(part), self._verdict(part)))
@@ -90,16 +86,16 @@ class SpecRecords(RecordedSpecs):
         of_records = condition_value(conditions, "specs")
         if of_records is not None:
             verdicts.append(of_records)
-        if not verdicts:
-            return Verdict(self.every)
-        return reduce(and_, verdicts)
+        return all_of(verdicts) if verdicts else Verdict(self.every)
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return notes on how the dependencies of a query were read."""
         notes: list[str] = []
+        # Pages answer for the specs without a record.
         direct = [edge for edge in query.dependencies if edge.direct]
         if direct and self.unrecorded:
             notes += notes_on_pages(direct)
+        # Virtual packages, of which Spack compares the name only.
         for edge in query.dependencies:
             name = edge.node.name
             if name is None or not self.is_virtual(name):
@@ -132,10 +128,10 @@ class SpecRecords(RecordedSpecs):
         records.
         """
         verdicts = list(self._verdicts_on_parts(query))
-        # Records are read for all packages.
+        # The verdicts are on the specs of all packages.
         if self.package is not None or not verdicts:
             verdicts.append(Verdict(self.every))
-        return reduce(and_, verdicts)
+        return all_of(verdicts)
 
     def _verdicts_on_parts(self, query: SpecQuery) -> Iterator[Verdict]:
         """Yield a verdict for each constraint that needs records."""
@@ -159,20 +155,22 @@ class SpecRecords(RecordedSpecs):
             yield verdict
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs without another value in themselves or any dependency
-        (`++shared`).
+        """Return the specs without another value in themselves or any dependency: for
+        `++shared`, those that do not need any `~shared`.
         """
         conn = self.lookups.conn
         contradicting = specs_of_configurations(conn, with_other_variant(conn, variant))
         all_types = self.edges.of_any_type(DEPTYPES)
         needing = self.edges.with_ancestors(contradicting, all_types)
-        # Pages do not show the dependencies of the others.
+        # Of specs without a record, the dependencies are not known.
         possible = self.every - needing
         return Verdict(possible - self.unrecorded, possible & self.unrecorded)
 
     def _patched(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs with these patch checksums; pages print the beginning of
-        each.
+        """Return the specs with these patch checksums.
+
+        Records have whole checksums. Pages print the beginning of each, so specs
+        without a record satisfy it if the beginnings do.
         """
         name = variant.name
 
@@ -181,8 +179,9 @@ class SpecRecords(RecordedSpecs):
             return variant_matches(variant, patches)
 
         patched = self.with_parameters(has_patches)
-        printed = configuration_conditions(SpecQuery(variants=(variant,)))
-        return Verdict((patched | self.unrecorded) & self.configured(printed))
+        of_beginnings = configuration_conditions(SpecQuery(variants=(variant,)))
+        with_beginnings = self.configured(of_beginnings)
+        return Verdict((patched | self.unrecorded) & with_beginnings)
 
     def _with_edge(self, edge: Dependency) -> Verdict:
         """Return the specs with an edge that satisfies an edge of a query.
@@ -191,15 +190,17 @@ class SpecRecords(RecordedSpecs):
         a build dependency for all languages; or, for `^`, a link or run edge at any
         depth.
         """
+        # Specs with a record. Some records lack virtual packages, and do not show which
+        # dependency provides `mpi`.
         satisfying = self._with_recorded_edge(edge)
-        # Records without virtual packages do not show who provides `mpi`.
         virtuals = set(edge.virtuals)
         if edge.node.name is not None and self.is_virtual(edge.node.name):
             virtuals.add(edge.node.name)
         needs_virtuals = not virtuals.issubset(LANGUAGES)
         unknown = self.without_virtuals if needs_virtuals else NONE
         recorded = Verdict(satisfying, unknown - self.unrecorded)
-        # Pages show only a compiler.
+
+        # Specs without a record, of which pages show only a compiler.
         if edge.direct:
             return recorded | self._with_shown_compiler(edge)
         return recorded | Verdict(NONE, self.unrecorded)
@@ -207,14 +208,14 @@ class SpecRecords(RecordedSpecs):
     def _with_recorded_edge(self, edge: Dependency) -> Set[int]:
         """Return the specs with a record of an edge; see `_with_edge`."""
         edges = self.edges
+        # The ids of the sets of types that an edge may have.
         run_time = set(edges.run_time)
         types = edges.of_all_types(edge.deptypes)
         ends = list(self._ends(edge))
+        # With `%`, the edges of the spec itself count.
         if edge.direct:
             satisfying = set(self._with_recorded_compiler(edge))
-            for end in ends:
-                satisfying |= edges.needing(end.specs, types, end.virtuals, self.among)
-            return satisfying
+            return satisfying | self._with_own_edge(ends, types)
 
         # With `^`, link and run edges count at any depth.
         types_at_any_depth = run_time.intersection(types)
@@ -226,11 +227,17 @@ class SpecRecords(RecordedSpecs):
         if not self.is_run_time or edge.deptypes:
             satisfying |= self._with_recorded_compiler(edge)
             own_types = [key for key in types if key not in run_time]
-            for end in ends:
-                satisfying |= edges.needing(
-                    end.specs, own_types, end.virtuals, self.among
-                )
+            satisfying |= self._with_own_edge(ends, own_types)
         return satisfying
+
+    def _with_own_edge(
+        self, ends: Iterable[_EdgeEnd], types: Sequence[int]
+    ) -> set[int]:
+        """Return the specs that themselves have an edge of these types to an end."""
+        needing: set[int] = set()
+        for end in ends:
+            needing |= self.edges.needing(end.specs, types, end.virtuals, self.among)
+        return needing
 
     def _ends(self, edge: Dependency) -> Iterator[_EdgeEnd]:
         """Yield what an edge of a query may lead to."""
@@ -240,8 +247,8 @@ class SpecRecords(RecordedSpecs):
         yield _EdgeEnd(self._like(node), virtuals)
         if node.name is None:
             return
-        # A provider, if the name is a virtual package. Of other constraints, only those
-        # on its dependencies are compared, as in Spack.
+        # A provider, if the name is a virtual package: the edge provides it. Of other
+        # constraints, only those on its dependencies are compared, as in Spack.
         if node.name in self.edges.virtuals and node.versions is None:
             provider = self._like(SpecQuery(dependencies=node.dependencies))
             yield _EdgeEnd(provider, virtuals | {node.name})
@@ -255,7 +262,7 @@ class SpecRecords(RecordedSpecs):
 
         Only its name and version are known, so propagated variants are ignored.
         """
-        # It is a build dependency that provides languages.
+        # The compiler is a build dependency that provides languages.
         is_build = {"build"}.issuperset(edge.deptypes)
         provides_languages = set(edge.virtuals).issubset(LANGUAGES)
         if not is_build or not provides_languages:
@@ -265,7 +272,7 @@ class SpecRecords(RecordedSpecs):
         if node.name in LANGUAGES:
             has_constraints = node.versions or node.dependencies
             return NONE if has_constraints else self.with_compiler
-        # Without name and version, nothing may be left.
+        # Other constraints cannot be compared; flags without a value do not count.
         others = replace(
             node,
             name=None,
@@ -281,7 +288,9 @@ class SpecRecords(RecordedSpecs):
         return self.configured((compiler,)) & self.with_compiler
 
     def _with_shown_compiler(self, edge: Dependency) -> Verdict:
-        """Return the specs without a record whose page shows this compiler."""
+        """Return the specs without a record whose page shows this compiler; if the edge
+        is about anything else, they are unknown.
+        """
         if not self.unrecorded:
             return Verdict(NONE)
         try:
@@ -294,13 +303,27 @@ class SpecRecords(RecordedSpecs):
         """Return the specs of any package that satisfy a node of a query; None if all
         do.
         """
+        # A dependency is of another package than the spec.
         records = self if self.package is None else self._of_all_packages
         conditions = records._all_conditions(node)
         return records.satisfying(conditions).matching if conditions else None
 
     def _all_conditions(self, query: SpecQuery) -> Conditions:
+        """Return all conditions of a query, with and without records."""
         return (*configuration_conditions(query), *self.conditions(query))
 
     @cached_property
     def _of_all_packages(self) -> SpecRecords:
         return replace(self, package=None)
+
+
+class _EdgeEnd(NamedTuple):
+    """What an edge of a query may lead to.
+
+    Attributes:
+        specs: the specs at its end; None for all.
+        virtuals: the virtual packages that the edge must provide.
+    """
+
+    specs: Set[int] | None
+    virtuals: frozenset[str]

@@ -1,16 +1,26 @@
-"""Checks the dependencies of binaries against requirements on packages."""
+"""Checks binaries and their dependencies against the requirements of `packages:`.
+
+With `packages: {zlib-ng: {require: '@2.2.4'}}`, Spack does not reuse a binary of `hdf5`
+that links `zlib-ng@2.2.5`. Each requirement is checked once for all specs of a
+database: first for the specs of its own package, and then for all that link or run
+them. An answer is the ids of the specs that break it, and of those for which this is
+unknown.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
 from typing import NamedTuple
 
 from spack_cache_db.environments.rules import ALL, PackageRules, Requirement
-from spack_cache_db.query.conditions.conditions import Condition, Conditions, Verdict
+from spack_cache_db.query.conditions.conditions import (
+    Condition,
+    Conditions,
+    Verdict,
+    all_of,
+)
 from spack_cache_db.query.match.question import verdict_on
 from spack_cache_db.query.match.recorded import NONE
 from spack_cache_db.query.match.records import SpecRecords
@@ -24,7 +34,9 @@ from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
 
 MOST_EXPLAINED = 6
-"""Maximum of requirements on one package that are explained one by one."""
+"""Maximum of requirements that the specs of a package break, each with a condition of
+its own.
+"""
 MOST_NAMED = 3
 """Maximum of options that a label names."""
 USED_PROVIDERS = """
@@ -32,20 +44,6 @@ SELECT DISTINCT dependency_id FROM dependencies
 WHERE dependency_virtual_id IN (SELECT value FROM json_each(:virtuals))
   AND dependency_type_id IN (SELECT value FROM json_each(:types))
 """
-
-
-class _Broken(NamedTuple):
-    """The specs that break a requirement.
-
-    Attributes:
-        specs: the specs that break it, or use a provider that does.
-        unknown: the specs for which this is unknown.
-        named: the specs that an explanation names.
-    """
-
-    specs: Set[int]
-    unknown: Set[int]
-    named: Set[int]
 
 
 class CheckedRules:
@@ -88,6 +86,9 @@ class CheckedRules:
         Args:
             ids: the specs, which are those of one package.
             dropped: preferences that do not count (`dropped_for`).
+
+        Returns:
+            A condition for each of these requirements, or one for too many of them.
         """
         conditions = []
         verdicts = []
@@ -97,7 +98,8 @@ class CheckedRules:
             satisfying = ids - check.excluded - check.unknown
             if len(satisfying) == len(ids):
                 continue
-            # The option explains why a spec itself breaks the requirement.
+            # If a spec itself breaks the requirement, and not a dependency of it, the
+            # only option is what an explanation compares the spec with.
             query = check.option if ids & check.named else None
             verdict = Verdict(satisfying, check.unknown & ids, query, check.named)
             verdicts.append(verdict)
@@ -107,8 +109,10 @@ class CheckedRules:
 
         # Too many for an explanation of each: they become one condition.
         label = f"'packages:' ({len(conditions)} requirements)"
-        named = NONE.union(*(verdict.named or NONE for verdict in verdicts))
-        combined = replace(reduce(and_, verdicts), named=named)
+        named: set[int] = set()
+        for verdict in verdicts:
+            named.update(verdict.named or NONE)
+        combined = replace(all_of(verdicts), named=named)
         return (Condition("specs", label, combined),)
 
     def _all_checks(self, rules: PackageRules) -> Iterator[_Check]:
@@ -125,7 +129,7 @@ class CheckedRules:
             for owner, requirements_of_owner in requirements.items():
                 for requirement in requirements_of_owner:
                     broken = self._broken(owner, requirement, with_entry)
-                    # Whatever links or runs such a spec breaks it too.
+                    # A spec that links or runs such a spec breaks it too.
                     excluded = edges.with_ancestors(broken.specs, edges.run_time)
                     unknown = edges.with_ancestors(broken.unknown, edges.run_time)
                     yield _Check(
@@ -145,6 +149,8 @@ class CheckedRules:
         return self._of_package(requirement, owner)
 
     def _of_package(self, requirement: Requirement, package: str) -> _Broken:
+        """Check a requirement on a package of the database."""
+
         def verdict_of(query: SpecQuery) -> Verdict:
             # `+mpi` is about the package itself.
             named = query if query.name else replace(query, name=package)
@@ -155,8 +161,7 @@ class CheckedRules:
         is_checkable = when is None or when.name in (None, package)
         specs = self._specs_of(package)
         breaking, unknown = _breaking(requirement, verdict_of, specs, is_checkable)
-        # Specs without a record may use it, but not itself: a package does not depend
-        # on itself.
+        # Specs of other packages may use it, if their dependencies are not known.
         if package not in self._roots:
             unknown = unknown | (self._records.unrecorded - specs)
         return _Broken(breaking, unknown, named=breaking)
@@ -164,15 +169,13 @@ class CheckedRules:
     def _of_all(self, requirement: Requirement, with_entry: list[str]) -> _Broken:
         """Check a requirement of `all`.
 
-        An option applies only to packages that have its variants; one with dependencies
-        does not apply to compilers and their runtimes.
+        It is about packages without an entry in `packages:`, and not about externals.
         """
-        # `all` is about packages without an entry, and not about externals.
         specs = self._records.every - graph.externals(self._records.lookups)
         for package in with_entry:
             specs = specs - self._specs_of(package)
 
-        # Specs to which no option applies.
+        # Specs to which no option applies do not break it.
         exempt = specs
         for option in requirement.options:
             exempt = exempt & self._exempt_from(option, specs)
@@ -181,7 +184,11 @@ class CheckedRules:
         return _Broken(breaking, unknown - exempt, named=breaking)
 
     def _exempt_from(self, option: SpecQuery, specs: Set[int]) -> Set[int]:
-        """Return the specs to which an option of `all` does not apply."""
+        """Return the specs to which an option of `all` does not apply.
+
+        It applies only to packages that have its variants; if it has dependencies, it
+        does not apply to compilers and their runtimes.
+        """
         exempt: Set[int] = NONE
         for variant in option.variants:
             any_value = VariantConstraint(variant.name, (), "multi")
@@ -210,7 +217,8 @@ class CheckedRules:
             is_virtual = query.name == virtual
             return self._satisfying(replace(query, name=None) if is_virtual else query)
 
-        # The providers that break it, and the specs that use one of these.
+        # Find the providers that break it, and the specs that use one of these. A
+        # compiler counts even if it is used for the build only.
         records = self._records
         edges = records.edges
         types = edges.run_time
@@ -250,12 +258,15 @@ class CheckedRules:
     def _users(
         self, providers: Set[int], virtual: str, types: Sequence[int]
     ) -> Set[int]:
-        """Return the specs for which one of the providers is the virtual package."""
+        """Return the specs for which one of the providers provides the virtual
+        package.
+        """
         if not providers:
             return NONE
         return self._records.edges.needing(providers, types, frozenset({virtual}))
 
     def _specs_of(self, package: str) -> Set[int]:
+        """Return the specs of a package; none if the database does not have it."""
         if package not in self._records.lookups.packages:
             return NONE
         return self._satisfying(SpecQuery(name=package)).matching
@@ -264,11 +275,26 @@ class CheckedRules:
         return verdict_on(self._records, query)
 
 
+class _Broken(NamedTuple):
+    """The specs that break a requirement.
+
+    Attributes:
+        specs: the specs that break it, or use a provider that does.
+        unknown: the specs for which this is unknown.
+        named: the specs that an explanation names.
+    """
+
+    specs: Set[int]
+    unknown: Set[int]
+    named: Set[int]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Check:
     """A requirement on a package, a virtual package or `all`, checked for all specs.
 
     Attributes:
+        owner: the package, the virtual package or `all`.
         named: the specs that an explanation names.
         excluded: the specs that break it, or link or run one that does.
         unknown: the specs for which this is unknown.
@@ -286,7 +312,8 @@ class _Check:
         requirement = self.requirement
         if requirement.when is not None or requirement.is_conflict:
             return None
-        return requirement.options[0] if len(requirement.options) == 1 else None
+        has_one_option = len(requirement.options) == 1
+        return requirement.options[0] if has_one_option else None
 
     @property
     def label(self) -> str:
@@ -325,11 +352,13 @@ def _contradicts(query: SpecQuery, check: _Check) -> bool:
 
 
 def _excludes_all(node: SpecQuery, options: Sequence[SpecQuery]) -> bool:
+    """Return whether no spec can satisfy a node and one of the options."""
     return not any(_intersects(node, option) for option in options)
 
 
 def _intersects(node: SpecQuery, option: SpecQuery) -> bool:
     """Return whether one spec may satisfy both; an option may lack the name."""
+    # Without the name of the option, that of the node does not count.
     name = node.name if option.name else None
     try:
         constrained(replace(node, name=name), option)
@@ -338,12 +367,19 @@ def _intersects(node: SpecQuery, option: SpecQuery) -> bool:
     return True
 
 
+class _Breaking(NamedTuple):
+    """The specs that break a requirement, and those for which this is unknown."""
+
+    specs: Set[int]
+    unknown: Set[int]
+
+
 def _breaking(
     requirement: Requirement,
     verdict_of: Callable[[SpecQuery], Verdict],
     specs: Set[int],
     is_checkable: bool = True,
-) -> tuple[Set[int], Set[int]]:
+) -> _Breaking:
     """Return the specs that break a requirement, and those for which this is unknown.
 
     Args:
@@ -353,7 +389,7 @@ def _breaking(
         is_checkable: whether its condition (`when`) can be checked; if not, specs that
             do not satisfy the options are unknown.
     """
-    # The specs that satisfy one option, and those that satisfy two.
+    # Find the specs that satisfy at least one option, and those that satisfy two.
     one = Verdict(NONE)
     two = Verdict(NONE)
     for option in requirement.options:
@@ -361,19 +397,20 @@ def _breaking(
         two = two | (one & verdict)
         one = one | verdict
 
+    # A conflict allows no option, `one_of` exactly one, and `any_of` several.
     satisfying = one
     if requirement.is_conflict:
         satisfying = one.opposite(specs)
     elif requirement.is_single:
-        # `one_of`
         satisfying = one & two.opposite(specs)
+
     if not is_checkable:
-        return NONE, specs - satisfying.matching
+        return _Breaking(NONE, specs - satisfying.matching)
     if requirement.when is not None:
-        # It applies only to specs that satisfy its condition.
+        # Specs that do not satisfy its condition satisfy the requirement.
         satisfying = verdict_of(requirement.when).opposite(specs) | satisfying
     breaking = specs - satisfying.matching - satisfying.unknown
-    return breaking, specs & satisfying.unknown
+    return _Breaking(breaking, specs & satisfying.unknown)
 
 
 def breaking_dependencies(
@@ -381,6 +418,11 @@ def breaking_dependencies(
 ) -> list[str]:
     """Return the dependencies of a spec that break requirements which the spec itself
     satisfies, such as `zlib-ng@2.2.4`.
+
+    Args:
+        lookups: the database.
+        verdicts: the values of conditions that `CheckedRules` made.
+        spec: the spec.
     """
     breaking: Set[int] = NONE
     for verdict in verdicts:

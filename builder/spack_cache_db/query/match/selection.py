@@ -1,7 +1,9 @@
 """Finds the configurations that satisfy conditions.
 
-Conditions are evaluated on the small tables of words; large tables are searched by ids
-only.
+For `hdf5@1.14: %gcc`, the names of packages, the versions of `hdf5` and the compilers
+are compared with the conditions first, because these tables of words are small. The
+large table of configurations is then searched by the ids of the words that satisfy
+them.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from spack_cache_db.query.conditions.conditions import (
@@ -35,6 +37,8 @@ from spack_cache_db.spack.queries import VariantConstraint
 VERSIONS = "SELECT id, name FROM versions"
 VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package_id = :package"
 VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
+"""The variants of a name, such as `libs`, or a variant as text, such as `libs=shared`.
+"""
 SETS_WITH = """
 SELECT DISTINCT variant_set_id FROM variant_set_members
 WHERE variant_id IN (SELECT value FROM json_each(:ids))
@@ -51,7 +55,9 @@ _FILTERS = {
     "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
     "hash": f"id IN (SELECT configuration_id FROM specs WHERE {HASH_BEGINS})",
 }
-"""Conditions of SQL on configurations, by the kinds of conditions."""
+"""Conditions of SQL on configurations, by the kinds of conditions; others are on words
+or on specs.
+"""
 _HAS_BINARY = "spec_count > 0"
 """Other configurations are known as dependencies only, or mirrors have lost them."""
 
@@ -59,9 +65,12 @@ _HAS_BINARY = "spec_count > 0"
 # Compared by identity, because comparing contents would be slow.
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultSet:
-    """The configurations that satisfy conditions, by their ids in order.
+    """The configurations that satisfy conditions.
 
-    `counts` has the number of specs for each; None if it was not needed.
+    Attributes:
+        ids: their ids, in the order of answers.
+        counts: the number of specs of each that satisfy the conditions; None if it was
+            not needed to find the configurations.
     """
 
     conditions: Conditions
@@ -74,21 +83,23 @@ def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     `order_for`.
     """
     ids = configuration_ids(lookups, conditions)
+    # With one release or stack, `ids` are exact.
     kinds = {condition.kind for condition in only(conditions, *PLACE_KINDS)}
     if len(kinds) < 2 and kinds.isdisjoint(OF_SPECS):
         return ResultSet(conditions, ids)
-    # Different specs of a configuration may satisfy one condition each, but none of
-    # them all.
+    # Otherwise, different specs of a configuration may satisfy one condition each, but
+    # none of them all.
     counts = counts_in_scope(lookups, ids, conditions)
     return ResultSet(conditions, [key for key in ids if key in counts], counts)
 
 
 def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
-    """Return a slice of the configurations with their numbers of specs that satisfy
-    conditions.
+    """Return a slice of the configurations, each with the number of its specs that
+    satisfy the conditions.
     """
     ids = results.ids[part]
     configurations = configurations_by_id(lookups, ids)
+    # Without conditions on specs, these have the numbers already.
     if not only(results.conditions, *PLACE_KINDS):
         return configurations
     counts = results.counts
@@ -100,12 +111,17 @@ def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Coun
 def configuration_ids(
     lookups: Lookups, conditions: Conditions, *, every: bool = False
 ) -> list[int]:
-    """Return the configurations that satisfy conditions, in the order of `order_for`.
+    """Return the ids of configurations that satisfy conditions, in the order of
+    `order_for`.
 
     The result is exact for conditions on words and one release or stack. With
     conditions on specs, or on release and stack, use `specs_in_scope` to keep the
-    configurations with a spec. `every` includes configurations without a binary, if
-    there is no release or stack.
+    configurations with a spec.
+
+    Args:
+        lookups: the database.
+        conditions: the conditions.
+        every: include configurations without a binary, if there is no release or stack.
     """
     # The conditions that SQL compares.
     values: dict[str, Any] = {}
@@ -131,17 +147,20 @@ def configuration_ids(
 
     if columns or values or chosen_machine(conditions) is not None:
         return read()
-    # A query of specs alone begins with all configurations.
+    # Without such conditions, these are all configurations, which are cached.
     return lookups.once(("configurations in order", every), read)
 
 
 def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
-    """Return the ids that satisfy conditions, by column; stops at a column without
-    any.
+    """Return the ids of the words that satisfy conditions, by column.
+
+    If no word of a column satisfies them, this column is the last: no configuration
+    does.
     """
     ids_of_column: dict[str, Set[int]] = {}
     for condition in only(conditions, *COLUMNS):
-        # If the package is known, only its own versions are compared.
+        # If one package is known, only its own versions are compared. Its condition
+        # comes first in a query.
         packages = ids_of_column.get("package", frozenset())
         package = None
         if len(packages) == 1:
@@ -179,6 +198,7 @@ def satisfying_words(
 
 
 def _packages(lookups: Lookups, condition: Condition) -> Set[int]:
+    """Return the packages that a condition names; unknown names are left out."""
     names: Iterable[str] = [condition.text]
     if isinstance(condition.value, OneOf):
         names = condition.value.words
@@ -187,27 +207,32 @@ def _packages(lookups: Lookups, condition: Condition) -> Set[int]:
 
 def _variant_sets(lookups: Lookups, condition: Condition) -> Set[int]:
     """Return the sets of variants with a variant that satisfies a condition."""
-    # A filter of the site is the text of a variant, and has no name.
-    name = getattr(condition.value, "name", None)
+    # A filter of the site is the text of a variant. A constraint is on a name.
+    name = None
+    if isinstance(condition.value, VariantConstraint):
+        name = condition.value.name
     rows = select(lookups.conn, VARIANTS, name=name, text=condition.text)
     variants = [key for key, text in rows if condition.is_met_by((text,))]
     return select_ids(lookups.conn, SETS_WITH, variants)
 
 
 def _versions(lookups: Lookups, condition: Condition, package: int | None) -> Set[int]:
+    """Return the versions of a package, or of all packages, that satisfy a
+    condition.
+    """
     if package is None:
         rows = select(lookups.conn, VERSIONS)
     else:
         rows = select(lookups.conn, VERSIONS_OF_PACKAGE, package=package)
-    # Many packages share a version such as 1.0.0.
-    is_satisfied_by = lru_cache(maxsize=None)(condition.is_met_by)
+    # Many packages share a version such as 1.0.0, which is compared once.
+    is_satisfied_by = cache(condition.is_met_by)
     return {key for key, name in rows if is_satisfied_by(name)}
 
 
 def with_other_variant(
     conn: sqlite3.Connection, constraint: VariantConstraint
 ) -> list[int]:
-    """Return the configurations with a variant of this name that violates the
+    """Return the ids of configurations with a variant of this name that violates the
     constraint.
     """
     violating = []
@@ -226,12 +251,12 @@ def _having(
     parameters: Mapping[str, Any],
     order: str,
 ) -> list[int]:
-    """Return the configurations with these ids in their columns that pass the
+    """Return the ids of configurations with some ids in their columns that pass the
     filters.
 
     Args:
         conn: a connection to the database.
-        columns: the allowed ids, by column.
+        columns: the ids that are allowed in each column, such as `version`.
         filters: conditions of SQL.
         parameters: the parameters of `filters` and `order`.
         order: the terms of ORDER BY.
@@ -239,7 +264,7 @@ def _having(
     if not all(columns.values()):
         return []
 
-    # SQLite compares the columns whose ids fit into one value.
+    # SQLite compares the columns whose ids fit into one parameter.
     tests = []
     pieces = {}
     long_columns = []
@@ -256,7 +281,7 @@ def _having(
     sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
     rows: Iterable[tuple[Any, ...]] = select(conn, sql, **pieces, **parameters)
 
-    # The others are compared here.
+    # The other columns are compared here.
     for position, column in enumerate(long_columns, start=1):
         allowed = columns[column]
         rows = [row for row in rows if row[position] in allowed]

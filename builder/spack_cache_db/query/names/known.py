@@ -1,4 +1,8 @@
-"""What a database knows of a name that a person typed."""
+"""The meaning of a name or a hash that a person typed, in a database.
+
+`hdf5` may have 12 binaries, be known as a dependency only, or be a virtual package; for
+`hfd5`, the meaning is `no package has this name (near: hdf5)`.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +24,11 @@ from spack_cache_db.spack.legacy import todays_spec
 
 NAME = """
 SELECT packages.spec_count, packages.release_count,
-  EXISTS (SELECT 1 FROM known_packages WHERE known_packages.name = asked.name),
+  EXISTS (SELECT 1 FROM known_packages WHERE known_packages.name = typed.name),
   coalesce(packages.spec_count, 1) = 0 AND EXISTS (
     SELECT 1 FROM configurations JOIN specs ON specs.configuration_id = configurations.id
     WHERE configurations.package_id = packages.id AND specs.is_external)
-FROM (SELECT :name AS name) AS asked LEFT JOIN packages ON packages.name = asked.name
+FROM (SELECT :name AS name) AS typed LEFT JOIN packages ON packages.name = typed.name
 """
 Kind = Literal[
     "binary", "gone", "external", "dependency", "page", "recipe", "virtual", "unknown"
@@ -37,8 +41,9 @@ _TEXTS: dict[Kind, str] = {
     "page": "named by a page",
     "recipe": "Spack has this package",
 }
+"""The texts for packages without a binary."""
 MOST_HASHES = 5
-"""Number of hashes in an error about an ambiguous prefix."""
+"""Maximum of hashes that an error about an ambiguous prefix lists."""
 
 
 class UnknownHashError(BuilderError):
@@ -49,11 +54,15 @@ class UnknownHashError(BuilderError):
 class KnownName:
     """The meaning of a name in a database.
 
-    The kind is `binary` if a binary has the name, and `gone` if its mirror has lost all
-    binaries with the name, which `gone` counts. Otherwise it is `external` or
-    `dependency` if an index has a record of such a spec, `page` if a page has the name,
-    `recipe` if Spack has the package, `virtual`, or `unknown`. `others` are the
-    providers of a virtual package, or the names near an unknown one.
+    Attributes:
+        kind: `binary` if a binary has the name, and `gone` if mirrors have lost all
+            binaries with the name. Otherwise `external` or `dependency` if an index has
+            a record of such a spec, `page` if a page has the name, `recipe` if Spack
+            has the package, `virtual` for a virtual package, or `unknown`.
+        spec_count: the number of binaries.
+        others: the providers of a virtual package, or the names near an unknown one.
+        is_installed: whether the database has only installations, and no mirror.
+        gone: the binaries that mirrors have lost; None unless the kind is `gone`.
     """
 
     name: str
@@ -80,7 +89,7 @@ class KnownName:
 
     @property
     def sentence(self) -> str:
-        """The name and its meaning."""
+        """The name and its meaning, such as `hdf5: 12 binaries`."""
         return f"{self.name}: {self.text}"
 
 
@@ -97,23 +106,25 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
 
     Without `with_near`, the names near an unknown one are not looked up.
     """
-    ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
-    if specs:
-        return KnownName(name, "binary", specs)
+    # One row; the first two numbers are None for a package that only Spack has.
+    (row,) = select(lookups.conn, NAME, name=name)
+    spec_count, release_count, is_recipe, is_external = row
+    if spec_count:
+        return KnownName(name, "binary", spec_count)
 
-    # A release names it: its mirror may have lost all binaries.
-    if releases:
+    # A release lists it, but mirrors may have lost all binaries.
+    if release_count:
         gone = gone_of_package(lookups.conn, name)
         if gone is not None:
             return KnownName(name, "gone", gone=gone)
 
-    # Packages without a binary; `releases` is None for those that only Spack has.
+    # Packages without a binary.
     kind: Kind | None = None
     if is_external:
         kind = "external"
-    elif releases:
+    elif release_count:
         kind = "page"
-    elif releases is not None:
+    elif release_count is not None:
         kind = "dependency"
     elif is_recipe:
         kind = "recipe"
@@ -134,7 +145,7 @@ def spec_of_hash(lookups: Lookups, text: str) -> int:
 
     Raises UnknownHashError if none begins so, or several do.
     """
-    # One more than the error names tells whether there are more.
+    # Read one more than an error lists, to see whether there are more.
     prefix = text.lower().removeprefix("/")
     hashes: dict[int, str] = {}
     if prefix:

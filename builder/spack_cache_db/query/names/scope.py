@@ -1,4 +1,8 @@
-"""The part of a database in which an answer is sought: its names, and their meaning."""
+"""The part of a database in which an answer is sought, such as the release `develop`.
+
+A `Scope` has names as a person wrote them. In a database, it becomes conditions on
+binaries, or an error that lists the names that are close.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,9 @@ from spack_cache_db.query.open.sql import select_ids
 from spack_cache_db.spack.targets import is_known, known_targets
 
 MOST_LISTED = 5
-"""Names in a message if none is similar to the unknown one."""
+"""Maximum of names that a message lists if none is similar to the unknown one."""
 _EXPLICIT = "SELECT spec_id FROM installs WHERE explicit"
+"""The specs that a user installed by name, in any installation."""
 
 
 class UnknownNameError(BuilderError):
@@ -93,7 +98,7 @@ class Scope:
 
 
 def named_conditions(lookups: Lookups, **names: str | None) -> Conditions:
-    """Return the conditions of names in any spelling, by their kinds.
+    """Return the conditions of names in any spelling, given by their kinds.
 
     `named_conditions(lookups, stack="E4S")` is the condition on the stack `e4s`. Kinds
     are the names in a `Scope`, `package` and `target`; a name that is None has no
@@ -101,6 +106,7 @@ def named_conditions(lookups: Lookups, **names: str | None) -> Conditions:
     does not have.
     """
     spellings = read_spellings(lookups)
+    # The order of the checks decides which of several errors is raised.
     conditions: dict[str, Condition] = {}
     for kind, condition_of_name in _CONDITION_OF_NAME.items():
         text = names.get(kind)
@@ -117,9 +123,15 @@ def explicitly(lookups: Lookups) -> Conditions:
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return the names that are close to an unknown one, or the text `otherwise`."""
+    """Return the names that are close to an unknown one, such as `close: develop`, or
+    the text `otherwise`.
+    """
     close = difflib.get_close_matches(name, list(known), cutoff=0.4)
     return f"close: {', '.join(close)}" if close else otherwise
+
+
+# The condition on a name of one kind; `kind` is the kind, and `name` is spelled as in
+# the database. Each raises UnknownNameError if the name is not known.
 
 
 def _of_release(lookups: Lookups, kind: str, name: str) -> Condition:
@@ -166,7 +178,9 @@ def _of_system(lookups: Lookups, kind: str, name: str) -> Condition:
 
 
 def _unknown_name(kind: str, name: str, known: list[str]) -> UnknownNameError:
-    """Return the error of a name that the database does not have, with those it has."""
+    """Return the error for a name that the database does not have, with `known` names
+    that are close, or else the first ones.
+    """
     listed = ", ".join(islice(known, MOST_LISTED))
     if len(known) > MOST_LISTED:
         listed += ", …"
@@ -183,7 +197,7 @@ _CONDITION_OF_NAME: Mapping[str, Callable[[Lookups, str, str], Condition]] = {
     "os": _of_system,
     "platform": _of_system,
 }
-"""The function that checks a name of each kind, in the order of the checks."""
+"""The function that makes the condition of each kind, in the order of the checks."""
 _ORDER = ("package", "target", "platform", "os", "host", "release", "stack")
 """The kinds in the order of the conditions: a release before its stack, as in
 `develop:e4s`.

@@ -1,7 +1,8 @@
 """The spellings of the names in a database: `E4S` is the stack `e4s`.
 
 Two texts spell the same name if they differ only in capitals, in `_` for `-`, and in
-blanks around them: if they have the same folded form.
+blanks around them. Then they have the same folded form: that of ` My_Stack ` is
+`my-stack`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from spack_cache_db.spack.facts import VIRTUALS
 from spack_cache_db.spack.targets import known_targets
 
 _KINDS_OF_DEPENDENCY = ("package", "virtual", "compiler")
+"""The kinds of names that a dependency may have."""
 _TARGET = re.compile(r"[^:,]+")
-"""A target in a range or a list."""
+"""A target in a range or a list, such as `zen2:zen4`."""
 MOST_NEAR = 5
 """Maximum of similar names in one answer."""
 PACKAGE_COUNTS = """
@@ -37,8 +39,13 @@ class Spellings:
     """The names of a database, by kind and by their folded form.
 
     Kinds are the fields of a URL (`package`, `release`, `stack`, `host`, `target`,
-    `os`, `platform`, `compiler`, `hash`), `dependency` for a package, compiler or
-    virtual package, and `side` for a release, or a release and a stack (`develop:e4s`).
+    `os`, `platform`, `compiler`, `hash`), `virtual` for a virtual package, `dependency`
+    for a package, compiler or virtual package, and `side` for a release, or a release
+    and a stack (`develop:e4s`).
+
+    Attributes:
+        names: the names of each kind; `hash`, `dependency` and `side` have no names of
+            their own.
     """
 
     names: Mapping[str, NamesBySpelling]
@@ -67,6 +74,7 @@ class Spellings:
         return f"{self._name('release', release)}:{self._name('stack', stack)}"
 
     def _name(self, kind: str, text: str) -> str:
+        """Return the one name of a kind that a text spells, or the text itself."""
         kinds = _KINDS_OF_DEPENDENCY if kind == "dependency" else (kind,)
         folded = _folded(text)
         names: set[str] = set()
@@ -74,17 +82,22 @@ class Spellings:
             names_of_kind = self.names.get(name_kind, {})
             names.update(names_of_kind.get(folded, ()))
         # The text itself may be one of several names of this spelling.
-        if text in names or len(names) != 1:
+        is_name = text in names
+        if is_name or len(names) != 1:
             return text
-        return names.pop()
+        (name,) = names
+        return name
 
     def knows(self, kind: str, text: str) -> bool:
         """Return whether a text spells a name of this kind."""
         return _folded(text) in self.names[kind]
 
     def notes(self, names: Iterable[tuple[str, str | None]]) -> list[str]:
-        """Return a note on each pair of a kind and a text that is another spelling of a
-        name, such as `E4S is read as e4s`.
+        """Return a note on each text that is another spelling of a name, such as `E4S
+        is read as e4s`.
+
+        Args:
+            names: pairs of a kind and a text; a text of None is passed over.
         """
         notes = []
         for kind, text in names:
@@ -125,11 +138,14 @@ def _read_spellings(lookups: Lookups) -> Spellings:
 
 
 def _folded(text: str) -> str:
+    """Return the folded form of a text, which all spellings of a name share."""
     return text.strip().lower().replace("_", "-")
 
 
 def package_counts(lookups: Lookups) -> dict[str, int]:
-    """Return the number of binaries of each known package, by name; cached."""
+    """Return the number of binaries of each package by its name, 0 for packages of
+    package data without one; cached.
+    """
     return lookups.once(
         PACKAGE_COUNTS, lambda: dict(select(lookups.conn, PACKAGE_COUNTS))
     )
@@ -150,7 +166,7 @@ def close_names(
     """Return the known names that are similar to a name, then those that contain it or
     are in it.
 
-    Case is ignored. `similarity` is the least ratio of `difflib`.
+    Case is ignored. `similarity` is the least ratio of `difflib`, 1 for equal names.
 
     >>> close_names("torch", ["zlib", "py-torchvision", "py-torch", "tor"])
     ('py-torch', 'tor', 'py-torchvision')
