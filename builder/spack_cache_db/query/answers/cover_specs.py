@@ -25,9 +25,9 @@ from spack_cache_db.query.answers.spec_matches import Match, Matcher
 from spack_cache_db.query.answers.uncovered_specs import NOTHING, UncoveredSpecs
 from spack_cache_db.query.choice.options import Option, options_in_order
 from spack_cache_db.query.choice.pool import read_pool
-from spack_cache_db.query.choice.proposal import read_facts
 from spack_cache_db.query.choice.reuse import Pool
 from spack_cache_db.query.choice.rule import criteria_of, in_order
+from spack_cache_db.query.choice.rule_facts import read_facts
 from spack_cache_db.query.choice.search import (
     Finding,
     Places,
