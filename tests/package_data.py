@@ -11,6 +11,9 @@ from tests.paths import DATA
 REAL = DATA / "package_data"
 """Some of the list that Spack prints, and of the packages site's files."""
 
+REPOLOGY = DATA / "repology" / "repology.json"
+"""Some entries of the file that the packages site publishes for Repology."""
+
 
 def published(name: str, *versions: str, **more: Any) -> dict[str, Any]:
     """Return what a file of the packages site says of a package."""
@@ -48,6 +51,20 @@ def listed(name: str, *versions: str, **more: Any) -> dict[str, Any]:
         "dependencies": {"build": [], "link": [], "run": [], "test": []},
         **more,
     }
+
+
+def catalogued(*packages: dict[str, Any]) -> dict[str, Any]:
+    """Return the file for Repology with some packages; missing keys are empty."""
+    entries = {}
+    for package in packages:
+        empty: dict[str, Any] = {
+            "homepages": [],
+            "version": [],
+            "dependencies": [],
+            "patches": [],
+        }
+        entries[package["name"]] = {**empty, "summary": "", **package}
+    return {"last_update": "", "num_packages": len(entries), "packages": entries}
 
 
 def described(*names: str) -> list[dict[str, str]]:

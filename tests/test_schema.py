@@ -25,6 +25,7 @@ from tests.conftest import Build
 from tests.every_kind import MODULES, write_every_kind
 from tests.metadata import DATABASE
 from tests.package_data import REAL as PACKAGE_DATA
+from tests.package_data import catalogued, write_packages
 from tests.pagetexts import page, spec, write
 
 TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
@@ -96,7 +97,11 @@ def everything(
         older=page("history", "develop-2025-02-01", [spec(7)]),
         newer=page("history", "develop-2025-02-02", [spec(8, size="9")]),
     )
-    paths = [sources, history, PACKAGE_DATA]
+    repology = catalogued(
+        {"name": "a", "licenses": ["MIT when @2:"], "categories": ["e4s"]}
+    )
+    write_packages(folder / "packages", repology=repology)
+    paths = [sources, history, PACKAGE_DATA, folder / "packages"]
     build(paths, folder / "x.db", keep_going=True, modules=[sources / MODULES])
     with closing(sqlite3.connect(folder / "x.db")) as connection:
         yield connection
@@ -224,9 +229,10 @@ def test_tables_and_views_have_rows(
     """
     # No two releases of these sources have the same configuration with other hashes.
     without = {"replaced_configurations"}
-    # Contradictions, options, data of all packages, installations and their modules
-    # fill these.
+    # Contradictions, options, data of all packages, installations and their modules,
+    # and the file for Repology fill these.
     without |= {
+        *("package_licenses", "package_tags", "known_licenses", "known_tags"),
         "problems",
         "recipes",
         "providers",

@@ -10,7 +10,14 @@ import pytest
 
 from spack_cache_db.assembly.builds import build, check
 from spack_cache_db.errors import InputError
-from tests.package_data import REAL, described, listed, published, write_packages
+from tests.package_data import (
+    REAL,
+    catalogued,
+    described,
+    listed,
+    published,
+    write_packages,
+)
 
 
 def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -119,6 +126,42 @@ def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) 
     assert found == [("mpi", "openmpi")]
 
 
+def test_maintainers_licenses_and_tags_are_rows(tmp_path: Path) -> None:
+    """Those of the richest file that has any; a database of them gives them again."""
+    file = built(
+        tmp_path / "in",
+        published("a", "1", maintainers=["x", "y"]),
+        list=[listed("a", "1", maintainers=["z"]), listed("b", "1", maintainers=["x"])],
+        repology=catalogued(
+            {
+                "name": "a",
+                "version": [{"version": "1"}],
+                "licenses": ["MIT", "BSD when @:1"],
+                "categories": ["e4s"],
+            }
+        ),
+    )
+    again = tmp_path / "again.db"
+    build(file, again)
+    assert again.read_bytes() == file.read_bytes()
+    assert rows(file, "SELECT * FROM known_maintainers ORDER BY 1, 2") == [
+        ("a", "x"), ("a", "y"), ("b", "x"),
+    ]  # fmt: skip
+    assert rows(file, "SELECT * FROM known_licenses ORDER BY license") == [
+        ("a", "BSD", "@:1"), ("a", "MIT", None),
+    ]  # fmt: skip
+    assert rows(file, "SELECT * FROM known_tags") == [("a", "e4s")]
+    assert rows(
+        file, "SELECT source, code, message FROM problems WHERE code LIKE '%ers'"
+    ) == [
+        (
+            "list.json",
+            "package_maintainers",
+            "the package a has other maintainers here than in a.json: z, not x, y",
+        )
+    ]
+
+
 def test_package_data_changes_no_row_of_the_binaries(
     tmp_path: Path, samples_file: Path
 ) -> None:
@@ -135,9 +178,7 @@ def test_package_data_changes_no_row_of_the_binaries(
     own = {"versions", "dependency_types", "problems", "sqlite_stat1"}
     for name in tables:
         without = rows(samples_file, f"SELECT * FROM [{name}]")
-        if name.startswith(
-            ("known_", "package_rests", "providers", "variant_meanings")
-        ):
+        if name.startswith(("known_", "package_", "providers", "variant_meanings")):
             assert without == []
         elif name not in own:
             assert rows(with_data, f"SELECT * FROM [{name}]") == without, name

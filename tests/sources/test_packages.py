@@ -2,17 +2,32 @@
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.facts import LISTED, PUBLISHED, PackageFacts
+from spack_cache_db.sources.facts import (
+    CATALOGUED,
+    LISTED,
+    PUBLISHED,
+    KnownLicense,
+    KnownVersion,
+    PackageFacts,
+)
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.packages import MAX_DESCRIPTION, MAX_MEMBERS, read_facts
 from spack_cache_db.sources.readers import read_files
 from tests.indexes import index, node, real, record
-from tests.package_data import REAL, described, listed, published
+from tests.package_data import (
+    REAL,
+    REPOLOGY,
+    catalogued,
+    described,
+    listed,
+    published,
+)
 from tests.pagetexts import page
 
 
@@ -20,6 +35,11 @@ def facts(value: Any) -> list[PackageFacts]:
     """Return what is read of a JSON value, or of bytes."""
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return read_facts(RawFile("in/x", "x", data))
+
+
+def file_of(path: Path) -> RawFile:
+    """Return a file as its readers get it."""
+    return RawFile(path.name, path.name, path.read_bytes())
 
 
 def faults(value: Any) -> list[str]:
@@ -33,10 +53,7 @@ def test_every_real_file_is_known_by_its_content() -> None:
     """Keys in the order of the program or sorted; pages and indexes are read by their
     readers.
     """
-    files = [
-        RawFile(path.name, path.name, path.read_bytes())
-        for path in REAL.rglob("*.json")
-    ]
+    files = [file_of(path) for path in REAL.rglob("*.json")]
     others = [page(), real(), index(record(node("latest_version")))]
     mixed = [
         *files,
@@ -44,6 +61,7 @@ def test_every_real_file_is_known_by_its_content() -> None:
     ]
     found = read_files(mixed)
     assert found.faults == []
+    assert read_files([file_of(REPOLOGY)]).packages[0].form == CATALOGUED
     assert {each.form for each in found.packages} == {LISTED, PUBLISHED}
     assert len(found.packages) == len(files) - 1 + 14
     assert [bool(each.page) for each in found.documents] == [True, False, False]
@@ -67,6 +85,51 @@ def test_what_both_forms_say_is_read() -> None:
     )
     assert spacks.dependencies == {"b": ("build", "link"), "c": ("link",)}
     assert spacks.texts["recipe"] == "https://example.org/a/package.py"
+
+
+def test_a_file_for_repology_has_licenses_and_tags() -> None:
+    """A package is read once, not under each of its former names."""
+    packages = {package.name: package for package in read_facts(file_of(REPOLOGY))}
+    assert [*packages] == ["7zip", "abinit", "llvm-doe"]
+    assert packages["7zip"].licenses == (KnownLicense("LGPL-2.0-only", None),)
+    assert packages["7zip"].tags == ("detectable", "windows")
+    assert packages["7zip"].texts == {
+        "description": "7-Zip is a file archiver for Windows\n",
+        "homepage": "https://sourceforge.net/projects/sevenzip/",
+    }
+    assert packages["abinit"].maintainers == ("downloadico",)
+    assert packages["llvm-doe"].versions == {
+        "13.0.0": KnownVersion(None, False),
+        "develop.clacc": KnownVersion(None, True),
+    }
+    assert [package.problems for package in packages.values()] == [(), (), ()]
+
+
+def test_maintainers_licenses_and_tags_are_one_line_each() -> None:
+    """Sorted, each once; a condition stands behind a license; no cell is a formula."""
+    (found,) = facts(
+        catalogued(
+            {
+                "name": "a",
+                "maintainers": ["b", "a", "b", "=1+1", ""],
+                "licenses": ["MIT when @2:", "MIT", "BSD\n  AND MIT when @:1 +x"],
+                "categories": ["@SUM(1)", "e4s"],
+            }
+        )
+    )
+    assert found.maintainers == ("a", "b")
+    assert found.licenses == (
+        KnownLicense("BSD AND MIT", "@:1 +x"),
+        KnownLicense("MIT", None),
+        KnownLicense("MIT", "@2:"),
+    )
+    assert found.tags == ("e4s",)
+    assert [problem.code for problem in found.problems] == ["package_text"] * 2
+    (site,) = facts(published("a", "1", maintainers=["c"]))
+    (spacks,) = facts([listed("a", "1", maintainers=["c"])])
+    assert site.maintainers == spacks.maintainers == ("c",)
+    assert faults(catalogued({"name": "a", "maintainers": ["a\u202e"]})) != []
+    assert faults({"last_update": ""}) != []
 
 
 @pytest.mark.parametrize(

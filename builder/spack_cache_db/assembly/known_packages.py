@@ -116,7 +116,16 @@ def _merged(facts: Sequence[PackageFacts]) -> PackageFacts:
         versions={name: versions[name] for name in sorted(versions, key=version_key)},
         variants=_joined(entry.variants for entry in poorest_first),
         dependencies=dependencies,
+        # Only one form has licenses and tags.
+        maintainers=_first_of(entry.maintainers for entry in facts),
+        licenses=_first_of(entry.licenses for entry in facts),
+        tags=_first_of(entry.tags for entry in facts),
     )
+
+
+def _first_of(lists: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    """Return the first list that is not empty."""
+    return next((members for members in lists if members), ())
 
 
 def _joined(mappings: Iterable[Mapping[str, T]]) -> dict[str, T]:
@@ -185,9 +194,9 @@ def _contradictions(
         other = richest.texts[column]
         if value != other:
             yield _Contradiction(f"another {column}", value, other)
-    for key in ("versions", "dependencies"):
-        names = getattr(facts, key).keys()
-        other_names = getattr(richest, key).keys()
+    for key in ("versions", "dependencies", "maintainers"):
+        names = set(getattr(facts, key))
+        other_names = set(getattr(richest, key))
         # A form without any names does not know them.
         if names and other_names and names != other_names:
             more = ", ".join(sorted(names - other_names))
@@ -244,6 +253,9 @@ def package_rows(
         rows.append((number, *_package_row(catalogue, package, meanings)))
     yield "known_packages", rows
 
+    # Who maintains each recipe, its licenses and its tags.
+    yield from _fact_rows(packages)
+
     # Dependents by package and types, and the types that no index has.
     dependents: dict[tuple[str, str], list[int]] = defaultdict(list)
     for dependency, types_by_name in catalogue.dependents.items():
@@ -263,6 +275,23 @@ def package_rows(
     # Virtual packages, and everything else that other builds need.
     yield "providers", [(virtual, ids[name]) for virtual, name in _providers(catalogue)]
     yield "package_rests", _rests(catalogue)
+
+
+def _fact_rows(
+    packages: Iterable[PackageFacts],
+) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """Yield the tables of maintainers, licenses and tags, and their rows."""
+    maintainers: list[tuple[Any, ...]] = []
+    licenses: list[tuple[Any, ...]] = []
+    tags: list[tuple[Any, ...]] = []
+    for number, package in enumerate(packages, start=1):
+        maintainers += [(number, maintainer) for maintainer in package.maintainers]
+        tags += [(number, tag) for tag in package.tags]
+        for known in package.licenses:
+            licenses.append((len(licenses) + 1, number, known.license, known.condition))
+    yield "package_maintainers", maintainers
+    yield "package_licenses", licenses
+    yield "package_tags", tags
 
 
 def _package_row(

@@ -17,7 +17,7 @@ SCHEMA_VERSION = 24
 changes.
 """
 
-STATEMENTS_SHA256 = "4081036dd72b33d25444261c4bbd2561981c93f5fa371a19cbb09ba99c372c1f"
+STATEMENTS_SHA256 = "a85417cab58c5780a905570557025f6aa5bba26c7133925eaf4a73cfb9939d50"
 """The checksum (`statements_sha256`) of a database of this schema version. After a
 change of the schema, the next build fails and names the new value.
 """

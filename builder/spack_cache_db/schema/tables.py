@@ -382,6 +382,27 @@ TABLES: tuple[Table, ...] = (
         unique=(("name",),),
     ),
     _table(
+        "package_maintainers",
+        to("known_package_id", "known_packages"),
+        text("maintainer"),
+        primary_key=("known_package_id", "maintainer"),
+        indexes=(("maintainer",),),
+    ),
+    _table(
+        "package_licenses",
+        to("known_package_id", "known_packages"),
+        text("license"),
+        text("condition", nullable=True),
+        indexes=(("known_package_id",), ("license",)),
+    ),
+    _table(
+        "package_tags",
+        to("known_package_id", "known_packages"),
+        text("tag"),
+        primary_key=("known_package_id", "tag"),
+        indexes=(("tag",),),
+    ),
+    _table(
         "variant_meanings", text("name"), text("default_value"), text("description")
     ),
     _table(

@@ -369,6 +369,21 @@ SELECT
   variant_meanings.description
 FROM known_packages, json_each(known_packages.variant_meaning_ids) AS each
 JOIN variant_meanings ON variant_meanings.id = CAST(each.value AS BIGINT)""",
+    "known_maintainers": """\
+SELECT known_packages.name AS package, package_maintainers.maintainer
+FROM package_maintainers
+JOIN known_packages ON known_packages.id = package_maintainers.known_package_id""",
+    "known_licenses": """\
+SELECT
+  known_packages.name AS package,
+  package_licenses.license,
+  package_licenses.condition
+FROM package_licenses
+JOIN known_packages ON known_packages.id = package_licenses.known_package_id""",
+    "known_tags": """\
+SELECT known_packages.name AS package, package_tags.tag
+FROM package_tags
+JOIN known_packages ON known_packages.id = package_tags.known_package_id""",
     "known_dependencies": """\
 SELECT
   known_dependents.dependency,

@@ -213,11 +213,13 @@ class ModuleFacts(NamedTuple):
 # Package data: what recipes say about packages.
 
 PUBLISHED = "site"
+CATALOGUED = "repology"
 LISTED = "list"
 NAMED = "names"
-FORMS = (PUBLISHED, LISTED, NAMED)
+FORMS = (PUBLISHED, CATALOGUED, LISTED, NAMED)
 """Forms of package data, the richest first: a file of the packages site, an entry of
-the list that Spack prints, and a name alone.
+the file that the site publishes for Repology, one of the list that Spack prints, and a
+name alone.
 """
 
 
@@ -237,6 +239,16 @@ class KnownVariant(NamedTuple):
     description: str
 
 
+class KnownLicense(NamedTuple):
+    """A license of a package, such as `MIT`, and the spec of the binaries that have it.
+
+    The condition is the `when` of the recipe, such as `@:2`; None for all binaries.
+    """
+
+    license: str
+    condition: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class PackageFacts:
     """The content of one file about a package.
@@ -252,6 +264,9 @@ class PackageFacts:
         dependencies: the types of its dependencies, by name; empty if unknown.
         dependents: the packages that depend on it.
         descriptions: the descriptions of other packages that the file has.
+        maintainers: the accounts of the people who maintain the recipe, sorted.
+        licenses: its licenses, sorted.
+        tags: the tags of the recipe, such as `e4s`, sorted.
         problems: inconsistencies in it.
     """
 
@@ -265,6 +280,9 @@ class PackageFacts:
     dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dependents: tuple[str, ...] = ()
     descriptions: Mapping[str, str] = field(default_factory=dict)
+    maintainers: tuple[str, ...] = ()
+    licenses: tuple[KnownLicense, ...] = ()
+    tags: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property

@@ -1,6 +1,6 @@
 """Reads package data, which is what Spack's recipes say about packages.
 
-There are two formats. Unknown keys, such as those of later versions, are reported and
+There are three formats. Unknown keys, such as those of later versions, are reported and
 ignored.
 
 1. The list that `spack list --format version_json` prints (Spack 1.1 `cmd/list.py`,
@@ -8,25 +8,38 @@ ignored.
    `[{"name": "zlib", "latest_version": "1.3.1", ...}, "zsh"]`.
 2. One file of the packages site for each package, `data/packages/zlib.json`, which also
    has variants and descriptions.
+3. The file that the site publishes for Repology, `data/repology.json`, the only one
+   with licenses and tags: `{"packages": {"zlib": {"licenses": ["Zlib"], ...}}}`.
+
+All of them have the maintainers of recipes.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from spack_cache_db.errors import LineFault, faults_of
+from spack_cache_db.errors import LineFault, faults_of, one_line
 from spack_cache_db.model import FORMULA, Problem
-from spack_cache_db.sources.bounds import require_name, require_text
+from spack_cache_db.sources.bounds import (
+    MAX_NAME,
+    MAX_TEXT,
+    require_name,
+    require_short,
+    require_text,
+)
 from spack_cache_db.sources.facts import (
+    CATALOGUED,
     LISTED,
     NAMED,
     PUBLISHED,
+    KnownLicense,
     KnownVariant,
     KnownVersion,
     PackageFacts,
@@ -52,7 +65,7 @@ Text = Annotated[str, Meta(max_length=MAX_DESCRIPTION, pattern=r"^[^\0]*\Z")]
 _Many = Meta(max_length=MAX_MEMBERS)
 
 
-# The objects of both formats, as msgspec decodes them.
+# The objects of all formats, as msgspec decodes them.
 
 
 class ListedPackage(Struct, gc=False):
@@ -64,6 +77,7 @@ class ListedPackage(Struct, gc=False):
     homepage: Text | None = None
     recipe: Text | None = msgspec.field(default=None, name="file")
     dependencies: dict[str, Annotated[list[str], _Many]] = {}
+    maintainers: Annotated[list[str], _Many] = []
 
 
 class Version(Struct, gc=False):
@@ -101,16 +115,49 @@ class PublishedPackage(Struct, gc=False):
     description: Text | None = None
     dependencies: Annotated[list[Described], _Many] = []
     dependent_to: Annotated[list[Described], _Many] = []
+    maintainers: Annotated[list[str], _Many] = []
 
 
-_KNOWN_KEYS = {
+class CataloguedVersion(Struct, gc=False):
+    """A version, and the branch of its source code if it is one."""
+
+    version: str
+    branch: str | None = None
+
+
+class CataloguedPackage(Struct, gc=False):
+    """An entry of the file for Repology; `categories` are the tags of the recipe.
+
+    The first of its homepages is that of the recipe. A condition follows a license as
+    it follows a patch, as in `MIT when @2:`.
+    """
+
+    name: str
+    summary: Text | None = None
+    homepages: Annotated[list[Text], _Many] = []
+    version: Annotated[list[CataloguedVersion], _Many] = []
+    dependencies: Annotated[list[str], _Many] = []
+    maintainers: Annotated[list[str], _Many] = []
+    licenses: Annotated[list[Text], _Many] = []
+    categories: Annotated[list[str], _Many] = []
+
+
+_KEYS_OF_SPACK = {
     *PublishedPackage.__struct_fields__, *ListedPackage.__struct_encode_fields__,
-    "aliases", "conflicts", "maintainers", "patches", "resources",
+    "aliases", "conflicts", "patches", "resources",
 }  # fmt: skip
-"""The keys of a package in either format; others are unknown."""
+_KNOWN_KEYS = {
+    LISTED: _KEYS_OF_SPACK,
+    PUBLISHED: _KEYS_OF_SPACK,
+    CATALOGUED: {
+        *CataloguedPackage.__struct_fields__, "alias", "downloads", "patches",
+    },
+}  # fmt: skip
+"""The keys of a package in each format; others are unknown."""
 
 _VERSION_KEYS = {*Version.__struct_fields__, "sha256", "tag", "commit"}
 _KNOWN_KEYS_IN_LISTS = {
+    "version": {*CataloguedVersion.__struct_fields__, "downloads", "repositories"},
     "versions": _VERSION_KEYS,
     "versions_deprecated": _VERSION_KEYS,
     "variants": set(Variant.__struct_fields__),
@@ -124,6 +171,7 @@ _KNOWN_KEYS_IN_LISTS = {
 
 _BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
 _BEGINS_OBJECT = re.compile(rb"\s*\{\s*\"")
+_BEGINS_CATALOGUE = re.compile(rb"\s*\{\s*\"(?:last_update|num_packages)\"")
 _BEGINS_INDEX = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 _KEY_OF_CONCRETE_SPECS = re.compile(rb"\"arch\"\s*:")
 """A key of the specs that `spack find --json` prints, which are also a list."""
@@ -133,13 +181,32 @@ def is_package_data(data: bytes) -> bool:
     """Return whether a file is package data: a list, or an object with its keys."""
     if _BEGINS_LIST.match(data):
         return not _KEY_OF_CONCRETE_SPECS.search(data, 0, 4096)
+    if _BEGINS_CATALOGUE.match(data):
+        return True
     if not _BEGINS_OBJECT.match(data) or _BEGINS_INDEX.match(data):
         return False
     return b'"latest_version"' in data and b'"name"' in data
 
 
+class Catalogue(Struct, gc=False):
+    """The file for Repology; the packages are not decoded yet."""
+
+    packages: dict[str, Raw]
+
+
 _MEMBERS = msgspec.json.Decoder(list[Raw])
 """Splits a list into its members, without decoding them."""
+
+_CATALOGUE = msgspec.json.Decoder(Catalogue)
+
+
+class _Name(Struct, gc=False):
+    """The name of a package, whatever else its entry has."""
+
+    name: str
+
+
+_NAME = msgspec.json.Decoder(_Name)
 
 
 def read_facts(file: RawFile) -> list[PackageFacts]:
@@ -149,7 +216,7 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
         InputError: the file is not package data; it has the first fault.
     """
     data = file.data
-    is_list = data[:64].lstrip().startswith(b"[")
+    form = _form_of(data)
     facts: dict[str, PackageFacts] = {}
     reported_keys: set[str] = set()
     # The member that is being read, and the byte at which it begins, for the line of a
@@ -159,10 +226,10 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     with faults_of(file.location):
         require_text(data)
         try:
-            for raw_member in _MEMBERS.decode(data) if is_list else [data]:
+            for raw_member in _members(data, form):
                 member = bytes(raw_member)
                 start = data.index(member, start)
-                package = _read_package(member, is_list, reported_keys)
+                package = _read_package(member, form, reported_keys)
                 if package.name in facts:
                     raise ValueError(
                         f"the package {package.name} is repeated, expected once"
@@ -176,6 +243,28 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
             line = data.count(b"\n", 0, start) + 1
             raise LineFault(line, message_of(error)) from None
     return list(facts.values())
+
+
+def _form_of(data: bytes) -> str:
+    """Return the form of package data by its beginning."""
+    if data[:64].lstrip().startswith(b"["):
+        return LISTED
+    return CATALOGUED if _BEGINS_CATALOGUE.match(data) else PUBLISHED
+
+
+def _members(data: bytes, form: str) -> Iterator[Raw | bytes]:
+    """Yield the JSON of each package.
+
+    The file for Repology repeats a package under the names that it had before.
+    """
+    if form == LISTED:
+        yield from _MEMBERS.decode(data)
+    elif form == CATALOGUED:
+        for name, member in _CATALOGUE.decode(data).packages.items():
+            if _NAME.decode(member).name == name:
+                yield member
+    else:
+        yield data
 
 
 def _broken_at(error: BaseException, length: int) -> int:
@@ -192,9 +281,7 @@ def _broken_at(error: BaseException, length: int) -> int:
     return int(found["byte"])
 
 
-def _read_package(
-    member: bytes, is_list: bool, reported_keys: set[str]
-) -> PackageFacts:
+def _read_package(member: bytes, form: str, reported_keys: set[str]) -> PackageFacts:
     """Return the facts about one package, without the path of its file.
 
     An unknown key is a problem of the first package of the file that has it, and is
@@ -202,10 +289,9 @@ def _read_package(
     """
     value = msgspec.json.decode(member)
     problems: list[Problem] = []
-    read_value = _listed_package if is_list else _published_package
-    package = read_value(value, problems)
+    package = _READERS[form](value, problems)
     _check_names(package)
-    for key in sorted(_unknown_keys(value) - reported_keys):
+    for key in sorted(_unknown_keys(value, form) - reported_keys):
         reported_keys.add(key)
         message = f"has the unknown key {printable_name(key)}"
         problems.append(Problem("unknown_key", message))
@@ -232,10 +318,11 @@ def _listed_package(value: Any, problems: list[Problem]) -> PackageFacts:
             types_of.setdefault(name, []).append(deptype)
     return replace(
         PackageFacts("", "", LISTED, package.name),
-        texts=_stored_texts(package, problems),
+        texts=_stored_texts(_texts_of(package), problems),
         # The list does not show which versions are deprecated, or branches.
         versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
         dependencies={name: tuple(types) for name, types in types_of.items()},
+        maintainers=_stored_names("maintainer", package.maintainers, problems),
     )
 
 
@@ -271,7 +358,7 @@ def _published_package(value: Any, problems: list[Problem]) -> PackageFacts:
     dependents = [dependent.name for dependent in package.dependent_to]
     return replace(
         PackageFacts("", "", PUBLISHED, package.name),
-        texts=_stored_texts(package, problems),
+        texts=_stored_texts(_texts_of(package), problems),
         versions=versions,
         # In the order of the file again.
         variants=dict(reversed(variants.items())),
@@ -279,23 +366,59 @@ def _published_package(value: Any, problems: list[Problem]) -> PackageFacts:
         dependencies={dependency.name: () for dependency in package.dependencies},
         dependents=tuple(dict.fromkeys(dependents)),
         descriptions=descriptions,
+        maintainers=_stored_names("maintainer", package.maintainers, problems),
     )
+
+
+def _catalogued_package(value: Any, problems: list[Problem]) -> PackageFacts:
+    """Return the facts of an entry of the file for Repology."""
+    package = msgspec.convert(value, CataloguedPackage)
+    texts = {"description": package.summary}
+    if package.homepages:
+        texts["homepage"] = package.homepages[0]
+    # The file does not show which versions are deprecated.
+    versions = {}
+    for version in package.version:
+        versions[version.version] = KnownVersion(None, version.branch is not None)
+    return replace(
+        PackageFacts("", "", CATALOGUED, package.name),
+        texts=_stored_texts(texts, problems),
+        versions=versions,
+        # The file does not show the types of dependencies.
+        dependencies=dict.fromkeys(package.dependencies, ()),
+        maintainers=_stored_names("maintainer", package.maintainers, problems),
+        licenses=_stored_licenses(package.licenses, problems),
+        tags=_stored_names("tag", package.categories, problems),
+    )
+
+
+_READERS = {
+    LISTED: _listed_package,
+    PUBLISHED: _published_package,
+    CATALOGUED: _catalogued_package,
+}
+"""The function that reads a package of each form."""
 
 
 _TEXTS = ("description", "homepage", "build_system", "latest_version", "recipe")
 _HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
 
-def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
+def _texts_of(package: Struct) -> dict[str, str | None]:
+    """Return the texts of a package, by column; each format lacks some of them."""
+    return {key: getattr(package, key, None) for key in _TEXTS}
+
+
+def _stored_texts(
+    given: Mapping[str, str | None], problems: list[Problem]
+) -> dict[str, str]:
     """Return the texts of a package that are stored, by column.
 
     Null and the word None, which Spack writes for a missing text, are left out. So are
     formulas and homepages that are not URLs, which are added to the problems.
     """
     texts = {}
-    for key in _TEXTS:
-        # Each format lacks some of the texts.
-        value = getattr(package, key, None)
+    for key, value in given.items():
         if value is None or value == "None":
             continue
         if _is_formula(key, value, problems):
@@ -305,6 +428,39 @@ def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
             continue
         texts[key] = value
     return texts
+
+
+def _stored_names(
+    kind: str, names: Iterable[str], problems: list[Problem]
+) -> tuple[str, ...]:
+    """Return the names of maintainers or tags, each once and sorted.
+
+    Formulas are left out, and added to the problems.
+    """
+    stored = set()
+    for name in names:
+        word = one_line(name)
+        if not word or _is_formula(kind, word, problems):
+            continue
+        require_short(kind, word, MAX_NAME)
+        stored.add(word)
+    return tuple(sorted(stored))
+
+
+def _stored_licenses(
+    texts: Iterable[str], problems: list[Problem]
+) -> tuple[KnownLicense, ...]:
+    """Return licenses such as `MIT` and `MIT when @2:`, each once and sorted."""
+    stored = set()
+    for text in texts:
+        line = one_line(text)
+        if not line or _is_formula("license", line, problems):
+            continue
+        require_short("license", line, MAX_TEXT)
+        name, _, condition = line.partition(" when ")
+        stored.add(KnownLicense(name, condition or None))
+    # None sorts before all conditions.
+    return tuple(sorted(stored, key=lambda known: (known[0], known[1] or "")))
 
 
 def _is_url(text: str) -> bool:
@@ -338,12 +494,12 @@ def _check_names(facts: PackageFacts) -> None:
         require_name("dependency", name)
 
 
-def _unknown_keys(value: Any) -> set[str]:
+def _unknown_keys(value: Any, form: str) -> set[str]:
     """Return the unknown keys of a package, such as `odd` and `versions[].odd`."""
     # A name alone.
     if not isinstance(value, dict):
         return set()
-    unknown = value.keys() - _KNOWN_KEYS
+    unknown = value.keys() - _KNOWN_KEYS[form]
     for key, known_keys in _KNOWN_KEYS_IN_LISTS.items():
         entries = value.get(key)
         # Null, or a key that this format does not have, or has with other content.

@@ -35,7 +35,9 @@ from spack_cache_db.sources.files import File, RawFile, is_archive
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.spack.lexer import is_package
 
-_FILE_OF_SITE = re.compile(r"(?:.*/)?(?P<path>data/packages(?:/[^/]+)?\.json)")
+_FILE_OF_SITE = re.compile(
+    r"(?:.*/)?(?P<path>data/(?:packages(?:/[^/]+)?|repology)\.json)"
+)
 """The path of a file of the site in an archive, with the folders above it."""
 
 _LARGEST = 2**28
