@@ -1,10 +1,11 @@
 """site.words: the same sentences about binaries and about what is installed."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from spack_cache_db.site.links import links_to
+from spack_cache_db.site.pages.lists import ListFilters, ListPage
 from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.words import (
     BINARIES,
@@ -69,6 +70,51 @@ def test_sentences_about_what_is_installed() -> None:
         "The 2,000 specs that Spack has installed in site: "
         "packages, targets, compilers, stacks."
     )
+
+
+PACKAGES = ListPage(
+    "packages", ListFilters(), ({"specs": 1_000}, {"specs": 1}), 281, ()
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "binaries", "installed"),
+    [
+        (
+            PACKAGES,
+            "2 of 281 packages, 1,001 binaries.",
+            "2 of 281 packages, 1,001 specs.",
+        ),
+        (
+            replace(PACKAGES, filters=ListFilters(missing="1")),
+            "2 of Spack's 281 packages have no binary.",
+            "2 of Spack's 281 packages have no spec.",
+        ),
+        (replace(PACKAGES, kind="stacks", total=2), "2 stacks.", "2 stacks."),
+        (
+            replace(PACKAGES, kind="releases", total=1, rows=({},)),
+            "1 release.",
+            "1 release.",
+        ),
+    ],
+)
+def test_a_list_says_how_many_it_has(
+    page: ListPage, binaries: str, installed: str
+) -> None:
+    """All rows are not called a part of them."""
+    assert BINARIES.list_answer(page) == binaries
+    assert INSTALLED.list_answer(page) == installed
+
+
+@VOCABULARIES
+def test_every_filter_of_a_list_has_words(words: Vocabulary) -> None:
+    """A filter has a phrase with its value, or words of its own."""
+    for name in ListFilters.names():
+        flag = words.flag(name)
+        assert (flag is not None) is (name in ("behind", "missing"))
+        assert words.filter(name, "zen3").endswith("zen3")
+    assert words.filter("has", "zen3") == f"has a {words.one} for zen3"
+    assert words.filter("host", "zen3") == "zen3"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.machine import os_of_release, this_machine
 from spack_cache_db.spack.targets import (
+    ancestors,
     family,
+    hosts_of,
     is_known,
+    known_targets,
     machine_of,
     runs_on,
     target_matches,
@@ -84,6 +87,24 @@ def test_partial_order(a: str, b: str, c: str) -> None:
     if is_known(a) and is_known(b):
         assert runs_on(a, b) == (archspec.cpu.TARGETS[a] <= archspec.cpu.TARGETS[b])
         assert not runs_on(a, b) or family(a) == family(b)
+
+
+def test_machines_are_grouped_by_maker_the_newest_first() -> None:
+    """The makers whom most people have come first, and generic targets last."""
+    hosts = hosts_of(["x86_64", "aarch64"])
+    makers = list(hosts)
+    assert makers[:4] == ["AMD", "Intel", "Arm", "Apple"]
+    assert makers[-2:] == ["Any aarch64", "Any x86_64"]
+    assert [host for host in hosts["AMD"] if host < "zen5"][:2] == ["zen4", "zen3"]
+    intel = ("arrowlake", "sapphirerapids", "icelake", "skylake", "haswell")
+    assert [host for host in hosts["Intel"] if host in intel] == list(intel)
+
+
+def test_no_machine_comes_before_a_newer_one_of_its_maker() -> None:
+    """A processor that runs all binaries of another one is newer."""
+    for hosts in hosts_of(known_targets()).values():
+        for place, host in enumerate(hosts):
+            assert not set(ancestors(host)) & set(hosts[:place]), host
 
 
 @pytest.mark.parametrize(

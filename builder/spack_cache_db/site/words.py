@@ -6,9 +6,10 @@ lists installed specs, which people load. Templates have the vocabulary as `word
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any, Protocol
 
 from markupsafe import Markup
 
@@ -19,6 +20,26 @@ MONTHS = (
     *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
 )
 """The names of months. Those of `strftime` depend on the locale."""
+
+
+class ListOfRows(Protocol):
+    """What a sentence about a list says: `lists.ListPage`."""
+
+    @property
+    def kind(self) -> str:
+        """`packages`, `releases` or `stacks`."""
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows that match the filters."""
+
+    @property
+    def total(self) -> int:
+        """The number of rows without filters."""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the list is of Spack's packages without a binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +57,9 @@ class Vocabulary:
         question: the title of the first page.
         gaps: the words of the link from a release to its gaps.
         in_release: what the numbers beside the packages of a release count.
+        source: what an index is of.
+        release: what a release is, up to an example.
+        kinds_of_release: the end of that sentence.
         about_link: the words of the link to the page about the site.
     """
 
@@ -49,6 +73,9 @@ class Vocabulary:
     question: str
     gaps: str
     in_release: str
+    source: str
+    release: str
+    kinds_of_release: str
     about_link: str
 
     def counted(self, number: int) -> str:
@@ -93,6 +120,40 @@ class Vocabulary:
             "Install in seconds instead of compiling for hours."
         )
 
+    def filter(self, name: str, value: str) -> str:
+        """Return a filter of a list for people: `built with gcc@13`."""
+        phrases = {
+            "q": "name contains",
+            "release": "in",
+            "stack": "in",
+            "target": "for",
+            "compiler": "built with",
+            "has": f"has a {self.one} for",
+            "lacks": f"has no {self.one} for",
+        }
+        # The values of `kind`, `host` and `os` say what they are.
+        return f"{phrases.get(name, '')} {value}".strip()
+
+    def flag(self, name: str) -> str | None:
+        """Return a filter of a list that has no value, for people; None for others."""
+        flags = {
+            "behind": "older than in Spack",
+            "missing": f"packages {self.lacking}",
+        }
+        return flags.get(name)
+
+    def list_answer(self, page: ListOfRows) -> str:
+        """Return how many rows a list has: `12 of 281 packages, 40 binaries.`."""
+        shown = len(page.rows)
+        if page.is_missing:
+            return f"{shown:,} of Spack's {page.total:,} packages have no {self.one}."
+        some = "" if shown == page.total else f"{shown:,} of "
+        text = some + counted(page.total, page.kind[:-1])
+        if page.kind == "packages":
+            specs = sum(row["specs"] for row in page.rows)
+            text += f", {self.counted(specs)}"
+        return f"{text}."
+
     def release_description(self, name: str, specs: int) -> str:
         """Return the description of a release's page for search engines."""
         if self.is_installed:
@@ -114,6 +175,12 @@ BINARIES = Vocabulary(
     question="Is there a binary for my machine?",
     gaps="Packages without a binary for a target or a stack",
     in_release="binaries in this release",
+    source="mirror",
+    release="A state of the build cache with its own mirror",
+    kinds_of_release=(
+        ": a branch, which changes from day to day; a snapshot, the branch on one day; "
+        "or a release of Spack."
+    ),
     about_link="New to Spack? What this is",
 )
 INSTALLED = Vocabulary(
@@ -127,6 +194,9 @@ INSTALLED = Vocabulary(
     question="What is installed?",
     gaps="Packages not installed for a target or a stack",
     in_release="installed specs",
+    source="installation",
+    release="One installation",
+    kinds_of_release=".",
     about_link="What this is",
 )
 

@@ -8,6 +8,7 @@ own family and runs nothing but itself, as in Spack.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -26,6 +27,48 @@ _OTHER_MAKERS = {"Nvidia": "NVIDIA"}
 """The names of other makers that archspec writes differently."""
 
 _MAKERS = _COMMON_MAKERS | _OTHER_MAKERS
+
+_YEARS = {
+    # AMD
+    "k10": 2007,
+    "bulldozer": 2011,
+    "piledriver": 2012,
+    "steamroller": 2014,
+    "excavator": 2015,
+    "zen": 2017,
+    "zen2": 2019,
+    "zen3": 2020,
+    "zen4": 2022,
+    "zen5": 2024,
+    # Intel
+    "nocona": 2004,
+    "core2": 2006,
+    "nehalem": 2008,
+    "westmere": 2010,
+    "sandybridge": 2011,
+    "ivybridge": 2012,
+    "haswell": 2013,
+    "broadwell": 2014,
+    "skylake": 2015,
+    "mic_knl": 2016,
+    "skylake_avx512": 2017,
+    "cannonlake": 2018,
+    "cascadelake": 2019,
+    "icelake": 2021,
+    "alderlake": 2021,
+    "sapphirerapids": 2023,
+    "arrowlake": 2024,
+    "arrowlake_s": 2024,
+    # Arm
+    "cortex_a72": 2016,
+    "neoverse_n1": 2019,
+    "neoverse_v1": 2021,
+    "neoverse_n2": 2022,
+    "neoverse_v2": 2023,
+}
+"""The years since which machines with a processor can be bought, where the number of
+its ancestors does not tell the order. Processors that are not listed are newer.
+"""
 
 _ANY = "Any "
 """Start of the text that stands for a maker where a target has none: `Any x86_64`."""
@@ -57,10 +100,7 @@ def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
     Common makers come first, and of one maker the newest processors.
     """
     targets = set(targets)
-    # A newer processor has more ancestors. Sorted by name before, because Python's sort
-    # keeps the order of equals.
-    candidates = sorted(targets.union(known_targets()))
-    candidates.sort(key=lambda name: len(ancestors(name)), reverse=True)
+    candidates = sorted(targets.union(known_targets()), key=_newest_first)
     hosts: dict[str, list[str]] = {}
     for host in candidates:
         if any(runs_on(target, host) for target in targets):
@@ -69,6 +109,14 @@ def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
     makers = sorted(hosts)
     makers.sort(key=_rank_of_maker)
     return {maker: tuple(hosts[maker]) for maker in makers}
+
+
+def _newest_first(name: str) -> tuple[float, int, str]:
+    """Return what sorts processors, the newest first: by year, and those of one year or
+    without one by the number of their ancestors, because newer ones have more.
+    """
+    year = _YEARS.get(name, math.inf)
+    return (-year, -len(ancestors(name)), name)
 
 
 @cache
@@ -81,12 +129,15 @@ def _maker(name: str) -> str:
 
 
 def _rank_of_maker(maker: str) -> int:
-    """Return the group of a maker in lists: common makers, other makers, families."""
-    if maker in _COMMON_MAKERS.values():
-        return 0
+    """Return the place of a maker in lists: AMD, Intel, Arm, Apple, others, and then
+    families.
+    """
+    common = list(_COMMON_MAKERS.values())
+    if maker in common:
+        return common.index(maker)
     if maker.startswith(_ANY):
-        return 2
-    return 1
+        return len(common) + 1
+    return len(common)
 
 
 def is_known(name: str) -> bool:

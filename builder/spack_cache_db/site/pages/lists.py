@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions.conditions import Condition, OneOf
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.open.sql import select
@@ -161,6 +162,14 @@ class ListFilters(AddressFields):
         return self.q.strip().lower() in name.lower()
 
 
+class Highlight(NamedTuple):
+    """A row that the sentence above a list names: the `newest`, `develop`."""
+
+    what: str
+    name: str
+    more: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ListPage:
     """The content of a list.
@@ -180,6 +189,27 @@ class ListPage:
     faults: tuple[str, ...] = ()
     package_query: str = ""
     newest: tuple[str, int] | None = None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the list is of Spack's packages without a binary."""
+        is_compared = bool(self.filters.missing) and not self.faults
+        return self.kind == "packages" and is_compared
+
+    @property
+    def highlight(self) -> Highlight | None:
+        """The newest of releases, or the largest of stacks; None of packages."""
+        if not self.rows:
+            return None
+        if self.kind == "releases":
+            first = self.rows[0]
+            more = f", with {counted(first['packages'], 'package')}"
+            return Highlight("newest", first["name"], more)
+        if self.kind == "stacks":
+            # Of stacks of one size, the last one.
+            *_, largest = sorted(self.rows, key=lambda row: row["specs"])
+            return Highlight("largest", largest["name"])
+        return None
 
     @property
     def sortable(self) -> dict[str, ListColumn]:
