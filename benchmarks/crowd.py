@@ -1,5 +1,5 @@
-"""`python -m benchmarks.crowd FILE`: time the first page while 32 clients send
-one-second SQL.
+"""`python -m benchmarks.crowd FILE`: time the first page while 32 clients send slow
+SQL.
 
 Compare the ratio to an idle server: the clients run on the same machine.
 """
@@ -24,14 +24,14 @@ ENDLESS = (
     "/spack-cache.json?sql=WITH+RECURSIVE+n(x)+AS+(SELECT+1+UNION+ALL+SELECT+x%2B1+FROM+n)"
     "+SELECT+count(*)+FROM+n"
 )
-"""A statement that runs until its time limit, one second."""
+"""A statement that runs until its time limit, two seconds."""
 
 
 @click.command()
 @file_argument
 @click.option("--workers", type=int, help="Serve in so many processes.")
 def main(file: Path, workers: int | None) -> None:
-    """Measure FILE's first page, alone and among 32 clients with one-second SQL."""
+    """Measure FILE's first page, alone and among 32 clients with slow SQL."""
     options = [] if workers is None else ["--workers", str(workers)]
     try:
         with serving(file, options=options) as server:

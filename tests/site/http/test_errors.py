@@ -4,9 +4,12 @@ import errno
 import json
 import re
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from datasette.database import Database
 
 from spack_cache_db.site.http import own_pages
 from spack_cache_db.site.http.error_pages import (
@@ -16,10 +19,14 @@ from spack_cache_db.site.http.error_pages import (
     UNREADABLE,
     failure_of,
 )
+from spack_cache_db.site.http.slow_queries import GENERAL_ADVICE
 from spack_cache_db.site.refusals import NO_PAGE
-from spack_cache_db.site.sql import limits
+from spack_cache_db.site.sql import limits, whole_tables
+from tests.many import build_many
+from tests.metadata import QUERIES
+from tests.shared import built_once
 from tests.site.addresses import get
-from tests.site.conftest import SQL
+from tests.site.conftest import SQL, metadata, site
 
 pytestmark = pytest.mark.slow
 
@@ -194,12 +201,91 @@ async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> Non
     rows = await datasette.client.get(f"{SQL}.csv", params={"sql": ENDLESS})
 
     assert answer.status_code == rows.status_code == 400
-    assert "stopped after 1,000 ms" in rows.text
+    assert "stopped after 2,000 ms" in rows.text
     assert answer.headers["cache-control"] == "no-store"
-    assert "stopped after 1,000 ms" in answer.text
+    assert "stopped after 2,000 ms" in answer.text
     assert "/* &lt;b&gt; */" in answer.text
     assert "download the file" in answer.text
     assert re.search(r'<textarea[^>]*name="sql"[^>]*>WITH RECURSIVE', answer.text)
+
+
+@pytest.fixture
+def hurried(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """A site with a tenth of a second for each statement, and a file of many rows."""
+    monkeypatch.setattr(whole_tables, "LARGE", 500)
+    file = built_once(tmp_path_factory, "many", build_many) / "spack-cache.db"
+    described = metadata()
+    queries = described["databases"]["spack-cache"]["queries"]
+    queries["slow_text"] = SLOW
+    queries["slow_query"] = {"sql": SLOW, "params": ["unused"]}
+    queries["slow_with_advice"] = {"sql": SLOW, "advice": "Ask <us>."}
+    return site(file, described, sql_time_limit_ms=100)
+
+
+SLOW = "SELECT count(*) FROM build_listings AS a JOIN build_listings AS b ON a.size < b.size"
+LARGER = (
+    "(SELECT count(*) FROM build_listings AS b WHERE b.size > build_listings.size) > 9"
+)
+READS = r"reads? all \d,\d{3} rows of listings \(for the view build_listings\): name a release, "
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["", ".json", ".csv"])
+async def test_a_slow_query_says_what_would_help(hurried: Any, end: str) -> None:
+    """SQL and a table name a condition, a canned query its advice, in every form."""
+    sql = await hurried.client.get(f"{SQL}{end}", params={"sql": SLOW})
+    table = await hurried.client.get(
+        f"/spack-cache/build_listings{end}", params={"_where": LARGER, "_size": "9"}
+    )
+    owners = await get(hurried, f"/spack-cache/slow_query{end}?unused=<x>")
+    text = await get(hurried, f"/spack-cache/slow_text{end}")
+    advised = await get(hurried, f"/spack-cache/slow_with_advice{end}")
+    ours = await get(hurried, f"/spack-cache/most_hashes{end}?_timelimit=1")
+
+    for answer in (sql, table, owners, text, advised, ours):
+        assert answer.status_code == 400, answer.text
+        assert "stopped after 100 ms" in answer.text
+        assert "download the file" in answer.text
+        assert end != ".json" or answer.json()["title"] == "Query refused"
+    for answer in (sql, owners, text):
+        assert re.search(f"{READS}for instance WHERE release = ", answer.text)
+    assert re.search(f"{READS}for instance /spack-cache/build_listings", table.text)
+    assert "Ask &lt;us&gt;." in advised.text if not end else "Ask <us>." in advised.text
+    assert "Name a package: then only its" in ours.text
+    # The fields of a canned query are there, to be filled in.
+    if not end:
+        assert (
+            '<input type="text" id="field-package" name="package" value="">'
+            in ours.text
+        )
+        assert (
+            '<input type="text" id="field-unused" name="unused" value="&lt;x&gt;">'
+            in owners.text
+        )
+
+
+@pytest.mark.asyncio
+async def test_a_slow_query_of_another_database_has_general_advice(
+    hurried: Any, tmp_path: Path
+) -> None:
+    """Its tables are not ours, whatever their names."""
+    file = tmp_path / "other.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE listings (release)")
+    hurried.add_database(Database(hurried, path=str(file)), name="other")
+    await hurried.invoke_startup()
+    answer = await hurried.client.get(
+        SQL.replace("spack-cache", "other") + ".json", params={"sql": ENDLESS}
+    )
+
+    assert GENERAL_ADVICE in answer.json()["error"]
+
+
+def test_every_canned_query_has_advice() -> None:
+    """A visitor cannot change its SQL."""
+    assert [name for name, query in QUERIES.items() if "advice" not in query] == []
 
 
 @pytest.mark.asyncio

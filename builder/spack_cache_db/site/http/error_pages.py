@@ -14,6 +14,12 @@ from datasette.database import QueryInterrupted
 from spack_cache_db.database_damage import damage_of
 from spack_cache_db.site.catalogue import published
 from spack_cache_db.site.http.own_pages import PAGE_SECONDS, is_own_page
+from spack_cache_db.site.http.slow_queries import (
+    GENERAL_ADVICE,
+    advice_on,
+    canned_query,
+    interrupted_query,
+)
 from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.plugin_routes import is_in_plugin, is_of_plugin
@@ -22,6 +28,8 @@ from spack_cache_db.site.sql.running import TOO_MUCH
 from spack_cache_db.sqlite_connection import is_interrupted
 
 RETRY_AFTER_SECONDS = 5
+"""Time after which a client may try again, in responses with status 503."""
+
 NO_MEMORY = "the query needs more memory than this server gives to one"
 UNKNOWN = "An unexpected error occurred; the server's log has the details."
 DAMAGED = (
@@ -40,24 +48,25 @@ SLOW = (
     " later."
 )
 INTERRUPTED = (
-    "The query was stopped after {limit:,} ms, the time limit of a query. Name a package or a"
-    " release in WHERE, count with the view release_counts or the columns that end in _count, or"
-    " download the file and run the query there."
+    "The query was stopped after {limit:,} ms, the time limit of a query. {advice} Or download the"
+    " file and run the query there."
 )
 
 _SQL_FIELDS = {"sql", "_where"}
-# Raised when a visitor's value is not the number, JSON or name that the code expects.
+"""Fields of an address that contain SQL of the visitor."""
 _VALUE_ERRORS = (ValueError, TypeError, LookupError, RecursionError, AssertionError)
+"""Raised for a value of a visitor that is not the number, JSON or name expected."""
 _SQL_ERRORS = (
     sqlite3.OperationalError,
     sqlite3.ProgrammingError,
     sqlite3.IntegrityError,
 )
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
+"""Errors of the system for a path that cannot be that of a file."""
 
 
 class Failure(NamedTuple):
-    """What a visitor is told about a request that failed."""
+    """What a visitor reads about a request that failed."""
 
     status: int
     title: str
@@ -67,19 +76,26 @@ class Failure(NamedTuple):
 async def answer_error(
     datasette: Any, request: Any, exception: Exception
 ) -> PageResponse:
-    """Return the answer to a request that failed."""
+    """Return the response to a request that failed."""
     is_own = (
         is_own_page(request.path)
         or is_of_plugin(datasette, request.path)
         or is_in_plugin(exception)
     )
+    slow_query = interrupted_query(exception)
+    advice = GENERAL_ADVICE
+    if slow_query is not None:
+        advice = await advice_on(datasette, request, slow_query)
     limit = datasette.setting("sql_time_limit_ms")
-    failure = failure_of(exception, limit, list(request.args), is_own=is_own)
+    failure = failure_of(
+        exception, limit, list(request.args), is_own=is_own, advice=advice
+    )
 
     # Log what the operator should know; a damaged database is the cause of all else.
     damage = None
     if failure.status == 500:
-        damage = await asyncio.to_thread(_damage, published(datasette).path, exception)
+        path = published(datasette).path
+        damage = await asyncio.to_thread(_damage, path, exception)
     if damage is not None:
         failure = _failure(503, DAMAGED)
         log(damage)
@@ -87,13 +103,15 @@ async def answer_error(
         log_error(request.full_path, exception)
     elif isinstance(exception, _VALUE_ERRORS):
         # In case it is a bug of Datasette's after all.
-        log(f"{request.full_path[:LONGEST]!r}: {exception!r:.500}")
+        shown_path = repr(request.full_path[:LONGEST])
+        shown_error = repr(exception)[:LONGEST]
+        log(f"{shown_path}: {shown_error}")
 
-    answer = await _answer(datasette, request, failure)
+    response = await _response(datasette, request, failure)
     if failure.status != 503:
-        return answer
+        return response
     retry_after = ("retry-after", str(RETRY_AFTER_SECONDS))
-    return answer._replace(headers=(*answer.headers, retry_after))
+    return response._replace(headers=(*response.headers, retry_after))
 
 
 def failure_of(
@@ -102,21 +120,29 @@ def failure_of(
     fields: Collection[str] = (),
     *,
     is_own: bool = False,
+    advice: str = GENERAL_ADVICE,
 ) -> Failure:
-    """Return the status, title and sentence for an exception and the fields of an
-    address.
+    """Return the status, title and sentence for an exception.
 
     Datasette's exceptions have a status; others may reveal details of the machine in
-    their text. Datasette uses 500 for some invalid addresses and does not check others:
-    on its pages, these exceptions count as faults of the address, while on our own
-    pages and in the code of plugins (`is_own`) they are bugs.
+    their text. Datasette uses 500 for some invalid addresses and does not check others.
+
+    Args:
+        exception: the exception.
+        time_limit_ms: the time limit of a query.
+        fields: the names of the fields in the address.
+        is_own: whether it was raised by one of our own pages or the code of a plugin.
+            There, an error of a value is a bug; on Datasette's pages, it is a fault of
+            the address.
+        advice: what a visitor can do whose query took too long.
     """
     # Statements that need too much memory or time.
     title = getattr(exception, "title", None)
     if isinstance(exception, MemoryError):
         return _failure(400, NO_MEMORY, "Query refused")
     if title == "SQL Interrupted" or isinstance(exception, QueryInterrupted):
-        return _failure(400, INTERRUPTED.format(limit=time_limit_ms), "Query refused")
+        sentence = INTERRUPTED.format(limit=time_limit_ms, advice=advice)
+        return _failure(400, sentence, "Query refused")
 
     # Statements that SQLite refused.
     message = str(getattr(exception, "message", None) or exception)
@@ -151,6 +177,7 @@ def failure_of(
 
 
 def _failure(status: int, sentence: str, title: str | None = None) -> Failure:
+    """Return a failure, by default with its status as title."""
     return Failure(status, title or f"Error {status}", sentence)
 
 
@@ -162,18 +189,23 @@ def _damage(path: str | None, exception: Exception) -> str | None:
     return None if damage is None else str(damage)
 
 
-async def _answer(datasette: Any, request: Any, failure: Failure) -> PageResponse:
+async def _response(datasette: Any, request: Any, failure: Failure) -> PageResponse:
     """Return a failure in the form that the request asked for."""
     status, title, sentence = failure
-    extension = request.path.rpartition(".")[2]
+    _, _, extension = request.path.rpartition(".")
     if extension in ("csv", "json"):
         return refused(sentence, extension, status, title)
+
+    # The page shows the visitor's SQL, or the fields of a canned query, to be changed.
+    canned = canned_query(datasette, request) or {}
+    names = canned.get("params") or ()
     context = {
         "error": sentence,
         "status": status,
         "title": title,
         "path": request.path,
         "sql": request.args.get("sql"),
+        "query_fields": [(name, request.args.get(name) or "") for name in names],
     }
     html = await datasette.render_template("error.html", context, request=request)
     return data(html, "html", status=status)

@@ -19,6 +19,11 @@ from spack_cache_db.site.sql import limits, running
 from spack_cache_db.site.sql.overtime import ended_after
 from spack_cache_db.sqlite_connection import is_interrupted
 
+SHARE_OF_ADDITIONS = 0.5
+"""The part of the time limit for statements that only add to the rows of a page, such
+as their count. Datasette leaves out what takes longer.
+"""
+
 
 @dataclass
 class Reading:
@@ -38,6 +43,7 @@ class Reading:
 
 
 _reading: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039
+"""The `Reading` of the request that this task answers."""
 
 
 def begin_reading(reading: Reading) -> None:
@@ -73,14 +79,28 @@ async def execute(
 ) -> Any:
     """Run a statement as `Database.execute` of Datasette does, within our limits.
 
+    Args:
+        datasette: the Datasette.
+        database: the database.
+        sql: the statement.
+        params: the values of its parameters.
+        truncate: whether the statement has the rows of a page, which may be cut, and is
+            not an addition to them.
+        custom_time_limit: a shorter time limit in milliseconds.
+        page_size: the rows of a page, if the address has a number for them.
+        log_sql_errors: ignored; the response has the error.
+
     Raises:
         QueryInterrupted: the statement took too long.
         sqlite3.Error: SQLite refused the statement, or its result is too large.
         MemoryError: the statement needs more memory than SQLite may use.
     """
     reading = _reading.get()
-    longest = datasette.sql_time_limit_ms
-    seconds = min(custom_time_limit or longest, longest) / 1000
+    seconds = datasette.sql_time_limit_ms / 1000
+    if not truncate:
+        seconds *= SHARE_OF_ADDITIONS
+    if custom_time_limit:
+        seconds = min(seconds, custom_time_limit / 1000)
 
     # The rows after which the result is cut; None for all rows.
     most_rows = None
@@ -97,6 +117,7 @@ async def execute(
     if reading.is_page and truncate and page_size is None:
         least_rows = datasette.page_size
 
+    # Run the statement on a connection, in a thread of Datasette's.
     values: Any = {} if params is None else params
     run = running.run_part if reading.is_stream else running.run_statement
 
@@ -109,8 +130,8 @@ async def execute(
     except (sqlite3.Error, MemoryError) as error:
         if is_interrupted(error):
             # Datasette shows the values, and copies them.
-            shown = dict(values) if isinstance(values, Mapping) else values
-            raise QueryInterrupted(error, sql, shown) from None
+            shown_values = dict(values) if isinstance(values, Mapping) else values
+            raise QueryInterrupted(error, sql, shown_values) from None
         reading.refusal = str(error)
         raise
     return Results(result.rows, result.is_cut, result.description)
