@@ -25,8 +25,17 @@ _TABLE_COLUMNS = (
 
 @click.command()
 @file_argument
-@shared_options("release", "stack", "json", "csv", "markdown", "all")
-def behind(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
+@shared_options(
+    *("release", "stack", "maintainer", "tag", "json", "csv", "markdown", "all")
+)
+def behind(
+    file: Path,
+    release: str | None,
+    stack: str | None,
+    maintainer: str | None,
+    tag: str | None,
+    **options: Any,
+) -> None:
     """List packages with binaries older than Spack's latest version.
 
     FILE must be built with package data. Deprecated versions and branches do not count.
@@ -42,10 +51,15 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     from spack_cache_db.query.stored.package_data import PackageStatus
 
     with opened(file) as lookups:
-        names = [("release", release), ("stack", stack)]
+        names = [
+            ("release", release),
+            ("stack", stack),
+            ("maintainer", maintainer),
+            ("tag", tag),
+        ]
         say_notes(read_spellings(lookups).notes(names))
         scope = Scope(release=release, stack=stack)
-        statuses = compared_with_spack(lookups, scope)
+        statuses = compared_with_spack(lookups, scope, maintainer, tag)
 
     # A package without a binary has no newest version.
     compared = [status for status in statuses if status.newest_version is not None]

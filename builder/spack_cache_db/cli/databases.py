@@ -85,9 +85,9 @@ def names_in_file(
 ) -> list[str]:
     """Return names of a database that a shell offers for a word.
 
-    These are releases, stacks or targets, depending on the option or argument. The
-    database is a file that was typed before the word, or else `spack-cache.db` in the
-    current folder.
+    These are releases, stacks, targets, maintainers or tags, depending on the option
+    or argument. The database is a file that was typed before the word, or else
+    `spack-cache.db` in the current folder.
 
     Args:
         ctx: the command.
@@ -109,12 +109,17 @@ def names_in_file(
 
 
 def _names(lookups: Lookups, parameter: str | None) -> list[str]:
-    """Return the stacks or targets of a database for the options of these names.
+    """Return the stacks, targets, maintainers or tags of a database for the options of
+    these names.
 
     All others take a release: --release, and the arguments OLD and NEW of `diff`.
     """
     if parameter == "stack":
         return [stack.name for stack in lookups.stacks.values()]
+    from spack_cache_db.query.stored.recipe_facts import packages_with
+
+    if parameter in ("maintainer", "tag"):
+        return list(packages_with(lookups, parameter))
     if parameter in ("host", "target"):
         return sorted(lookups.families)
     return [release.name for release in lookups.releases.values()]

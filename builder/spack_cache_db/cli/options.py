@@ -45,6 +45,14 @@ _SHARED: Mapping[str, _Shared] = {
         "CPU", "Only binaries that run on this CPU, such as zen3.", is_completed=True
     ),
     "here": _Shared(None, "Only binaries that run on this machine."),
+    "maintainer": _Shared(
+        "NAME",
+        "Only packages whose recipe this account maintains.",
+        is_completed=True,
+    ),
+    "tag": _Shared(
+        "NAME", "Only packages with this tag, such as e4s.", is_completed=True
+    ),
     "spack": _Shared(
         "VERSION", "Read specs as this version of Spack does, such as 0.23."
     ),

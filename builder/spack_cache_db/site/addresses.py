@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 from spack_cache_db.query.names.scope import hint
 from spack_cache_db.query.names.spellings import Spellings, read_spellings
+from spack_cache_db.query.stored.recipe_facts import RECIPE_KINDS
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.refusals import BadAddress
@@ -46,6 +47,8 @@ KINDS: Kinds = {
     # The comparison of `/packages`: it has a binary for one, and lacks one for another.
     "has": ("target", "release"),
     "lacks": ("target", "release"),
+    # What package data says of packages.
+    **{kind: (kind,) for kind in RECIPE_KINDS},
     # What `/coverage` compares a release with.
     "reference": ("release", "target", "stack"),
     # The two sides of `/diff`.

@@ -15,6 +15,7 @@ from spack_cache_db.query.stored.origin import (
     PUBLIC_LICENSE_URL,
     read_origin,
 )
+from spack_cache_db.query.stored.recipe_facts import packages_with
 from spack_cache_db.query.stored.totals import (
     newest_snapshot,
     packages_with_binaries,
@@ -100,5 +101,8 @@ def read_choices(lookups: Lookups) -> dict[str, object]:
         "systems": sorted(lookups.words["os"].values()),
         "hosts": hosts_of(lookups.families),
         "has_trees": bool(lookups.trees()),
+        "licenses": list(packages_with(lookups, "license")),
+        "tags": list(packages_with(lookups, "tag")),
+        "has_maintainers": bool(packages_with(lookups, "maintainer")),
         "has_package_data": "known_packages" in filled_tables(lookups.conn),
     }

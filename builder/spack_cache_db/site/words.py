@@ -130,6 +130,9 @@ class Vocabulary:
             "compiler": "built with",
             "has": f"has a {self.one} for",
             "lacks": f"has no {self.one} for",
+            "maintainer": "maintained by",
+            "license": "under",
+            "tag": "tagged",
         }
         # The values of `kind`, `host` and `os` say what they are.
         return f"{phrases.get(name, '')} {value}".strip()

@@ -16,6 +16,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
+    OneOf,
     Verdict,
     Word,
 )
@@ -23,6 +24,7 @@ from spack_cache_db.query.names.known import known_name
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_ids
+from spack_cache_db.query.stored.recipe_facts import packages_with
 from spack_cache_db.spack.targets import is_known, known_targets
 
 MOST_LISTED = 5
@@ -177,6 +179,20 @@ def _of_system(lookups: Lookups, kind: str, name: str) -> Condition:
     return Condition(kind, f"{kind}={name}", Word(name))
 
 
+def _of_recipe(lookups: Lookups, kind: str, name: str) -> Condition:
+    packages = packages_with(lookups, kind)
+    if not packages:
+        source = "data/repology.json of the packages site"
+        if kind == "maintainer":
+            source = "the output of spack list --format version_json"
+        raise UnknownNameError(
+            f"the database has no {kind}s of packages; build it with {source} as well"
+        )
+    if name not in packages:
+        raise _unknown_name(kind, name, list(packages))
+    return Condition("package", f"{kind} {name}", OneOf(frozenset(packages[name])))
+
+
 def _unknown_name(kind: str, name: str, known: list[str]) -> UnknownNameError:
     """Return the error for a name that the database does not have, with `known` names
     that are close, or else the first ones.
@@ -196,9 +212,15 @@ _CONDITION_OF_NAME: Mapping[str, Callable[[Lookups, str, str], Condition]] = {
     "host": _of_host,
     "os": _of_system,
     "platform": _of_system,
+    "maintainer": _of_recipe,
+    "license": _of_recipe,
+    "tag": _of_recipe,
 }
 """The function that makes the condition of each kind, in the order of the checks."""
-_ORDER = ("package", "target", "platform", "os", "host", "release", "stack")
+_ORDER = (
+    *("package", "maintainer", "license", "tag"),
+    *("target", "platform", "os", "host", "release", "stack"),
+)
 """The kinds in the order of the conditions: a release before its stack, as in
 `develop:e4s`.
 """

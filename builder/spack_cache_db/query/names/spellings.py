@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.rows import grouped
+from spack_cache_db.query.stored.recipe_facts import RECIPE_KINDS, packages_with
 from spack_cache_db.spack.facts import VIRTUALS
 from spack_cache_db.spack.targets import known_targets
 
@@ -39,7 +40,8 @@ class Spellings:
     """The names of a database, by kind and by their folded form.
 
     Kinds are the fields of a URL (`package`, `release`, `stack`, `host`, `target`,
-    `os`, `platform`, `compiler`, `hash`), `virtual` for a virtual package, `dependency`
+    `os`, `platform`, `compiler`, `hash`, `maintainer`, `license`, `tag`), `virtual` for
+    a virtual package, `dependency`
     for a package, compiler or virtual package, and `side` for a release, or a release
     and a stack (`develop:e4s`).
 
@@ -128,6 +130,7 @@ def _read_spellings(lookups: Lookups) -> Spellings:
         "compiler": {*words["compiler"].values(), *lookups.compilers},
         "os": words["os"].values(),
         "platform": words["platform"].values(),
+        **{kind: packages_with(lookups, kind) for kind in RECIPE_KINDS},
     }
     # Group them by their folded form.
     spellings: dict[str, NamesBySpelling] = {}

@@ -26,6 +26,14 @@ SELECT name, default_value, description FROM known_variants WHERE package = :nam
 _PROVIDED = (
     "SELECT virtual FROM providers WHERE known_package_id = :package ORDER BY virtual"
 )
+_MAINTAINERS = """
+SELECT maintainer FROM package_maintainers
+WHERE known_package_id = :package ORDER BY maintainer
+"""
+_LICENSES = """
+SELECT license, condition FROM package_licenses WHERE known_package_id = :package ORDER BY id
+"""
+_TAGS = "SELECT tag FROM package_tags WHERE known_package_id = :package ORDER BY tag"
 _DEPENDENTS = """
 SELECT packages.name FROM known_dependencies
 JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
@@ -135,6 +143,16 @@ class VariantMeaning(NamedTuple):
         return printable(one_line(self.description))
 
 
+class PackageLicense(NamedTuple):
+    """A license as the recipe has it, and the spec of the binaries with it.
+
+    The condition is a spec such as `@:2`; None for all binaries.
+    """
+
+    license: str
+    condition: str | None
+
+
 class VariantNote(NamedTuple):
     """Whether a variant has Spack's default, and a text with its meaning."""
 
@@ -155,6 +173,9 @@ class PackageData:
         variants: by name.
         provides: the virtual packages that it provides.
         dependents: the packages with binaries that depend on it.
+        maintainers: who maintains its recipe, by their accounts.
+        licenses: its licenses.
+        tags: the tags of its recipe, such as `e4s`.
         gone: the binaries that the mirror has lost, if there are any.
     """
 
@@ -166,6 +187,9 @@ class PackageData:
     variants: tuple[VariantMeaning, ...]
     provides: tuple[str, ...]
     dependents: tuple[str, ...]
+    maintainers: tuple[str, ...]
+    licenses: tuple[PackageLicense, ...]
+    tags: tuple[str, ...]
     gone: Gone | None = None
 
     @property
@@ -242,6 +266,9 @@ class PackageData:
             "variants": [variant._asdict() for variant in self.variants],
             "provides": list(self.provides),
             "dependents": list(self.dependents),
+            "maintainers": list(self.maintainers),
+            "licenses": [known._asdict() for known in self.licenses],
+            "tags": list(self.tags),
         }
 
 
@@ -261,6 +288,9 @@ def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
     key, build_system, recipe, dependent_count, *status = row
     provided = select(conn, _PROVIDED, package=key)
     dependents = select(conn, _DEPENDENTS, name=name)
+    maintainers = select(conn, _MAINTAINERS, package=key)
+    licenses = select(conn, _LICENSES, package=key)
+    tags = select(conn, _TAGS, package=key)
     return PackageData(
         status=PackageStatus(*status),
         build_system=build_system,
@@ -272,6 +302,9 @@ def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
         ),
         provides=tuple(virtual for (virtual,) in provided),
         dependents=tuple(dependent for (dependent,) in dependents),
+        maintainers=tuple(maintainer for (maintainer,) in maintainers),
+        licenses=tuple(PackageLicense(*row) for row in licenses),
+        tags=tuple(tag for (tag,) in tags),
         gone=gone_of_package(conn, name),
     )
 

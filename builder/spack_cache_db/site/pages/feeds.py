@@ -24,6 +24,7 @@ from spack_cache_db.query.names.scope import named_conditions
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.origin import read_origin
+from spack_cache_db.query.stored.recipe_facts import RECIPE_KINDS
 from spack_cache_db.site.filters import AddressFields
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
@@ -43,16 +44,24 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Topic(AddressFields):
-    """The topic of a feed: a spec (`q`) or names; everything without fields."""
+    """The topic of a feed: a spec (`q`) or names; everything without fields.
+
+    The packages of a maintainer, a license or a tag are a topic, too.
+    """
 
     q: str | None = None
     package: str | None = None
     stack: str | None = None
     host: str | None = None
+    maintainer: str | None = None
+    license: str | None = None
+    tag: str | None = None
 
     @property
     def page(self) -> str:
         """The address of the page that the feed is about."""
+        if self.recipe_names:
+            return f"/packages{self.query(q=None, package=None)}"
         if self.q or self.host:
             spec = self.q or self.package or "*"
             return f"/find{self.query(q=spec, package=None)}"
@@ -61,6 +70,16 @@ class Topic(AddressFields):
         if self.stack:
             return f"/stack/{quote(self.stack, safe='')}"
         return "/releases"
+
+    @property
+    def recipe_names(self) -> dict[str, str]:
+        """The names of package data, by their kinds."""
+        names = {}
+        for kind in RECIPE_KINDS:
+            name = getattr(self, kind)
+            if name:
+                names[kind] = name
+        return names
 
     @property
     def feed(self) -> str:
@@ -88,6 +107,9 @@ def changes_feed(site: Site, request: PageRequest, of: str) -> PageResponse:
     has_spec = topic.q is not None
     if (of == "find") != has_spec:
         return refused("the feed of a spec is /find.atom?q=SPEC", None)
+    if topic.recipe_names and (topic.q or topic.package):
+        fields = " and ".join(topic.recipe_names)
+        return refused(f"a feed of a package or a spec takes no {fields}", None)
     feed = load_feed(site.lookups, topic)
     return site.page(
         request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom"
@@ -120,7 +142,11 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     # What the feed is about.
     package = topic.package
     conditions = named_conditions(
-        lookups, package=package, host=topic.host, stack=topic.stack
+        lookups,
+        package=package,
+        host=topic.host,
+        stack=topic.stack,
+        **topic.recipe_names,
     )
     if topic.q is not None:
         query = parse(topic.q)

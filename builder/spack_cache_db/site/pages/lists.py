@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions.conditions import Condition, OneOf
+from spack_cache_db.query.names.scope import UnknownNameError, named_conditions
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.rows import Rows
@@ -19,6 +20,7 @@ from spack_cache_db.query.stored.package_data import (
     known_packages,
     versions_behind,
 )
+from spack_cache_db.query.stored.recipe_facts import RECIPE_KINDS, packages_with
 from spack_cache_db.query.stored.totals import (
     PACKAGES,
     count_packages,
@@ -41,6 +43,7 @@ from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import sentence
 
 LIST_ROWS = 200
 FAULTS = {
@@ -137,6 +140,9 @@ class ListFilters(AddressFields):
         host: the CPU target of a machine; only binaries that run on it count.
         has: a target, family or release for which a package must have a binary.
         lacks: a target, family or release for which a package must not have a binary.
+        maintainer: only packages whose recipe this account maintains.
+        license: only packages with this license.
+        tag: only packages whose recipe has this tag.
         behind: any text: only packages with binaries older than Spack's latest version.
         missing: any text: Spack's packages without a binary.
     """
@@ -151,6 +157,9 @@ class ListFilters(AddressFields):
     os: str = ""
     has: str = ""
     lacks: str = ""
+    maintainer: str = ""
+    license: str = ""
+    tag: str = ""
     behind: str = ""
     missing: str = ""
     sort: str = ""
@@ -338,7 +347,7 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
         return replace(page, faults=(*page.faults, fault))
     if filters.behind:
         return _behind(lookups.conn, page)
-    return _missing(lookups.conn, page)
+    return _missing(lookups, page)
 
 
 def _fault_of_comparison(lookups: Lookups, filters: ListFilters) -> str | None:
@@ -364,8 +373,17 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
         if name in FAULTS
     }
     faults = []
+    for name in RECIPE_KINDS:
+        value = getattr(filters, name)
+        if value:
+            try:
+                (conditions[name],) = named_conditions(lookups, **{name: value})
+            except UnknownNameError as error:
+                faults.append(sentence(str(error)))
+                # No package has it.
+                conditions[name] = Condition("package", value, OneOf(frozenset()))
     for name, condition in conditions.items():
-        if not _is_known(lookups, condition):
+        if name in FAULTS and not _is_known(lookups, condition):
             faults.append(FAULTS[name].format(condition.text))
     page = ListPage(
         "packages",
@@ -460,10 +478,16 @@ def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     return replace(page, rows=tuple(rows), columns=columns)
 
 
-def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
+def _missing(lookups: Lookups, page: ListPage) -> ListPage:
     """Return Spack's packages without a binary instead of the rows of a page."""
     has_binary = {row["name"] for row in page.rows}
-    packages = list(known_packages(conn))
+    packages = list(known_packages(lookups.conn))
+    # Only those with the maintainer, license and tag of the filters.
+    for kind in RECIPE_KINDS:
+        name = getattr(page.filters, kind)
+        if name:
+            named = packages_with(lookups, kind).get(name, ())
+            packages = [package for package in packages if package[0] in named]
     rows = []
     for name, latest, dependents, summary in packages:
         if name not in has_binary and page.filters.has_text(name):
