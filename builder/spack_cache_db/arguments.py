@@ -297,7 +297,8 @@ def _executor(name: str, value: object) -> Any:
 
 _NAMES_OF_CHECKERS: tuple[tuple[Checker, str], ...] = (
     (text, "format license name new old query spec"),
-    (optional_text, "first host os package platform release spack stack target"),
+    (optional_text, "first host maintainer os package platform release"),
+    (optional_text, "spack stack tag target"),
     (texts, "drop keep_stacks urls"),
     (switch, "explicit force keep_going with_hashes without_paths"),
     (_count_from(1), "jobs max_page_size"),

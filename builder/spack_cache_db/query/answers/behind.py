@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from spack_cache_db.arguments import checked, optional_text
+from spack_cache_db.arguments import checked
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.conditions.conditions import Conditions, OneOf
 from spack_cache_db.query.names.scope import Scope, named_conditions
@@ -47,8 +47,6 @@ def behind(
             data.
     """
     scope = Scope(release=release, stack=stack)
-    optional_text("maintainer", maintainer)
-    optional_text("tag", tag)
     with opened(db) as lookups:
         packages = compared_with_spack(lookups, scope, maintainer, tag)
     return [package for package in packages if package.versions_behind]
