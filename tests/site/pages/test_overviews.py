@@ -47,9 +47,9 @@ def test_of_pages(lookups: Lookups) -> None:
     )
     assert sum(count for _, count in page["pages"]) == len(page["pages"]) * 15
     assert page["mirrors"] == ()
-    assert [point.path for point in page["over_time"]] == [
-        "/release/develop-2025-04-13",
-        "/release/develop-2025-04-20",
+    assert [str(point.day) for point in page["over_time"]] == [
+        "2025-04-13",
+        "2025-04-20",
     ]
     assert load_home(lookups)["change"].sides.new == "develop-2025-04-20"
 

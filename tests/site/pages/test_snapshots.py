@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.query.open.lookups import Release, read_lookups
+from spack_cache_db.site.charts.records import Point
 from spack_cache_db.site.pages.overviews import load_home, load_release, load_stack
 from spack_cache_db.site.pages.snapshots import (
     MOST_POINTS,
@@ -80,15 +81,12 @@ def test_a_chart_has_few_points(count: int, chosen: int) -> None:
         assert len(shown) == count
 
 
-def test_points_link_and_one_is_chosen() -> None:
+def test_one_point_is_chosen() -> None:
     """A snapshot without a count has none of what is counted."""
     snapshots = [snapshot(1), snapshot(2)]
-    points = points_of(
-        snapshots, {2: 7}, lambda release: f"/x/{release.id}", snapshots[1]
-    )
-    assert [(point.count, point.path, point.is_chosen) for point in points] == [
-        (0, "/x/1", False),
-        (7, "/x/2", True),
+    assert points_of(snapshots, {2: 7}, snapshots[1]) == [
+        Point(date(2026, 1, 2), 0),
+        Point(date(2026, 1, 3), 7, is_chosen=True),
     ]
 
 

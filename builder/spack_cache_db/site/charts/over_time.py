@@ -3,7 +3,8 @@
 The marks of a chart have their places in percent, so that it fills any width while
 texts, corners and outlines keep their sizes. The title of a mark is its day and count.
 If the marks are links, these have the same text as names; otherwise screen readers
-get a table.
+get a table. Many columns on a phone are narrower than 24 pixels: a page then needs
+another way to what they link to (WCAG 2.2, 2.5.8).
 """
 
 from __future__ import annotations

@@ -222,14 +222,10 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     condition = Condition("stack", stack.name, stack.id)
     newest = newest_of(lookups)
     snapshots = snapshots_of(lookups, branch_of(newest)) if newest else []
-
-    def path_of(release: Release) -> str:
-        return f"/packages?release={quote(release.name)}&stack={quote(stack.name)}"
-
     return {
         "stack": stack,
         "branch": branch_of(newest) if newest else None,
-        "over_time": points_of(snapshots, binaries_in_release, path_of),
+        "over_time": points_of(snapshots, binaries_in_release),
         "words": BINARIES,
         "packages": sorted(packages.items()),
         "gone": gone_among(lookups, (condition,)),

@@ -7,10 +7,9 @@ happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
-from urllib.parse import quote
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.open.lookups import Lookups, Release
@@ -70,26 +69,19 @@ def snapshots_of(lookups: Lookups, branch: str) -> list[Release]:
     return sorted(snapshots, key=lambda release: release.date or "")
 
 
-def binaries_over_time(
-    snapshots: Sequence[Release], chosen: Release | None = None
-) -> list[Point]:
-    """Return the number of binaries of each snapshot, linked to its page."""
-    counts = {release.id: release.spec_count for release in snapshots}
-    return points_of(snapshots, counts, _page_path, chosen)
-
-
 def points_of(
     snapshots: Sequence[Release],
     counts: Mapping[int, int],
-    path_of: Callable[[Release], str],
     chosen: Release | None = None,
 ) -> list[Point]:
     """Return a point for each snapshot, or for some of them if they are too many.
 
+    Points are not links: a keyboard would stop at each of them, and they are too small
+    to press.
+
     Args:
         snapshots: the snapshots of a branch, the oldest first.
         counts: the counts by the ids of releases; those without one have 0.
-        path_of: returns the path that a point links to.
         chosen: the snapshot that stands out.
     """
     points = []
@@ -98,12 +90,16 @@ def points_of(
         assert day is not None
         is_chosen = chosen is not None and release.id == chosen.id
         count = counts.get(release.id, 0)
-        points.append(Point(day, count, path_of(release), is_chosen))
+        points.append(Point(day, count, is_chosen=is_chosen))
     return points
 
 
-def _page_path(release: Release) -> str:
-    return f"/release/{quote(release.name)}"
+def binaries_over_time(
+    snapshots: Sequence[Release], chosen: Release | None = None
+) -> list[Point]:
+    """Return the number of binaries of each snapshot."""
+    counts = {release.id: release.spec_count for release in snapshots}
+    return points_of(snapshots, counts, chosen)
 
 
 def thinned(
