@@ -125,3 +125,45 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
 """Packages that computing centres install themselves, by the virtual package that they
 provide. An environment may name more.
 """
+
+
+# Graphics processors. A package with `+cuda` or `+rocm` is built for some of their
+# architectures, which are the values of `cuda_arch` and `amdgpu_target`.
+
+GPU_ARCHITECTURES: Mapping[str, str] = {
+    "p100": "cuda_arch=60",
+    "v100": "cuda_arch=70",
+    "t4": "cuda_arch=75",
+    "a100": "cuda_arch=80",
+    "a30": "cuda_arch=80",
+    "a10": "cuda_arch=86",
+    "a40": "cuda_arch=86",
+    "l4": "cuda_arch=89",
+    "l40": "cuda_arch=89",
+    "l40s": "cuda_arch=89",
+    "h100": "cuda_arch=90",
+    "h200": "cuda_arch=90",
+    "gh200": "cuda_arch=90",
+    "b200": "cuda_arch=100",
+    "gb200": "cuda_arch=100",
+    "mi50": "amdgpu_target=gfx906",
+    "mi60": "amdgpu_target=gfx906",
+    "mi100": "amdgpu_target=gfx908",
+    "mi210": "amdgpu_target=gfx90a",
+    "mi250": "amdgpu_target=gfx90a",
+    "mi250x": "amdgpu_target=gfx90a",
+    "mi300a": "amdgpu_target=gfx942",
+    "mi300x": "amdgpu_target=gfx942",
+    "mi325x": "amdgpu_target=gfx942",
+    "mi350x": "amdgpu_target=gfx950",
+    "mi355x": "amdgpu_target=gfx950",
+}
+"""The variant for each processor, by its name in lower case.
+
+The compute capabilities are those of NVIDIA, without the dot
+(https://developer.nvidia.com/cuda-gpus and its list of older ones). The targets are
+those of AMD: see "Accelerator and GPU hardware specifications" in ROCm's documentation.
+"""
+
+GPU_SWITCHES: Mapping[str, str] = {"cuda_arch": "cuda", "amdgpu_target": "rocm"}
+"""The variant that must be on for each variant with architectures."""

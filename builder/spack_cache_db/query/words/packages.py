@@ -92,11 +92,22 @@ def find_packages(
     if reasons:
         return FoundPackages(reasons, tuple(unmatched))
 
-    # No word is known: it may be misspelled.
+    return _guess(lookups, nouns)
+
+
+def _guess(lookups: Lookups, nouns: Sequence[str]) -> FoundPackages:
+    """Return packages with similar names: unknown words may be misspelled.
+
+    Of several words, each must have a similar name: `mesh partitioner` is not a
+    misspelling of `mesa`.
+    """
     similar: dict[str, str] = {}
     for noun in nouns[:MOST_GUESSED]:
-        similar |= dict.fromkeys(near_names(lookups, noun), "")
-    return FoundPackages(similar, is_guess=True)
+        near = near_names(lookups, noun)
+        if not near:
+            return FoundPackages({})
+        similar |= dict.fromkeys(near, "")
+    return FoundPackages(similar, is_guess=bool(similar))
 
 
 # The functions below return packages, the best first, with the reason why each matches,

@@ -14,7 +14,7 @@ from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.binary import specs_beginning
-from spack_cache_db.query.words.reading import Reading, full_text_query
+from spack_cache_db.query.words.reading import Meaning, Reading, full_text_query
 from spack_cache_db.query.words.splitting import (
     name_and_version,
     number_in,
@@ -30,12 +30,24 @@ from spack_cache_db.query.words.vocabulary import (
     names_elsewhere,
     package_called,
 )
-from spack_cache_db.spack.facts import LEGACY_COMPILERS
+from spack_cache_db.spack.facts import (
+    GPU_ARCHITECTURES,
+    GPU_SWITCHES,
+    LEGACY_COMPILERS,
+)
 from spack_cache_db.spack.targets import family, is_known
 
 PACKAGES = "SELECT name, release_count FROM packages"
 SWITCH = """
 SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
+  :package = '' OR EXISTS (
+    SELECT 1 FROM packages JOIN configurations ON configurations.package_id = packages.id
+    JOIN variant_set_members AS member ON member.variant_set_id = configurations.variant_set_id
+    WHERE packages.name = :package AND member.variant_id = variants.id))
+LIMIT 1
+"""
+WITH_VALUES = """
+SELECT 1 FROM variants WHERE name = :name AND (
   :package = '' OR EXISTS (
     SELECT 1 FROM packages JOIN configurations ON configurations.package_id = packages.id
     JOIN variant_set_members AS member ON member.variant_set_id = configurations.variant_set_id
@@ -60,7 +72,15 @@ JOINTS = ("-", "_", "")
 """The signs that may join the words of a name."""
 _SPACK_SYNTAX = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
 """The beginning of a word in Spack's syntax: `@1.14`, `+mpi`, `os=rhel8`."""
+_KINDS = frozenset(
+    ("package", "compiler", "os", "platform", "target", "release", "stack")
+)
+"""The kinds of parts; a part on anything else is on a dependency or a variant."""
 _HASH = re.compile(r"/?([a-z2-7]{4,32})")
+_GPU = re.compile(r"(?P<name>[a-z]+\d+[a-z]?)(?:-(?:\d+gb|sxm\d?|pcie))*")
+"""A graphics processor: `a100`, `a100-80gb`, `h100-sxm5`."""
+_GPU_ARCHITECTURE = re.compile(r"(?:sm_?(?P<cuda>\d{2,3}a?)|(?P<amd>gfx[0-9a-f]{3,4}))")
+"""The architecture of one, as compilers name it: `sm_80`, `gfx90a`."""
 _MACHINE = re.compile(r"target=:([\w.-]+)")
 """The condition that a binary runs on machines with a CPU target: `target=:zen3`."""
 
@@ -157,6 +177,10 @@ class _Reader:
         self._switches: list[str] = []
         self._scope_words: set[str] = set()
         self._target_words: set[str] = set()
+        # The words of each part of the spec (`_parts`), and what the words ask for and
+        # the database does not record.
+        self._words_of_part: dict[str, list[str]] = {}
+        self._unrecorded: list[str] = []
 
         # What the meaning of the next word depends on: the variant that the last word
         # named, and the family of the target.
@@ -196,6 +220,7 @@ class _Reader:
                 position += 1
                 continue
 
+            parts_before = self._parts()
             scope_size = len(self._scope)
             target_before = self._conditions.get("target")
             # Several words may be one name: `netcdf fortran`.
@@ -205,6 +230,7 @@ class _Reader:
             elif is_behind_unread and number_in(word) is not None:
                 # It is the version of the unread word.
                 is_read = False
+                self._add_version_of_unrecorded(number_in(word) or "")
             elif is_negated:
                 is_read = self._read_variant(word, "~")
             else:
@@ -213,6 +239,7 @@ class _Reader:
             # Remember which words chose a release, a stack or a target.
             next_position = position + max(length, 1)
             words_of_name = self._words[position:next_position]
+            self._keep_words(parts_before, words_of_name, is_negated=is_negated)
             if self._conditions.get("target") != target_before:
                 self._target_words.update(words_of_name)
             elif len(self._scope) != scope_size:
@@ -234,6 +261,7 @@ class _Reader:
         """
         # `target=:zen3` is a machine: it stands beside the spec, and its words are not
         # in the rest. A family (`target=aarch64:`) is a part of the spec.
+        meanings = self._meanings()
         host = None
         scope_words = self._scope_words
         machine = _MACHINE.fullmatch(self._conditions.get("target", ""))
@@ -258,7 +286,50 @@ class _Reader:
             package=self._name,
             rest=tuple(word for word in self._words if word not in scope_words),
             switches=tuple(self._switches),
+            unrecorded=tuple(self._unrecorded),
+            meanings=meanings,
         )
+
+    def _parts(self) -> dict[str, str]:
+        """Return the parts of the spec, and the scope, by what they are on."""
+        parts = {"package": self._name + self._version, "compiler": self._compiler}
+        for dependency in self._dependencies:
+            name = dependency.partition("@")[0]
+            parts[name] = dependency
+        parts |= self._conditions
+        parts |= self._scope
+        return {key: text for key, text in parts.items() if text}
+
+    def _keep_words(
+        self, before: dict[str, str], words: Sequence[str], *, is_negated: bool
+    ) -> None:
+        """Remember the words of the parts that have changed since `before`."""
+        for key, text in self._parts().items():
+            if before.get(key) == text:
+                continue
+            kept = self._words_of_part.setdefault(key, [])
+            if is_negated:
+                position = self._words.index(words[0])
+                kept.append(self._words[position - 1])
+            kept.extend(words)
+
+    def _meanings(self) -> tuple[Meaning, ...]:
+        """Return the parts of the reading with their words."""
+        meanings = []
+        for key, text in self._parts().items():
+            kind = key
+            if key.startswith("^"):
+                kind = "dependency"
+            elif key not in _KINDS:
+                kind = "variant"
+            words = tuple(self._words_of_part.get(key, ()))
+            meanings.append(Meaning(kind, text, words))
+        return tuple(meanings)
+
+    def _add_version_of_unrecorded(self, version: str) -> None:
+        """Add the version behind a dependency that the database does not record."""
+        if self._unrecorded and "@" not in self._unrecorded[-1]:
+            self._unrecorded[-1] += f"@{version}"
 
     def _read_joined(self, words: Sequence[str]) -> int:
         """Read the longest name of two or more words at the beginning of the words;
@@ -275,6 +346,7 @@ class _Reader:
         return (
             self._read_scope(name)
             or self._read_system(name)
+            or self._read_gpu(name)
             or self._read_package(name, "")
         )
 
@@ -396,6 +468,24 @@ class _Reader:
         self._target_family = family_of_target
         return self._add("target", of_family if is_family else f"target=:{target}")
 
+    def _read_gpu(self, name: str) -> bool:
+        """Read a graphics processor (`a100`) or its architecture (`sm_80`, `gfx90a`).
+
+        It is the variant of architectures, or the switch for GPUs if the database does
+        not record architectures (of the package).
+        """
+        condition = _gpu_condition(name.lower())
+        if condition is None:
+            return False
+        variant = condition.partition("=")[0]
+        names = {"name": variant, "package": self._expected_package}
+        if any(select(self._conn, WITH_VALUES, **names)):
+            return self._add(variant, condition)
+        if not self._read_variant(GPU_SWITCHES[variant], "+"):
+            return False
+        self._unrecorded.append(condition)
+        return True
+
     def _read_package(self, name: str, version: str) -> bool:
         """Read the name of a package that has binaries, with the version behind it."""
         if self._name:
@@ -477,6 +567,7 @@ class _Reader:
         if not self._name or name not in self._has_binaries:
             return False
         if not has_records(self._conn):
+            self._unrecorded.append(_with_version(name, version))
             return False
         self._dependencies.append(_with_version(f"^{name}", version))
         return True
@@ -489,6 +580,19 @@ class _Reader:
             return False
         self._name = name
         return True
+
+
+def _gpu_condition(name: str) -> str | None:
+    """Return the variant of a graphics processor, such as `cuda_arch=80` for `a100`;
+    None for any other name.
+    """
+    architecture = _GPU_ARCHITECTURE.fullmatch(name)
+    if architecture is not None and architecture["cuda"]:
+        return f"cuda_arch={architecture['cuda']}"
+    if architecture is not None:
+        return f"amdgpu_target={name}"
+    gpu = _GPU.fullmatch(name)
+    return None if gpu is None else GPU_ARCHITECTURES.get(gpu["name"])
 
 
 def _packages(lookups: Lookups) -> dict[str, bool]:

@@ -5,9 +5,28 @@ for a machine with `zen3`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spack_cache_db.query.conditions.conditions import Condition
+from spack_cache_db.query.words.splitting import number_in
+from spack_cache_db.query.words.vocabulary import GENERATIONS
+
+
+class Meaning(NamedTuple):
+    """A part of a reading, and the words that mean it.
+
+    Attributes:
+        kind: what it is a condition on: `package`, `compiler`, `dependency`, `release`,
+            `stack`, `os`, `platform`, `target` or `variant`.
+        text: the part in Spack's syntax, such as `%gcc@13`; the name of a release or a
+            stack.
+        words: the words, such as `("gcc", "13")`.
+    """
+
+    kind: str
+    text: str
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +47,10 @@ class Reading:
         package: the package that the words name; empty for none.
         rest: the words that name no machine, release or stack.
         switches: the words that are names of variants, which they switch on.
+        unrecorded: what the words ask for and the database does not record, such as the
+            dependency `python@3.11`; its words are `left_out`, unless another condition
+            stands for them.
+        meanings: the parts of the reading with their words.
     """
 
     spec: str
@@ -39,6 +62,18 @@ class Reading:
     package: str = ""
     rest: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
+    unrecorded: tuple[str, ...] = ()
+    meanings: tuple[Meaning, ...] = field(default=(), compare=False)
+
+    @property
+    def generations(self) -> tuple[str, ...]:
+        """The targets of which a word names all, the oldest first: those of
+        `graviton`.
+        """
+        for meaning in self.meanings:
+            if meaning.kind == "target":
+                return GENERATIONS.get(meaning.words[-1].lower(), ())
+        return ()
 
     @property
     def is_whole(self) -> bool:
@@ -77,7 +112,10 @@ class Reading:
         """
         nouns = [self.package] if self.package else []
         unread = {*self.words, *self.left_out}
-        nouns += [word for word in self.rest if word in unread]
+        for word in self.rest:
+            # A number is a version, and names nothing.
+            if word in unread and number_in(word) is None:
+                nouns.append(word)
         return tuple(nouns) or self.switches
 
     def conditions(self) -> tuple[Condition, ...]:

@@ -17,6 +17,8 @@ _OTHER_COMMAND = re.compile(
     r"^(sudo\s+)?(apt|apt-get|brew|conda|dnf|mamba|pip3?|yum)\s+(install|add|search)\s"
 )
 """The beginning of a command of another package manager."""
+_WITH_GPU = re.compile(r"\b([\w-]+)-gpu\b", re.IGNORECASE)
+"""A package of other software that is built for GPUs: `tensorflow-gpu`."""
 _NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
 """A version alone: `13`, `v1.14.6`, `1.14.x`, `1.12:`."""
 _NAMES_AND_VERSIONS = (
@@ -47,6 +49,7 @@ def plain_words(text: str) -> list[str]:
     # `hdf5 >= 1.12` is one word.
     text = _COMPARISON.sub(r"\1", text.strip())
     text = _OTHER_COMMAND.sub("", text)
+    text = _WITH_GPU.sub(r"\1 gpu", text)
     words = [word for word in _SEPARATORS.split(text) if word]
     meaningful = [word for word in words if word.lower() not in FILLERS]
     return meaningful or words

@@ -28,6 +28,10 @@ SYSTEMS_OF_SPACK = frozenset(_WORDS["systems_of_spack"].split())
 # What people call something, and its name in Spack.
 TARGET_NAMES: Mapping[str, str] = _WORDS["targets"]
 """Targets and their families: `milan` is `zen3`, `arm` is `aarch64`."""
+GENERATIONS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(targets.split()) for name, targets in _WORDS["generations"].items()
+}
+"""Names of several processors: `graviton` is `neoverse_n1` and others."""
 PLATFORM_NAMES: Mapping[str, str] = _WORDS["platforms"]
 """Platforms: `mac` is `darwin`."""
 SYSTEM_NAMES: Mapping[str, str] = _WORDS["systems"]

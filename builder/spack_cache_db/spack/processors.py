@@ -1,0 +1,75 @@
+"""The kinds of processors that pages show as columns, in a fixed order.
+
+Build caches have binaries for a few targets, mostly those of Spack's public cache. With
+the same columns everywhere, a reader sees at a glance what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spack_cache_db.spack.targets import runs_on, target_matches
+
+MAC = "darwin"
+"""The platform of macOS."""
+
+
+class Processor(NamedTuple):
+    """A kind of processor that has a column.
+
+    Attributes:
+        name: its heading, such as `neoverse v1`.
+        short: its heading on a phone, such as `nv1`.
+        target: the target of its binaries; empty for macOS, and for all others.
+    """
+
+    name: str
+    short: str
+    target: str = ""
+
+
+MACS = Processor("macOS", "mac")
+OTHERS = Processor("other", "other")
+"""The column of all binaries that have no column of their own."""
+PROCESSORS = (
+    Processor("x86-64-v3", "x86 v3", "x86_64_v3"),
+    Processor("x86-64-v4", "x86 v4", "x86_64_v4"),
+    Processor("aarch64", "arm", "aarch64"),
+    Processor("neoverse v1", "nv1", "neoverse_v1"),
+    Processor("neoverse v2", "nv2", "neoverse_v2"),
+    MACS,
+    OTHERS,
+)
+"""All columns, in order. Pages leave out the last one if nothing is in it."""
+_BY_TARGET = {
+    processor.target: processor for processor in PROCESSORS if processor.target
+}
+
+
+def processor_of(platform: str, target: str) -> Processor:
+    """Return the column of a binary: macOS, that of its target, or `OTHERS`.
+
+    >>> processor_of("linux", "neoverse_v2").name
+    'neoverse v2'
+    >>> processor_of("linux", "zen3").name
+    'other'
+    """
+    if platform == MAC:
+        return MACS
+    return _BY_TARGET.get(target, OTHERS)
+
+
+def is_chosen(processor: Processor, host: str | None, constraint: str | None) -> bool:
+    """Return whether binaries of a column run on a machine, or have the target that is
+    asked for.
+
+    Args:
+        processor: the column; binaries of macOS and others are not known to do so.
+        host: the CPU target of the machine; None for any.
+        constraint: the value of a `target=`, such as `aarch64:`; None for any.
+    """
+    if not processor.target:
+        return False
+    if host is not None:
+        return runs_on(processor.target, host)
+    return constraint is not None and target_matches(constraint, processor.target)

@@ -1,0 +1,121 @@
+"""query.words.reader: graphics processors, words of several processors, and what no
+database of pages records.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.query.open.lookups import opened
+from spack_cache_db.query.words.packages import find_packages
+from spack_cache_db.query.words.reader import read_words
+from spack_cache_db.query.words.reading import Meaning, Reading
+from spack_cache_db.spack.facts import GPU_ARCHITECTURES, GPU_SWITCHES
+from tests.pagetexts import page, spec, write
+
+VARIANTS = {
+    "py-torch": ["+cuda", "cuda_arch=80"],
+    "kokkos": ["+rocm", "amdgpu_target=gfx90a"],
+    # Its binaries do not show for which architecture they are.
+    "py-tensorflow": ["+cuda"],
+    "py-numpy": [],
+    "python": [],
+    "mesa": [],
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a binary of each package, without dependency data."""
+    folder = tmp_path_factory.mktemp("readings")
+    pages = {}
+    for number, (name, variants) in enumerate(VARIANTS.items()):
+        pages[f"page{number}"] = page(name, specs=[spec(number, variants=variants)])
+    output = folder / "x.db"
+    build([write(folder / "pages", **pages)], output)
+    return output
+
+
+def reading(file: Path, text: str) -> Reading:
+    """Return the reading of words that have one."""
+    with opened(file) as lookups:
+        found = read_words(lookups, text)
+    assert found is not None, text
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A100", "cuda_arch=80"),
+        ("nvidia a100-80gb pytorch", "py-torch +cuda cuda_arch=80"),
+        ("H100", "cuda_arch=90"),
+        ("Tesla V100", "cuda_arch=70"),
+        ("pytorch sm_90", "py-torch cuda_arch=90"),
+        ("MI250", "amdgpu_target=gfx90a"),
+        ("kokkos MI 300X", "kokkos amdgpu_target=gfx942"),
+        ("kokkos gfx90a", "kokkos amdgpu_target=gfx90a"),
+        ("tensorflow gpu", "py-tensorflow +cuda"),
+        ("tensorflow-gpu", "py-tensorflow +cuda"),
+    ],
+)
+def test_graphics_processors_are_variants(file: Path, text: str, expected: str) -> None:
+    """By their names and by those of their architectures."""
+    assert reading(file, text).spec == expected
+
+
+def test_an_architecture_that_is_not_recorded_is_said(file: Path) -> None:
+    """The switch for GPUs stands for it."""
+    found = reading(file, "tensorflow A100")
+    assert found.spec == "py-tensorflow +cuda"
+    assert found.unrecorded == ("cuda_arch=80",)
+
+
+def test_each_graphics_processor_has_a_known_variant() -> None:
+    """The table names variants of Spack, and names as they are typed."""
+    for name, condition in GPU_ARCHITECTURES.items():
+        assert name == name.lower()
+        assert condition.partition("=")[0] in GPU_SWITCHES
+
+
+def test_a_dependency_that_is_not_recorded_is_named(file: Path) -> None:
+    """With its version, which is not taken for a word of its own."""
+    found = reading(file, "numpy python 3.11")
+    assert (found.spec, found.unrecorded) == ("py-numpy", ("python@3.11",))
+    assert found.nouns == ("py-numpy", "python")
+
+
+@pytest.mark.parametrize(
+    ("text", "generations"),
+    [
+        ("numpy graviton", ("neoverse_n1", "neoverse_v1", "neoverse_v2")),
+        ("epyc", ("zen", "zen2", "zen3", "zen4", "zen5")),
+        ("epyc milan", ()),
+        ("numpy", ()),
+    ],
+)
+def test_a_word_for_several_processors_names_them(
+    file: Path, text: str, generations: tuple[str, ...]
+) -> None:
+    """Unless another word says which one is meant."""
+    assert reading(file, text).generations == generations
+
+
+def test_each_part_knows_its_words(file: Path) -> None:
+    """A part is removed from a text with its words."""
+    found = reading(file, "pytorch without mpi or cuda for milan gcc 13")
+    assert found.meanings[:2] == (
+        Meaning("package", "py-torch", ("pytorch",)),
+        Meaning("compiler", "%gcc@13", ("gcc", "13")),
+    )
+    assert Meaning("target", "target=:zen3", ("milan",)) in found.meanings
+
+
+def test_one_of_two_words_is_no_misspelling(file: Path) -> None:
+    """Packages with similar names are a guess only if each word has one."""
+    with opened(file) as lookups:
+        assert find_packages(lookups, ["messa"], ["messa"]).is_guess
+        words = ["messa", "partitioner"]
+        found = find_packages(lookups, words, words)
+        assert (dict(found.reasons), found.is_guess) == ({}, False)
