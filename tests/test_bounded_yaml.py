@@ -59,9 +59,14 @@ def test_lines_end_in_a_line_feed(line_break: str) -> None:
     assert node is not None
     lines = {key.value: line_of(key) for key, _ in node.value}
     assert lines == {"a": 1, "b": 1 + is_line, "c": 2 + is_line}
-    with pytest.raises(LineFault, match="contains itself") as fault:
-        compose(f"a: 1{line_break}b: &x\n- *x\n")
-    assert fault.value.line == 2 + is_line
+    for rest, message in (
+        ("b: &x\n- *x\n", "contains itself"),
+        ("b: 2\nc: ]\nd: 3\n", "broken YAML"),
+        ("b: 2\nc: *y\nd: 3\n", "undefined alias"),
+    ):
+        with pytest.raises(LineFault, match=message) as fault:
+            compose(f"a: '1{line_break}'\n{rest}")
+        assert fault.value.line == 3 + is_line
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ anchor (`&name`); limits count it as often as it is repeated.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from itertools import chain
@@ -265,8 +265,10 @@ if hasattr(yaml, "CSafeLoader"):
 
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""The ends of lines for YAML 1.1."""
+
 _OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
-"""The ends of lines for YAML 1.1 that no other reader takes for one."""
+"""Those that no other reader takes for an end of a line."""
 
 
 def _lines_by_yaml(text: str) -> list[int]:
@@ -281,6 +283,12 @@ def _lines_by_yaml(text: str) -> list[int]:
             line += 1
         lines.append(line)
     return lines
+
+
+def _mark_in_text(mark: yaml.Mark, lines: Sequence[int]) -> yaml.Mark:
+    """Return a mark of YAML with its line in the text, given those of YAML."""
+    line = lines[min(mark.line, len(lines) - 1)]
+    return yaml.Mark(mark.name, mark.index, line, mark.column, None, 0)
 
 
 def _nodes_below(node: yaml.Node | None) -> Iterator[Any]:
@@ -334,12 +342,12 @@ class _Loader(*_BASES):  # type: ignore[misc]
             # Line 0 is a fault of the whole text.
             line = lines[fault.line - 1] + 1 if fault.line else 0
             raise LineFault(line, fault.message, fault.path) from None
+        except yaml.MarkedYAMLError as error:
+            if error.problem_mark is not None:
+                error.problem_mark = _mark_in_text(error.problem_mark, lines)
+            raise
         for part in _nodes_below(node):
-            mark = part.start_mark
-            line = lines[mark.line]
-            part.start_mark = yaml.Mark(
-                mark.name, mark.index, line, mark.column, None, 0
-            )
+            part.start_mark = _mark_in_text(part.start_mark, lines)
         return node
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
