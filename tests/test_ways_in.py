@@ -66,8 +66,9 @@ WAYS_IN = {
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
     "cli.serve": "socket.create_server",
+    "serve.datasette_app": "sqlite3.connect",
     # It also asks SQLite in memory for its limits.
-    "serve.datasette_app": ".read_text sqlite3.connect",
+    "serve.metadata": ".read_text sqlite3.connect",
     # Memory that processes share, of a fixed size.
     "serve.metrics": "mmap.mmap",
     # The same, and whether it is a terminal.

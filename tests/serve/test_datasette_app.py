@@ -13,13 +13,8 @@ from datasette.plugins import pm
 
 from spack_cache_db.assembly.file import current_inspection
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.serve.datasette_app import (
-    SiteDatasette,
-    SiteOptions,
-    datasette_of,
-    read_metadata,
-    site_settings,
-)
+from spack_cache_db.serve.datasette_app import SiteDatasette, SiteOptions, datasette_of
+from spack_cache_db.serve.metadata import read_metadata, site_settings
 from spack_cache_db.site.folder import site_folder
 
 

@@ -15,7 +15,7 @@ from datasette.app import Datasette
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
-from spack_cache_db.serve.datasette_app import site_settings
+from spack_cache_db.serve.metadata import site_settings
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.routes import respond, route_of

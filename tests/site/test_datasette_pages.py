@@ -13,7 +13,7 @@ from datasette.app import Datasette
 
 from benchmarks.server import free_port
 from spack_cache_db.schema.views import VIEW_COUNTS, VIEWS
-from spack_cache_db.serve.datasette_app import site_settings
+from spack_cache_db.serve.metadata import site_settings
 from tests.metadata import QUERIES
 from tests.paths import ROOT
 from tests.processes import PATIENCE

@@ -116,7 +116,8 @@ def serve(
     """
     # Importing Datasette takes longer than checking the options.
     from spack_cache_db.database_file import open_database
-    from spack_cache_db.serve.datasette_app import SiteOptions, read_metadata
+    from spack_cache_db.serve.datasette_app import SiteOptions
+    from spack_cache_db.serve.metadata import read_metadata
     from spack_cache_db.serve.server import Server, ServerOptions, default_workers
 
     click.echo(printable(f"Loading {file} ..."), err=True)

@@ -1,5 +1,7 @@
-"""Answers one request after the other in a server process, with the Datasette of
-`Served`.
+"""Answers one request after the other in a server process.
+
+The server refuses some requests itself, and answers `/-/metrics`. All others go to the
+Datasette of `Served`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from urllib.parse import unquote
 from a2wsgi import ASGIMiddleware
 
 from spack_cache_db.serve.hosts import host_of, is_known_host
+from spack_cache_db.serve.lifespan import Lifespan
 from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
 from spack_cache_db.serve.process import Process
 from spack_cache_db.serve.served import Identity, Served
@@ -26,15 +29,22 @@ from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.refusals import refused
 
 Environ = dict[str, Any]
+"""WSGI's facts of a request; gunicorn adds `RAW_URI`, its target as it was sent."""
+
 StartResponse = Callable[..., Any]
+"""WSGI's function that begins a response with its status and headers."""
 
 MOST_WAITING = 50
 """Connections that may wait for a process; with more, the next one is refused at
 once.
 """
+
 RETRY_AFTER_SECONDS = 5
+"""When a client may try again after status 503."""
+
 LEAVE_SECONDS = 0.5
 """Longest time that a process waits for plugins when it ends."""
+
 BUSY = "The server is busy: try again soon."
 NOT_WHOLE = "The database is being replaced: try again soon."
 SLOW = "This page took too long and was stopped. Ask for less, or try again later."
@@ -43,8 +53,10 @@ OTHER_HOST = (
 )
 NO_PATH = "The target of the request is not a path in ASCII that begins with a slash."
 BROKEN = "An unexpected error occurred; the server's log has the details."
+
 PLAIN_HEADERS = (("x-content-type-options", "nosniff"), ("x-frame-options", "DENY"))
 """Headers of responses that the site does not make; `refused` adds others."""
+
 _UNACKED = slice(24, 28)
 """The bytes of `tcpi_unacked` in `struct tcp_info` (Linux, `tcp.h`): of a listening
 socket, the length of its queue.
@@ -53,6 +65,8 @@ socket, the length of its queue.
 
 class Application:
     """The WSGI application of gunicorn: a Datasette behind the rules of a server.
+
+    It is made before the processes are forked, and `join` is called in each of them.
 
     Args:
         served: the database.
@@ -85,30 +99,26 @@ class Application:
         self._app: Any = self._datasette
         if proxy is not None:
             self._app = _behind(proxy, self._datasette)
+        self._lifespan = Lifespan()
         self.is_stuck = False
 
-        # The request that is being answered, and whether its response is complete.
+        # The request that Datasette answers, and whether its response is complete.
         self._task: asyncio.Task[None] | None = None
         self._is_whole = False
 
-        # The application of Datasette that was told that it starts, and its lifespan.
-        self._living: Any = None
-        self._life: asyncio.Future[None] | None = None
-
     def join(self, process: Process) -> None:
-        """Begin to answer in a process; a thread of it runs the event loop of
-        Datasette.
-        """
+        """Begin to answer in a process."""
         self._process = process
+        # It starts a thread, which runs the event loop of Datasette.
         self._middleware: Any = ASGIMiddleware(self._app)
         self._served.while_opening = process.kept_alive
 
     def leave(self) -> None:
-        """End the life of Datasette in this process, which is about to end."""
-        if self._life is None or self.is_stuck:
+        """Tell Datasette that it ends, because this process is about to end."""
+        if self.is_stuck or not self._lifespan.has_begun:
             return
         ended = asyncio.run_coroutine_threadsafe(
-            _cancelled(self._life), self._middleware.loop
+            self._lifespan.end(), self._middleware.loop
         )
         # A request that hangs may keep the event loop.
         with suppress(TimeoutError):
@@ -120,46 +130,23 @@ class Application:
         """Yield the parts of a response.
 
         An exception that leaves this function makes gunicorn close the connection, so
-        that nobody takes a part of the rows for all.
+        that the client knows that a part is missing.
         """
         began = time.monotonic()
-        has_begun = False
+        start = _Start(start_response)
         is_ended = False
-        status_sent = 0
-
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None
-        ) -> Any:
-            nonlocal has_begun, status_sent
-            has_begun = True
-            status_sent = int(status.partition(" ")[0])
-            return start_response(status, headers)
-
         self._process.begin(environ)
         try:
-            # Requests that Datasette does not get.
             answer = self._own_answer(environ)
             if answer is not None:
                 yield sent(answer, environ, start)
-                return
-
-            # a2wsgi expects UTF-8; Datasette reads the path as it was sent
-            # (`_datasette`).
-            path = unquote(environ["RAW_URI"].partition("?")[0])
-            environ["PATH_INFO"] = path.encode("utf-8", "replace").decode("latin-1")
-            self._is_whole = False
-            for part in self._middleware(environ, start):
-                self._process.notify()
-                yield part
-            if not self._is_whole:
-                raise ConnectionResetError(
-                    errno.ECONNRESET, "the response is not complete"
-                )
+            else:
+                yield from self._parts_of_datasette(environ, start)
         except SystemExit:
             # gunicorn's signal to a process whose request takes too long. The note of
             # the request stays, for the log.
             is_ended = True
-            if has_begun:
+            if start.has_begun:
                 raise
             yield sent(_unavailable(SLOW), environ, start)
         except OSError:
@@ -167,7 +154,7 @@ class Application:
             raise
         except Exception as error:
             log_error(environ.get("RAW_URI", ""), error)
-            if has_begun:
+            if start.has_begun:
                 # For this exception, gunicorn writes no second line of log.
                 raise ConnectionResetError(
                     errno.ECONNRESET, "an error occurred"
@@ -176,16 +163,17 @@ class Application:
         finally:
             seconds = time.monotonic() - began
             request_class = class_of(self._path(environ))
-            self._counters.count_request(request_class, status_sent, seconds)
-            # The client may have left before the end.
+            self._counters.count_request(request_class, start.status, seconds)
+            # If the client has left before the end, Datasette still answers.
             if self._task is not None:
                 self._middleware.loop.call_soon_threadsafe(self._task.cancel)
             if not is_ended:
                 self._process.end()
 
     def _own_answer(self, environ: Environ) -> PageResponse | None:
-        """Return the response to a request that Datasette does not get; None if it gets
-        it.
+        """Return the response to a request that Datasette does not get.
+
+        None for all other requests.
         """
         refusal = self._refusal(environ)
         if refusal is not None:
@@ -214,10 +202,12 @@ class Application:
             self._counters.count_refusal(Refusal.HOST)
             return refused(OTHER_HOST.format(host[:200]), None, 421)
 
-        # Too many requests wait, or the database is not complete.
+        # Too many requests wait.
         if waiting(self._listener) > MOST_WAITING:
             self._counters.count_refusal(Refusal.BUSY)
             return _unavailable(BUSY)
+
+        # The database is not complete. A new one is opened first.
         if self._served.refresh():
             self._announce(self._served.identity)
         if self._served.app is None:
@@ -226,7 +216,10 @@ class Application:
         return None
 
     def _path(self, environ: Environ) -> str:
-        """Return the path of a request below the base of the site."""
+        """Return the path of a request below the base of the site.
+
+        With the base `/cache/`, it is `/package/zlib` for `/cache/package/zlib`.
+        """
         path: str = environ.get("RAW_URI", "").partition("?")[0]
         base = self._served.base
         # A proxy may pass the base on or cut it off.
@@ -235,8 +228,29 @@ class Application:
         # The base ends with the slash with which the path begins.
         return path[len(base) - 1 :]
 
+    def _parts_of_datasette(
+        self, environ: Environ, start: StartResponse
+    ) -> Iterator[bytes]:
+        """Yield the parts of Datasette's response.
+
+        Raises:
+            ConnectionResetError: Datasette has ended before the response was complete.
+        """
+        # a2wsgi expects the path in UTF-8, decoded. It is not used: `_datasette` gives
+        # Datasette the path as it was sent.
+        path = unquote(environ["RAW_URI"].partition("?")[0])
+        environ["PATH_INFO"] = path.encode("utf-8", "replace").decode("latin-1")
+        self._is_whole = False
+        for part in self._middleware(environ, start):
+            # gunicorn counts the time since the last notice.
+            self._process.notify()
+            yield part
+        if not self._is_whole:
+            message = "the response is not complete"
+            raise ConnectionResetError(errno.ECONNRESET, message)
+
     async def _datasette(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Answer one request, with the path as it was sent, which a2wsgi leaves out."""
+        """Answer one request: the ASGI application that a2wsgi calls."""
         self._task = asyncio.current_task()
         path, _, _ = scope["wsgi_environ"]["RAW_URI"].partition("?")
         scope = {**scope, "raw_path": path.encode("ascii")}
@@ -248,35 +262,33 @@ class Application:
             await send(message)
 
         app = self._served.app
-        if app is not self._living:
-            await self._begin_life(app)
+        await self._lifespan.begin(app)
         await app(scope, receive, send_and_note_end)
 
-    async def _begin_life(self, app: Any) -> None:
-        """Tell an application that it starts (ASGI's lifespan), which plugins may wait
-        for.
-        """
-        if self._life is not None:
-            self._life.cancel()
-        has_started = asyncio.Event()
-        messages = [{"type": "lifespan.startup"}]
 
-        async def receive() -> dict[str, Any]:
-            if not messages:
-                # There is no other message: the lifespan ends when it is cancelled.
-                await asyncio.Event().wait()
-            return messages.pop()
+class _Start:
+    """WSGI's `start_response` for one request, which notes the status.
 
-        async def send(_: dict[str, Any]) -> None:
-            has_started.set()
+    Attributes:
+        status: the status of the response; 0 before it has begun.
+    """
 
-        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
-        self._life = asyncio.ensure_future(app(scope, receive, send))
-        start = asyncio.ensure_future(has_started.wait())
-        # An application that knows no lifespan raises an exception.
-        await asyncio.wait((self._life, start), return_when=asyncio.FIRST_COMPLETED)
-        start.cancel()
-        self._living = app
+    def __init__(self, start_response: StartResponse) -> None:
+        self._start_response = start_response
+        self.status = 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a response has begun, so that no other one can be sent."""
+        return self.status != 0
+
+    def __call__(
+        self, status: str, headers: list[tuple[str, str]], exc_info: Any = None
+    ) -> Any:
+        """Begin the response, with a status such as `200 OK`."""
+        number, _, _ = status.partition(" ")
+        self.status = int(number)
+        return self._start_response(status, headers)
 
 
 def sent(answer: PageResponse, environ: Environ, start: StartResponse) -> bytes:
@@ -285,12 +297,6 @@ def sent(answer: PageResponse, environ: Environ, start: StartResponse) -> bytes:
     headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
     start(status, headers)
     return b"" if environ["REQUEST_METHOD"] == "HEAD" else answer.body
-
-
-async def _cancelled(task: asyncio.Future[None]) -> None:
-    """Cancel a task, and return when it has ended."""
-    task.cancel()
-    await asyncio.wait((task,))
 
 
 def _behind(proxy: str, app: Any) -> Any:
@@ -309,8 +315,9 @@ def _unavailable(sentence: str) -> PageResponse:
 
 
 def waiting(listener: socket.socket) -> int:
-    """Return the number of connections that wait for a process; 0 if the system does
-    not say.
+    """Return the number of connections that wait for a process.
+
+    0 if the system does not say.
     """
     if not hasattr(socket, "TCP_INFO") or listener.family == socket.AF_UNIX:
         return 0

@@ -2,69 +2,49 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import secrets
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-from datasette.app import DEFAULT_SETTINGS, Datasette
+from datasette.app import Datasette
 from datasette.plugins import pm
 from datasette.utils import StartupError
 
-from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
-from spack_cache_db.errors import DatabaseError, Fault, LineFault
+from spack_cache_db.errors import DatabaseError
 from spack_cache_db.inspect_file import NAME
+from spack_cache_db.serve.metadata import checked_setting, settings_of, site_settings
 from spack_cache_db.site import plugin, versions
 from spack_cache_db.site.allowances import add_allowances
-from spack_cache_db.site.folder import site_folder
 from spack_cache_db.site.http.download import close_files
-
-SettingValues = dict[str, bool | int | str]
-Allowed = bool | dict[str, Any] | None
-
-
-class Section(msgspec.Struct):
-    """A section of metadata, as Datasette's documentation has it; Datasette checks no
-    types.
-    """
-
-    allow: Allowed = None
-    allow_sql: Allowed = None
-    plugins: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
-    databases: dict[str, Section] = {}
-    tables: dict[str, Section] = {}
-    queries: dict[str, Section | str] = {}
-
-
-def site_settings() -> SettingValues:
-    """Return Datasette's settings from datasette.yml, by name."""
-    text = (site_folder() / "datasette.yml").read_text(encoding="utf-8")
-    settings: SettingValues = load(text, METADATA_BOUNDS)["settings"]
-    # Datasette reads the labels of a page's foreign keys with one parameter each, and
-    # SQLite before 3.32 has at most 999 of them.
-    with closing(sqlite3.connect(":memory:")) as connection:
-        most_parameters = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
-    most_rows = int(settings["max_returned_rows"])
-    return {**settings, "max_returned_rows": min(most_rows, most_parameters)}
 
 
 def _secret() -> str:
-    """Return the secret that signs logins, which all processes and databases share."""
+    """Return the secret with which Datasette signs logins."""
     return os.environ.get("DATASETTE_SECRET") or secrets.token_hex(32)
 
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """Options of `serve` for the site; typed settings replace those of the metadata."""
+    """Options of `serve` for the site.
+
+    Attributes:
+        sql: whether visitors may send their own SQL.
+        cors: whether other websites may read the data.
+        metadata: the content of the owner's metadata file.
+        settings: names and values of settings, as they were typed. They replace those
+            of the metadata, and those replace the site's own.
+        plugins_dir: a folder with plugins of the owner.
+        embedding: the origins whose pages may show the site in a frame.
+        stale_days: the age of data that `/-/health.json` reports as a problem, in days;
+            None for the configured age.
+        secret: signs logins. All processes and databases share it, so that a login is
+            valid in each.
+    """
 
     sql: bool = True
     cors: bool = False
@@ -77,8 +57,9 @@ class SiteOptions:
 
 
 class SiteDatasette(Datasette):  # type: ignore[misc]
-    """A Datasette that serves one database, whose name in URLs does not depend on its
-    path.
+    """A Datasette that serves one database under the name `inspect_file.NAME`.
+
+    Otherwise, the name in URLs would be that of the file.
     """
 
     def __init__(self, path: Path, **options: Any) -> None:
@@ -89,21 +70,24 @@ class SiteDatasette(Datasette):  # type: ignore[misc]
     def add_database(
         self, db: Any, name: str | None = None, route: str | None = None
     ) -> Any:
-        """Add a database; that of the site gets its own name."""
+        """Add a database; Datasette calls this for each of its databases."""
         if db.path == self._path:
             name = NAME
             db.connect = self._connect
         return super().add_database(db, name, route)
 
     def close_database(self) -> None:
-        """Close the database and its file."""
+        """Close the connections to the database, and the file for downloads."""
         close_files(self)
         for connection in self._connections:
             connection.close()
 
     def _connect(self, write: bool = False) -> sqlite3.Connection:
-        # Datasette puts the path into an address as it is; `?`, `%` and `#` have a
-        # meaning there.
+        """Connect to the database, in place of a method of Datasette.
+
+        Datasette puts the path into an address as it is, in which `?`, `%` and `#` have
+        a meaning.
+        """
         address = f"file:{quote(self._path)}?immutable=1"
         connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         self._connections.append(connection)
@@ -125,6 +109,7 @@ def datasette_of(
     """
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
+
     # Our settings, those of the metadata, and those of the command line.
     settings = {**site_settings(), "default_allow_sql": options.sql}
     settings |= settings_of(options.metadata)
@@ -134,6 +119,7 @@ def datasette_of(
     # statements.
     settings["num_sql_threads"] = 0
 
+    # The settings in the metadata are among these already.
     metadata = dict(options.metadata)
     metadata.pop("settings", None)
     try:
@@ -151,62 +137,3 @@ def datasette_of(
         raise DatabaseError(str(error)) from None
     versions.keep_internal_in_memory(datasette)
     return datasette
-
-
-def read_metadata(path: Path) -> dict[str, Any]:
-    """Return the content of a metadata file, YAML or JSON.
-
-    Raises:
-        DatabaseError: it cannot be read, or has a section, a setting or a permission
-            that Datasette does not understand.
-    """
-    try:
-        metadata = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
-        msgspec.convert(metadata, Section)
-        settings_of(metadata)
-    except LineFault as fault:
-        raise DatabaseError(str(Fault(str(path), fault.line, fault.message))) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatabaseError(f"{path}: {unreadable(error)}") from None
-    except (msgspec.ValidationError, DatabaseError) as error:
-        message = str(error).replace("Expected `object`", "expected a mapping")
-        raise DatabaseError(f"{path}: {message}") from None
-    return dict(metadata)
-
-
-def settings_of(metadata: dict[str, Any]) -> SettingValues:
-    """Return the settings in a metadata file."""
-    settings = {}
-    for name, value in metadata.get("settings", {}).items():
-        settings[str(name)] = checked_setting(str(name), value)
-    return settings
-
-
-def checked_setting(name: str, value: object) -> bool | int | str:
-    """Return the value of a setting in its type; a text is read as Datasette reads it.
-
-    Raises:
-        DatabaseError: there is no setting of this name, or the value has another type.
-    """
-    if name not in DEFAULT_SETTINGS:
-        advice = "see Datasette's documentation"
-        close = difflib.get_close_matches(name, DEFAULT_SETTINGS)
-        if close:
-            advice = f"close: {', '.join(close)}"
-        raise DatabaseError(f"no setting is called {name!r}; {advice}")
-
-    # The default has the type of the setting. True is an int, too, so it comes first.
-    default = DEFAULT_SETTINGS[name]
-    text = str(value).lower()
-    if isinstance(default, bool):
-        if text in ("on", "true", "1", "off", "false", "0"):
-            return text in ("on", "true", "1")
-        raise DatabaseError(f"setting {name}: {value!r} is neither on nor off")
-    if isinstance(default, int):
-        if text.isdecimal():
-            return int(text)
-        raise DatabaseError(f"setting {name}: {value!r} is not a whole number")
-    if name == "base_url":
-        # `cache` and `/cache` become `/cache/`; an empty path becomes `/`.
-        return f"/{text.strip('/')}/".replace("//", "/")
-    return str(value)

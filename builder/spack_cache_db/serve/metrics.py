@@ -25,6 +25,8 @@ from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.routes import route_of
 
 METRICS = "/-/metrics"
+"""The path of the page, below the base of the site."""
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The text format of Prometheus
 (prometheus.io/docs/instrumenting/exposition_formats).
@@ -37,19 +39,24 @@ OUTCOMES = ("2xx", "3xx", "4xx", "5xx", "none")
 """What became of a request; `none` is one whose connection was closed without a
 response.
 """
+
 _ROWS_PER_WORKER = 8
 """While a new database is opened, a server has more processes than workers."""
+
 _NUMBER_BYTES = 8
+"""The size of a number in shared memory: a C double."""
+
 _DAY = 86_400
+"""The seconds of a day."""
 
 
 class RequestClass(Enum):
     """Kinds of requests that differ in what they cost."""
 
-    PAGE = "page"
-    DATA = "data"
-    DOWNLOAD = "download"
-    STATIC = "static"
+    PAGE = "page"  # of the site
+    DATA = "data"  # pages of Datasette and its plugins
+    DOWNLOAD = "download"  # the database
+    STATIC = "static"  # scripts, styles and images
 
 
 class Refusal(Enum):
@@ -62,10 +69,7 @@ class Refusal(Enum):
 
 
 def class_of(path: str) -> RequestClass:
-    """Return the class of a path below the base.
-
-    Pages of the site are `PAGE`, those of Datasette and its plugins `DATA`.
-    """
+    """Return the class of a path below the base of the site."""
     if path.startswith(("/static/", "/-/static")):
         return RequestClass.STATIC
     if path.endswith(".db"):
@@ -76,13 +80,17 @@ def class_of(path: str) -> RequestClass:
 
 
 _ENDED = "ended"
+"""The key of the count of processes that ended while they answered a request."""
 
 
 def _positions() -> dict[Any, int]:
-    """Return the place of each number in a row, by what it counts."""
+    """Return the position of each number in a row, by its key.
+
+    Keys are `_ENDED`, reasons of refusals, pairs of a class and an outcome for counts
+    of requests, and classes for the seconds that their requests took.
+    """
     keys: list[Any] = [_ENDED, *Refusal]
     for request_class in RequestClass:
-        # The key of the duration is the class alone.
         keys.append(request_class)
         keys.extend((request_class, outcome) for outcome in OUTCOMES)
     return {key: position for position, key in enumerate(keys)}
@@ -105,6 +113,7 @@ class Counters:
         self._numbers = memoryview(self._shared).cast("d")
         # Row 0 is that of the process that starts the others.
         self._row = 0
+        # The rows that no process uses, the next one to use last.
         self._free = list(range(rows - 1, 0, -1))
 
     def take_row(self) -> int:
@@ -129,7 +138,7 @@ class Counters:
         """Count a request with its duration; status 0 is one without a response."""
         outcome = f"{status // 100}xx"
         if outcome not in OUTCOMES:
-            outcome = OUTCOMES[-1]
+            outcome = "none"
         self._add((request_class, outcome), 1)
         self._add(request_class, seconds)
 
@@ -164,7 +173,7 @@ class Counters:
         self._numbers[start_of_row + _POSITIONS[key]] += amount
 
     def _sum(self, key: Any) -> float:
-        # The rows follow each other.
+        # The rows follow each other, so a number is in every len(_POSITIONS)-th place.
         numbers_of_all_rows = self._numbers[_POSITIONS[key] :: len(_POSITIONS)]
         return sum(numbers_of_all_rows)
 
@@ -179,7 +188,7 @@ def metrics(counters: Counters, database: Path) -> PageResponse:
         families = import_module("prometheus_client.core")
     except ImportError:
         return refused(NO_CLIENT, form=None, status=404)
-    # Describing the metrics would collect them once more.
+    # `auto_describe` would collect the metrics once more.
     registry = client.CollectorRegistry(auto_describe=False)
     registry.register(_Collector(lambda: _collect(counters, database, families)))
     answer = data(client.generate_latest(registry), "text")
@@ -196,7 +205,14 @@ class _Collector:
 
 
 def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]:
-    """Yield the metrics; the client adds `_total` to the names of counters."""
+    """Yield the metrics; the client adds `_total` to the names of counters.
+
+    Args:
+        counters: the counts of all processes.
+        database: the path of the database.
+        families: the module of prometheus-client with the classes of metrics.
+    """
+    # Requests, and how long they took.
     requests = families.CounterMetricFamily(
         "spack_cache_requests",
         "Requests by class and status.",
@@ -212,6 +228,8 @@ def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]
         seconds.add_metric([request_class.value], counters.seconds(request_class))
     yield requests
     yield seconds
+
+    # Requests and processes that failed.
     refusals = families.CounterMetricFamily(
         "spack_cache_refused", "Requests that Datasette did not get.", labels=["reason"]
     )
@@ -223,6 +241,8 @@ def _collect(counters: Counters, database: Path, families: Any) -> Iterator[Any]
         "Processes that ended while they answered a request.",
         value=counters.ended(),
     )
+
+    # The age of the data, as far as it is known.
     age_in_days = data_age(database)
     if age_in_days is not None:
         yield families.GaugeMetricFamily(
@@ -245,7 +265,7 @@ def data_age(database: Path) -> float | None:
     """
     try:
         with connected(database) as conn:
-            # One row: the number of specs, and the date of the newest source.
+            # One row: the number of binaries, and the date of the newest source.
             ((_, date),) = select(conn, FACTS, as_of=AS_OF)
     except (DatabaseError, sqlite3.Error):
         return None

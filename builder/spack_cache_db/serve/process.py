@@ -1,7 +1,8 @@
-"""What a server process shows the one that started it, in memory that both share.
+"""What a server process shows its parent: that it is alive, and what it answers.
 
-A process notes the request that it answers: if it is ended, the other one logs that
-request.
+gunicorn, which is the parent, ends a process that shows no life for some seconds. The
+request that a process answers is a note in memory that both share: if the process ends,
+`server` logs it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from typing import Any, NamedTuple
 
 REQUEST_CPU_SECONDS = 60
 """Longest processor time of one request, a stream of a whole table included."""
+
 NOTE_BYTES = 1024
 """Size of the shared memory; a longer request is cut."""
 
 _HEAD = struct.Struct("dH")
-"""The time of a note, and the length of the request that follows."""
+"""The beginning of a note: its time, and the length of the request that follows."""
 
 
 class Process:
-    """Notes what this process does, for the process that started it.
+    """Shows the parent what this process does.
 
     Args:
         notify: shows gunicorn that this process is alive.
@@ -42,6 +44,8 @@ class Process:
         self.notify()
         request = f"{environ['REQUEST_METHOD']} {environ.get('RAW_URI', '')}"
         write_note(self._shared, request.encode())
+
+        # The system counts the time since the process began, so the limit is moved.
         usage = resource.getrusage(resource.RUSAGE_SELF)
         used = int(usage.ru_utime + usage.ru_stime)
         _, hard_limit = resource.getrlimit(resource.RLIMIT_CPU)
@@ -56,8 +60,9 @@ class Process:
 
     @contextmanager
     def kept_alive(self) -> Iterator[None]:
-        """Tell the other process that this one is alive, as long as the context
-        lasts.
+        """Show the parent that this process is alive, as long as the context lasts.
+
+        For work other than a request, such as opening a database, which takes longer.
         """
         is_done = threading.Event()
 
@@ -75,9 +80,12 @@ class Process:
 
 
 class Note(NamedTuple):
-    """The request that a process was answering, empty if none, and since when.
+    """The note of a process.
 
-    The time is in seconds since the epoch.
+    Attributes:
+        request: the request that it answers, such as `GET /package/zlib`; empty if it
+            answers none.
+        began: when it began to answer, in seconds since the epoch.
     """
 
     request: str

@@ -1,5 +1,7 @@
-"""The database that a process serves. A new one at its path is noticed before each
-request.
+"""The database that a process serves, and how it notices a new one.
+
+Before each request, the process looks at the file at the path: another one, or the same
+one with other content, is opened and replaces the old one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ SETTLED_SECONDS = 2.0
 long.
 """
 
-
 OVERWRITTEN = (
     "is overwritten in place; requests get status 503 until it is whole. Write another file and"
     " move it here instead"
@@ -35,10 +36,18 @@ OVERWRITTEN = (
 MISSING = "there is no such file any more; the open one is served on"
 
 _DIGEST_BYTES = 32
+"""The size of a sha256."""
 
 
 class Identity(NamedTuple):
-    """What changes when a file is replaced or overwritten."""
+    """What changes when a file is replaced or overwritten.
+
+    Attributes:
+        device: the number of its file system.
+        inode: its number there.
+        size: its bytes.
+        time_ns: when it was written last, in nanoseconds since the epoch.
+    """
 
     device: int
     inode: int
@@ -52,7 +61,7 @@ class Identity(NamedTuple):
 
 
 class Event(Enum):
-    """What can happen to the file of a database."""
+    """What can happen to the file of a database, and is logged."""
 
     MISSING = "missing"
     OVERWRITTEN = "overwritten"
@@ -70,7 +79,13 @@ def identity_of(path: Path) -> Identity | None:
 
 @dataclass(frozen=True)
 class Opened:
-    """An open database, and the Datasette that serves it."""
+    """An open database.
+
+    Attributes:
+        identity: that of its file.
+        datasette: the Datasette that serves it.
+        app: its ASGI application.
+    """
 
     identity: Identity
     datasette: SiteDatasette
@@ -80,12 +95,15 @@ class Opened:
 class Served:
     """The database at a path, and the Datasette that serves it in this process.
 
+    Args:
+        path: the path.
+        options: the options of `serve`.
+
     Attributes:
         path: the absolute path.
-        app: the ASGI application; None while the database is being overwritten.
         base: the path of the site, such as `/` or `/cache/`.
         while_opening: returns a context for the seconds in which a new database is
-            opened.
+            opened; by default, one that does nothing.
 
     Raises:
         DatabaseError: the file is not a database of `build`, is damaged, or its pages
@@ -96,11 +114,14 @@ class Served:
         self.path = path.absolute()
         self.while_opening: Callable[[], AbstractContextManager[None]] = nullcontext
         self._options = options
+        # The file that could not be opened last, which is not tried again.
         self._refused: Identity | None = None
-        # The digest of the last line about each event, in memory of all processes.
+        # The digest of the last line about each event, in memory that all processes
+        # share: only one of them writes the line.
         self._logged = {event: mmap.mmap(-1, _DIGEST_BYTES) for event in Event}
         opened = _opened(self.path, options)
         self._opened: Opened | None = opened
+        # The file that was opened last, also after it was overwritten and closed.
         self._file = opened.identity.file
         self.base = str(opened.datasette.setting("base_url"))
 
@@ -130,11 +151,13 @@ class Served:
         if identity is None:
             self._log_once(Event.MISSING, MISSING)
             return False
-        if identity in (self.identity, self._refused):
+        is_known = identity in (self.identity, self._refused)
+        if is_known:
             return False
         if identity.file == self._file:
             # The content has changed below the open connections.
             self._close()
+            # A clock that was set back may make a file younger than now.
             age = time.time() - identity.time_ns / 1e9
             if 0 <= age < SETTLED_SECONDS:
                 self._log_once(Event.OVERWRITTEN, OVERWRITTEN)
@@ -185,10 +208,12 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
         DatabaseError: see `Served`.
     """
     identity = identity_of(path)
+    # Check it as all commands do.
     open_database(path).close()
     # Datasette does not notice that inspect data belong to another file.
     datasette = datasette_of(path, current_inspection(path), options)
     app = datasette.app()
+    # Make its first page.
     try:
         status = asyncio.run(_first_status(datasette, app))
     except Exception as error:
@@ -198,6 +223,8 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
         raise DatabaseError(
             f"{path}: a plugin fails at the first page: {fault}"
         ) from error
+
+    # Only a file that is whole and works is served.
     if identity is None or identity != identity_of(path):
         raise DatabaseError(f"{path}: it changes while it is opened")
     if status >= 500:
@@ -206,11 +233,12 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
 
 
 async def _first_status(datasette: SiteDatasette, app: Any) -> int:
-    """Return the status of `/`. Making it opens the database, and reads what each page
-    needs.
+    """Return the status of `/`.
+
+    Making this page opens the database, and reads what all pages need.
     """
-    # As the command `datasette` does. Otherwise Datasette calls the hook after the
-    # first request has reached the wrappers of plugins.
+    # The command `datasette` calls the hook `startup` now. Otherwise Datasette calls it
+    # after the first request has reached the wrappers of plugins.
     await datasette.invoke_startup()
     statuses = []
 

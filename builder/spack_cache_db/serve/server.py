@@ -1,8 +1,8 @@
 """Starts gunicorn: its settings, the limits of its processes, and the log.
 
-gunicorn starts a process for each worker, and ends one whose request lasts longer than
-`PAGE_SECONDS`. A worker is a fork of this process, which has opened the database and
-made its first page, so that it starts within milliseconds.
+gunicorn runs in this process, starts a process for each worker, and ends one whose
+request lasts longer than `PAGE_SECONDS`. A worker is a fork of this process, which has
+opened the database and made its first page, so that it starts within milliseconds.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ from spack_cache_db.site.sql.limits import bound_heap
 
 PAGE_SECONDS = 5
 """Longest time between two parts of a response; gunicorn looks once a second."""
+
 GRACE_SECONDS = 3
 """Seconds that unfinished responses get after a signal to end."""
+
 MOST_REQUESTS = 2_000
 """Requests of one process; a new one frees the memory that the old one has kept."""
+
 BOUNDS = {
     "RLIMIT_DATA": 320 << 20,
     "RLIMIT_FSIZE": 256 << 20,
@@ -48,14 +51,15 @@ BOUNDS = {
 """Limits of a process, by their names in the module `resource`; SQLite sorts in
 files.
 """
+
 OOM_SCORE = "500"
-"""`oom_score_adj`: if memory runs out, Linux ends a worker before the process that
-starts them.
-"""
+"""`oom_score_adj` of a worker: if memory runs out, Linux ends it before its parent."""
+
 ACCESS_LINE = '%(t)s %({x-forwarded-for}i)s %(h)s "%(r)s" %(s)s %(M)sms %(B)s'
 """Time, visitor behind a proxy, address, request, status, milliseconds, bytes."""
 
 _IDENTITY = struct.Struct("QQQQ")
+"""The fields of an `Identity` in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,11 @@ class ServerOptions:
 
 
 def default_workers() -> int:
-    """Return the number of processes for this machine: some may be busy with one
-    visitor.
+    """Return the number of processes for this machine: two per core, 4 to 8.
+
+    One visitor can keep several processes busy.
     """
-    # A process may be allowed to use some of the cores only.
+    # A container may be allowed to use some of the cores only.
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -89,6 +94,14 @@ def default_workers() -> int:
 
 class Server(BaseApplication):  # type: ignore[misc]
     """gunicorn with a database.
+
+    `run`, a method of gunicorn, starts the processes and does not return.
+
+    Args:
+        database: the path of the database.
+        site: options for the site.
+        options: options for the processes.
+        listener: the socket on which requests arrive.
 
     Raises:
         DatabaseError: the database cannot be served, or Datasette refuses the options.
@@ -101,9 +114,11 @@ class Server(BaseApplication):  # type: ignore[misc]
         options: ServerOptions,
         listener: socket.socket,
     ) -> None:
+        # Limit the memory of SQLite, in this process and its forks.
         bound_heap()
         self._options = options
         self._listener = listener
+        # The database that a process has announced last, in memory of all processes.
         self._announced = mmap.mmap(-1, _IDENTITY.size)
         self._had_terminal = sys.stdin is not None and sys.stdin.isatty()
         self._served = Served(database, site)
@@ -121,13 +136,14 @@ class Server(BaseApplication):  # type: ignore[misc]
     def load_config(self) -> None:
         """Set gunicorn's settings (docs.gunicorn.org/en/stable/settings.html)."""
         settings: dict[str, Any] = {
-            # gunicorn closes it.
+            # A copy of the socket, because gunicorn closes it.
             "bind": [f"fd://{os.dup(self._listener.fileno())}"],
             "workers": self._options.workers,
             "worker_class": Worker,
             "timeout": PAGE_SECONDS,
             "graceful_timeout": GRACE_SECONDS,
             "max_requests": MOST_REQUESTS,
+            # So that not all processes end at the same time.
             "max_requests_jitter": MOST_REQUESTS // 4,
             "preload_app": True,
             "control_socket_disable": True,
@@ -158,19 +174,21 @@ class Server(BaseApplication):  # type: ignore[misc]
     def reload(self) -> None:
         """Open a new database, after SIGHUP; gunicorn then replaces all processes.
 
-        A process that has noticed a new database sends the signal. If the terminal of
-        this process has been closed, the server ends.
+        A process that has noticed a new database sends the signal. A closed terminal
+        sends it too: then the server ends.
         """
         if self._had_terminal and not os.isatty(0):
             raise StopIteration
         self._served.refresh()
 
     def _announce(self, identity: Identity | None) -> None:
-        """Have the parent of this process open the new database; one process is
-        enough.
+        """Have the parent open a new database that this process has noticed.
+
+        So later processes begin with it. Only the first process that notices it does
+        so.
         """
         if identity is None:
-            # The database is being overwritten; the new one is announced.
+            # The database is being overwritten; the new one is announced later.
             return
         packed = _IDENTITY.pack(*identity)
         if self._announced[:] == packed:
@@ -180,7 +198,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             os.kill(os.getppid(), signal.SIGHUP)
 
     def _before_fork(self, _: Any, worker: Any) -> None:
-        """Give a process the memory that it shares with this one."""
+        """Give a new process the memory that it shares with this one."""
         worker.shared = mmap.mmap(-1, NOTE_BYTES)
         worker.row = self._counters.take_row()
 
@@ -188,8 +206,11 @@ class Server(BaseApplication):  # type: ignore[misc]
         """Begin to answer, in the new process."""
         limit_process()
         self._counters.use_row(worker.row)
-        # The thread of the event loop inherits that it does not take the signal, so it
-        # reaches the main thread: it waits, and only a signal of its own wakes it.
+
+        # SIGPROF ends a statement whose time is over, and that SQLite cannot interrupt
+        # (`site.sql.overtime`). It has to reach the main thread, which handles signals
+        # and waits for the thread of the event loop. That one inherits that the signal
+        # is blocked.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
         self._application.join(Process(worker.notify, worker.shared))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
@@ -198,14 +219,17 @@ class Server(BaseApplication):  # type: ignore[misc]
             self._application.is_stuck = True
             worker.handle_abort(number, frame)
 
-        # A statement whose time is over, and that SQLite cannot interrupt (`overtime`).
         signal.signal(signal.SIGPROF, end_stuck_process)
 
     def _before_end(self, _: Any, __: Any) -> None:
+        """Tell Datasette that its process ends, in that process."""
         self._application.leave()
 
     def _after_end(self, _: Any, worker: Any) -> None:
-        """Write a line if a process has ended while it answered a request."""
+        """Write a line if a process has ended while it answered a request.
+
+        gunicorn calls this in the parent.
+        """
         note = read_note(worker.shared)
         worker.shared.close()
         self._counters.free_row(worker.row)
@@ -216,7 +240,7 @@ class Server(BaseApplication):  # type: ignore[misc]
 
 
 class Log(Logger):  # type: ignore[misc]
-    """gunicorn's log, on standard error."""
+    """gunicorn's log, on standard error, without lines that we write ourselves."""
 
     def setup(self, cfg: Any) -> None:
         """Write the access log to standard error as well."""
@@ -226,14 +250,17 @@ class Log(Logger):  # type: ignore[misc]
                 handler.setStream(sys.stderr)
 
     def exception(self, message: str, *arguments: Any, **__: Any) -> None:
-        """Write one line; `_after_end` writes that of a process that took too long."""
+        """Write one line instead of a traceback.
+
+        `_after_end` writes that of a process that took too long (SystemExit).
+        """
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, SystemExit):
             log_error(message % arguments if arguments else message, error)
 
     def critical(self, *_: Any, **__: Any) -> None:
-        """Leave out that a process took too long: `_after_end` writes that, with the
-        request.
+        """Write nothing: gunicorn calls this for a process that took too long, which
+        `_after_end` logs with its request.
         """
 
 

@@ -1,5 +1,6 @@
-"""The process of gunicorn that answers requests, and how it refuses what is not
-HTTP.
+"""The process of gunicorn that answers requests.
+
+It differs from gunicorn's own in how it refuses a request that it cannot read.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ STATUS_OF = {
     errors.LimitRequestHeaders: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     errors.ExpectationFailed: HTTPStatus.EXPECTATION_FAILED,
 }
-"""The status of a request that gunicorn cannot read, if it is not 400."""
+"""The status of a request that gunicorn cannot read, by the error; 400 for others."""
+
 NO_HTTP = "The request is not valid HTTP, or has more headers than this server reads."
+TOO_SLOW = "The request did not arrive in time."
 
 MOST_UNREAD = 32 << 20
 """Bytes of a refused request that are read and thrown away, within two seconds.
@@ -30,13 +33,10 @@ A system resets a connection that is closed with unread bytes, and then the clie
 an error instead of the answer. Clients read no answer before they have sent the body.
 """
 
-TOO_SLOW = "The request did not arrive in time."
-
 
 class Worker(SyncWorker):  # type: ignore[misc]
-    """A process of gunicorn whose own refusals have the headers of the site.
-
-    A client that still sends a refused request receives the refusal.
+    """A process of gunicorn whose refusals have the headers of the site, and reach a
+    client that still sends its request.
     """
 
     def handle_request(self, listener: Any, req: Any, client: Any, addr: Any) -> None:
@@ -79,7 +79,7 @@ class Worker(SyncWorker):  # type: ignore[misc]
 
 
 def _message(method: str, status: int, sentence: str) -> bytes:
-    """Return a refusal as gunicorn would write it: the status, headers and body."""
+    """Return the bytes of a refusal: status line, headers and body."""
     lines = []
 
     def start(status_line: str, headers: list[tuple[str, str]]) -> None:
@@ -87,5 +87,6 @@ def _message(method: str, status: int, sentence: str) -> bytes:
         lines.extend(f"{name}: {text}" for name, text in headers)
 
     body = sent(refused(sentence, None, status), {"REQUEST_METHOD": method}, start)
+    # An empty line ends the headers.
     lines += ["connection: close", f"content-length: {len(body)}", "", ""]
     return "\r\n".join(lines).encode("latin-1") + body
