@@ -13,11 +13,10 @@ from spack_cache_db.query.choice.options import (
     options_in_order,
 )
 from spack_cache_db.query.choice.proposed import proposal_of
+from spack_cache_db.query.choice.ranks import Facts, Uses
 from spack_cache_db.query.choice.rule import (
     Criterion,
-    Facts,
     Reason,
-    Uses,
     criteria_of,
     decisive_steps,
     in_order,

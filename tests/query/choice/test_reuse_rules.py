@@ -5,14 +5,16 @@ from hypothesis import strategies as st
 
 from spack_cache_db.query.choice.reuse import (
     RANKS,
+    obstacle_of_closure,
+    obstacle_of_spec,
+    short_series,
+)
+from spack_cache_db.query.choice.reuse_pool import (
     AppliedFilter,
     KnownExternal,
     NamedVerdict,
     Pool,
     PoolSource,
-    obstacle_of_closure,
-    obstacle_of_spec,
-    short_series,
 )
 from spack_cache_db.query.conditions.conditions import Verdict
 from spack_cache_db.query.stored.closure import Closure, External, Member

@@ -66,6 +66,7 @@ CROSS JOIN listings ON listings.release_id = releases.id AND listings.spec_id = 
 GROUP BY specs.hash
 """
 """The largest size of each binary in any release; NULL if none is known."""
+# Notes on an answer.
 UNCHECKED = (
     "checked for the specs, not for what they link: the database has no dependency data"
 )
@@ -111,6 +112,7 @@ def cover(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
+    # Check the arguments before a database is opened.
     scope = Scope(release=release, stack=stack, host=host, os=os, platform=platform)
     parse = parser_of(spack)
     with opened(db) as lookups, opened_baseline(baseline, scope) as older:

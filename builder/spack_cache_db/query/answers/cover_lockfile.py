@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import chain
 
 from spack_cache_db.environments.model import LockedSpec
 from spack_cache_db.model import Configuration
@@ -34,6 +35,7 @@ from spack_cache_db.query.stored.reach import Reach
 OF_HASHES = """
 SELECT DISTINCT configuration_id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))
 """
+"""The configurations of the specs that have some hashes."""
 MOST_OTHERS = 5
 """Maximum of other binaries that an answer lists."""
 
@@ -71,8 +73,7 @@ def _own_answers(
     without_binary = [node for node in locked if node.hash not in binary_hashes]
     row_ids = _row_ids(candidates, {node.configuration for node in without_binary})
     binaries_of_row = _binaries(lookups, row_ids.values(), scope)
-    binary_ids = [spec.id for specs in binaries_of_row.values() for spec in specs]
-    comparison = Comparison(lookups, locked, binary_ids)
+    comparison = Comparison(lookups, locked, _ids(binaries_of_row))
 
     for node in locked:
         if node.hash in installed_hashes:
@@ -114,8 +115,12 @@ def _binaries(
     return binaries
 
 
+def _ids(binaries: Mapping[int, Sequence[Spec]]) -> list[int]:
+    return [spec.id for spec in chain.from_iterable(binaries.values())]
+
+
 def _hashes(binaries: Mapping[int, Sequence[Spec]]) -> set[str]:
-    return {spec.hash for specs in binaries.values() for spec in specs}
+    return {spec.hash for spec in chain.from_iterable(binaries.values())}
 
 
 def _row_ids(

@@ -25,7 +25,7 @@ from spack_cache_db.query.answers.spec_matches import Match, Matcher
 from spack_cache_db.query.answers.uncovered_specs import NOTHING, UncoveredSpecs
 from spack_cache_db.query.choice.options import Option, options_in_order
 from spack_cache_db.query.choice.pool import read_pool
-from spack_cache_db.query.choice.reuse import Pool
+from spack_cache_db.query.choice.reuse_pool import Pool
 from spack_cache_db.query.choice.rule import criteria_of, in_order
 from spack_cache_db.query.choice.rule_facts import read_facts
 from spack_cache_db.query.choice.search import (
@@ -49,6 +49,7 @@ from spack_cache_db.query.stored.binary import Spec
 from spack_cache_db.spack.queries import SpecQuery
 
 IS_COPY = "SELECT name FROM releases WHERE is_copy AND id = :release"
+"""Whether `build --snapshot` made a release."""
 
 
 class _Question(NamedTuple):

@@ -135,7 +135,8 @@ class CoveredSpec:
         """The spec, with the hash of a node, because nodes may share a name and a
         version.
         """
-        return self.spec if self.is_root is None else f"{self.spec}/{self.hash}"
+        is_node = self.is_root is not None
+        return f"{self.spec}/{self.hash}" if is_node else self.spec
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `cover --json` prints for it."""

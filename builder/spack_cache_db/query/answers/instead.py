@@ -7,6 +7,7 @@ Nothing satisfies `hdf5 ^openmpi@3`, but configurations of `hdf5` have other ver
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 from spack_cache_db.errors import series
@@ -105,8 +106,8 @@ def _dependencies_instead(
 
     # Read the dependencies of the first binaries.
     specs_of_row = candidates.specs_of(conditions, rows[:_MOST_COMPARED])
-    ids = [spec.id for specs in specs_of_row.values() for spec in specs]
-    roots = tuple(ids[:_MOST_COMPARED])
+    specs = chain.from_iterable(specs_of_row.values())
+    roots = tuple(spec.id for spec in islice(specs, _MOST_COMPARED))
     needs = candidates.once(("needs", roots), lambda: _needs(candidates.lookups, roots))
     if needs is None:
         return ""

@@ -73,11 +73,13 @@ def _sets_to_leave_out(misses: Misses, size: int) -> list[tuple[int, ...]]:
     """
     places = misses.positions_of(*PLACE_KINDS)
     missed_sets = {missed for missed in misses.missed if missed.bit_count() <= size}
+    # The keys of a dictionary: each set once, in order.
     sets: dict[tuple[int, ...], None] = {}
     for missed in sorted(missed_sets)[:_MOST_SETS]:
         of_words = positions_of_bits(missed)
         for of_places in combinations(places, size - len(of_words)):
-            sets[tuple(sorted((*of_words, *of_places)))] = None
+            positions = sorted((*of_words, *of_places))
+            sets[tuple(positions)] = None
     return list(sets)
 
 
@@ -115,10 +117,10 @@ def _answer_without(
     remaining = _but(misses.conditions, left_out)
     instead = []
     for position, condition in zip(positions, left_out, strict=True):
-        # A newest version is of one package. If no configuration has the version,
-        # `WhyNot.missing` names the newest one.
-        is_of_many = reduced.name is None
-        if condition.kind == "version" and (is_of_many or misses.all_miss(position)):
+        # The newest version of several packages says nothing. If no configuration of
+        # one package has the version, `WhyNot.missing` names the newest one.
+        says_nothing = reduced.name is None or misses.all_miss(position)
+        if condition.kind == "version" and says_nothing:
             continue
         of_specs = only(remaining, *PLACE_KINDS)
         instead.append(values_instead(candidates, condition, rows, of_specs))
@@ -136,6 +138,7 @@ def _answer_without(
 
 
 def _but(conditions: Conditions, left_out: Conditions) -> Conditions:
+    """Return all conditions except those that are left out."""
     return tuple(condition for condition in conditions if condition not in left_out)
 
 

@@ -22,6 +22,7 @@ from spack_cache_db.query.stored.binary import Spec
 from spack_cache_db.query.stored.reach import Reach
 
 A_NODE = "it is another node of this lockfile"
+"""The last of the differences, if the first binary is a node itself."""
 
 
 class Similar(NamedTuple):

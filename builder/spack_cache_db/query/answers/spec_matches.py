@@ -29,6 +29,7 @@ JOIN configurations ON configurations.id = specs.configuration_id
 JOIN packages ON packages.id = configurations.package_id
 WHERE {HASH_BEGINS} LIMIT 2
 """
+"""The packages of the specs whose hashes begin with a text; two are too many."""
 
 
 class Match(NamedTuple):
@@ -111,4 +112,7 @@ class Matcher:
         """Return the ids of the specs of a package in the scope."""
         rows = self.candidates.rows(package)
         specs_of_row = self.candidates.specs_of(self.scope, rows)
-        return {spec.id for specs in specs_of_row.values() for spec in specs}
+        ids: set[int] = set()
+        for specs in specs_of_row.values():
+            ids.update(spec.id for spec in specs)
+        return ids

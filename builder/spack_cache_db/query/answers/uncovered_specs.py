@@ -35,14 +35,16 @@ from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
 GONE = "SELECT id FROM specs WHERE is_gone"
-# The one that was listed last comes first.
+"""The specs that a mirror has lost."""
 GONE_OF_CONFIGURATIONS = f"""
 SELECT {SPEC_COLUMNS}, specs.configuration_id
 FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.configuration_id = wanted.value
 WHERE specs.is_gone ORDER BY specs.last_seen DESC, specs.id
 """
+"""Those of configurations; the one that was listed last comes first."""
 NOTHING = "nothing here satisfies it"
+"""The reason if there is no other."""
 MOST_UNKNOWN = 20
 """Maximum of unknown packages whose answers list similar names, which take milliseconds
 each.

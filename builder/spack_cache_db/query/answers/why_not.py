@@ -52,12 +52,14 @@ from spack_cache_db.spack.versions import newest_version
 from spack_cache_db.sqlite_connection import is_interrupted
 
 Explanation = TypeVar("Explanation")
+# The only note of an explanation that takes too long.
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
 SPECS_OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration_id = wanted.value
 WHERE {HASH_BEGINS_OR_ANY}
 """
+"""The specs of configurations, and how many releases list each."""
 
 
 def why_in_time(
@@ -100,6 +102,7 @@ def why_corrected(question: Question) -> WhyNot | None:
 
 
 def _why_corrected(candidates: Candidates, question: Question) -> WhyNot | None:
+    """Return `why_corrected`; `candidates` are the rows of the question's database."""
     moved_spec = legacy_reading(question.spec)
     if moved_spec is None:
         return None

@@ -50,6 +50,7 @@ class Standing(NamedTuple):
 
 
 BEST = Standing(is_current=True, is_complete=True, is_portable=True, has_address=True)
+"""The standing of a spec that can be installed."""
 
 
 class Option(NamedTuple):

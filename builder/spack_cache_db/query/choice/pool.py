@@ -1,9 +1,7 @@
 """Reads from a database what the rules of `reuse` compare specs with.
 
-The settings of an environment name specs, such as `exclude: [gcc@:12]`. They become
-sets of ids of the specs of the database that satisfy them: a `Pool`. Some rules need
-more about the specs that binaries need, which are read for each group of binaries:
-`MemberFacts`.
+A `Pool` is read once for the settings of an environment. Some rules need more about the
+specs that binaries need, which is read for each group of binaries: `MemberFacts`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from spack_cache_db.environments.reuse_rules import (
     ReuseSource,
     SpecFilter,
 )
-from spack_cache_db.query.choice.reuse import (
+from spack_cache_db.query.choice.reuse_pool import (
     AppliedFilter,
     Compiler,
     FilteredMirror,
@@ -38,15 +36,18 @@ from spack_cache_db.spack.facts import COMPILER_WRAPPER, DEV_PATH, LANGUAGES
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
-# Several indexes may have a record of a spec; one of Spack 1.0 is enough.
 BEFORE_1_0 = """
 SELECT records.spec_id FROM records JOIN nodes ON nodes.id = records.node_id
 GROUP BY records.spec_id HAVING min(nodes.is_before_1_0)
+"""
+"""The specs all of whose records are from before Spack 1.0; several indexes may have a
+record of a spec.
 """
 NEWER = """
 SELECT EXISTS (SELECT 1 FROM records JOIN nodes ON nodes.id = records.node_id
   WHERE NOT nodes.is_before_1_0)
 """
+"""Whether any record is of Spack 1.0 or newer."""
 DEVELOPED = f"""
 SELECT specs.id FROM variants
 JOIN variant_set_members ON variant_set_members.variant_id = variants.id
@@ -54,20 +55,24 @@ JOIN configurations ON configurations.variant_set_id = variant_set_members.varia
 JOIN specs ON specs.configuration_id = configurations.id
 WHERE variants.name = '{DEV_PATH}'
 """
+"""The specs that were built from a folder of sources."""
 WRAPPERS = f"""
 SELECT specs.id FROM packages
 JOIN configurations ON configurations.package_id = packages.id
 JOIN specs ON specs.configuration_id = configurations.id
 WHERE packages.name = '{COMPILER_WRAPPER}'
 """
+"""The specs of `compiler-wrapper`."""
 INSTALLED_SPECS = """
 SELECT listings.spec_id FROM releases JOIN listings ON listings.release_id = releases.id
 WHERE releases.kind = 'installed'
 """
+"""The specs that an installation has."""
 SPECS_OF_MIRRORS = """
 SELECT listings.spec_id FROM releases JOIN listings ON listings.release_id = releases.id
 WHERE releases.kind <> 'installed'
 """
+"""The specs that a release of a mirror lists."""
 
 
 def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
@@ -75,10 +80,10 @@ def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
     environment.
     """
     lookups = records.lookups
-    # What no setting changes.
+    # Read the specs that no setting changes.
     before_1_0 = _cached(lookups, BEFORE_1_0)
     has_newer = lookups.once(NEWER, lambda: _has_newer(lookups))
-    # What the settings of the environment select.
+    # Find the specs that the settings of the environment name.
     sources = [_source(records, source) for source in rules.sources]
     externals: dict[str, tuple[KnownExternal, ...]] = {}
     for package, declared in rules.externals.items():
@@ -161,7 +166,9 @@ def member_facts(
 
     Mirrors and compilers take time to read, and only some settings need them.
     """
-    members = {member.spec for closure in closures for member in closure.binaries}
+    members: set[int] = set()
+    for closure in closures:
+        members.update(member.spec for member in closure.binaries)
     listed = listing_mirrors(lookups, members) if pool.mirrors else {}
     compilers = _compilers(lookups, members) if pool.allowed_to_mix is not None else {}
     return MemberFacts(listed, compilers)

@@ -12,14 +12,8 @@ from dataclasses import dataclass
 
 from spack_cache_db.model import NO_COMPILER, Configuration
 from spack_cache_db.query.choice.options import Choice
-from spack_cache_db.query.choice.rule import (
-    UNNAMED,
-    Criterion,
-    Facts,
-    Reason,
-    Step,
-    decisive_steps,
-)
+from spack_cache_db.query.choice.ranks import UNNAMED, Facts
+from spack_cache_db.query.choice.rule import Criterion, Reason, Step, decisive_steps
 from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.normal_forms import readable_variant

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spack_cache_db.model import INSTALLED
-from spack_cache_db.query.choice.rule import Facts, Uses
+from spack_cache_db.query.choice.ranks import Facts, Uses
 from spack_cache_db.query.conditions.conditions import (
     Conditions,
     condition_value,
@@ -80,11 +80,13 @@ def read_facts(
         ("uses", usual_release), lambda: _read_uses(lookups, usual_release)
     )
 
+    # Read how common sets of variants are when a version is compared.
+    def read_option_uses(version: int) -> Mapping[int, int]:
+        return dict(select(conn, _OPTION_USES, version=version))
+
     def option_uses(version: int) -> Mapping[int, int]:
         key = ("option uses", version)
-        return lookups.once(
-            key, lambda: dict(select(conn, _OPTION_USES, version=version))
-        )
+        return lookups.once(key, lambda: read_option_uses(version))
 
     return Facts(
         words=lookups.words,
@@ -111,6 +113,7 @@ class _Recipe:
 
 
 def _read_recipe(conn: sqlite3.Connection, name: str) -> _Recipe:
+    """Return what package data has about a package; nothing if it is not in there."""
     # One row, or none for a package that package data does not have.
     latest = None
     for (version,) in select(conn, _LATEST, name=name):
@@ -191,7 +194,7 @@ class InstalledSpecs:
         return [spec for spec in specs if self.specs.get(spec.id, 0) == best]
 
 
-_NONE_INSTALLED = InstalledSpecs({}, {})
+_NONE_INSTALLED = InstalledSpecs(specs={}, configurations={})
 
 
 def installed_specs(lookups: Lookups, release: int | None) -> InstalledSpecs:
@@ -206,6 +209,7 @@ def installed_specs(lookups: Lookups, release: int | None) -> InstalledSpecs:
 
 
 def _read_installed(lookups: Lookups, release: int | None) -> InstalledSpecs:
+    """Return the specs of one installation, or of all."""
     name = None if release is None else lookups.releases[release].name
     specs: dict[int, int] = {}
     configurations: dict[int, int] = {}
@@ -213,5 +217,6 @@ def _read_installed(lookups: Lookups, release: int | None) -> InstalledSpecs:
     for spec, configuration, is_explicit in rows:
         rank = 2 if is_explicit else 1
         specs[spec] = rank
-        configurations[configuration] = max(rank, configurations.get(configuration, 0))
+        rank_before = configurations.get(configuration, 0)
+        configurations[configuration] = max(rank, rank_before)
     return InstalledSpecs(specs, configurations)

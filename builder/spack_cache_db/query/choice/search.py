@@ -20,13 +20,11 @@ from typing import NamedTuple
 
 from spack_cache_db.query.choice.pool import member_facts
 from spack_cache_db.query.choice.reuse import (
-    Compiler,
-    MemberFacts,
     Obstacle,
-    Pool,
     obstacle_of_closure,
     obstacle_of_spec,
 )
+from spack_cache_db.query.choice.reuse_pool import Compiler, MemberFacts, Pool
 from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import check_time

@@ -35,10 +35,12 @@ TRUST_KEYS = "yes | spack buildcache keys --install --trust"
 pasted line as the answer.
 """
 INSTALL = ("spack", "install")
+"""The command that installs a binary, or builds what has none."""
 CACHE_ONLY = "--cache-only"
 """Users who look for a binary do not want Spack to build one."""
 PLACEHOLDER = "URL-of-your-mirror"
 """What stands in the commands for an unknown address."""
+# Notes on the commands.
 NO_ADDRESS = (
     f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
 )

@@ -14,6 +14,7 @@ from spack_cache_db.query.commands.model import Commands, short_spec
 from spack_cache_db.query.open.sql import select
 
 PROVIDED = "provided by the system"
+"""The note on an external."""
 INSTALLATIONS = """
 SELECT release, prefix, explicit, installed_at, is_external, module_load, module_tree
 FROM installations
@@ -22,6 +23,7 @@ WHERE hash = :hash ORDER BY releases.position, prefix
 """
 """The installations that have a spec, in the order of releases."""
 IS_INSTALLATION = "SELECT 1 FROM releases WHERE name = :release AND kind = :kind"
+"""Whether a release is of a kind."""
 
 
 class _Installation(NamedTuple):
@@ -50,7 +52,13 @@ class _Installation(NamedTuple):
 def installations_of(
     conn: sqlite3.Connection, package: str, dag_hash: str
 ) -> tuple[Commands, ...]:
-    """Return the commands that load a spec, for each installation that has it."""
+    """Return the commands that load a spec, for each installation that has it.
+
+    Args:
+        conn: a connection to the database.
+        package: the package of the spec.
+        dag_hash: the hash of the spec.
+    """
     rows = list(select(conn, INSTALLATIONS, hash=dag_hash))
     if not rows:
         return ()

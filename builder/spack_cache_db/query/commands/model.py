@@ -94,6 +94,7 @@ class Commands:
 
 
 NO_COMMANDS = Commands(())
+"""The commands for nothing."""
 
 
 def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:

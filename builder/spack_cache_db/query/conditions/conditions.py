@@ -178,6 +178,7 @@ class Condition:
 
 
 Conditions = tuple[Condition, ...]
+"""Conditions that must all be satisfied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ _OF_THE_HOST = frozenset(
     }
 )
 """Names that Spack replaces by those of the machine on which it runs."""
+# Notes on answers.
 _ONE_COMPILER = (
     "pages show one compiler per binary, for C if C is used; other compilers, and gcc or llvm "
     "used as a library, are not matched"
@@ -266,6 +267,7 @@ def _check_node(query: SpecQuery) -> None:
     that only a machine, a git repository or nobody knows.
     """
     versions = query.versions.text.split(",") if query.versions else []
+    # Only the repository knows the version of a commit or a branch.
     for version in versions:
         bare = version.removeprefix("=")
         # `git.main=1.2` has the version itself.
@@ -275,11 +277,13 @@ def _check_node(query: SpecQuery) -> None:
             raise UnsupportedQuery(
                 f"only a git repository has the version of {bare!r}: write '@{bare}=<version>'"
             )
+    # Only the machine knows its own names.
     for name in (query.os, query.platform, query.target):
         if name in _OF_THE_HOST:
             raise UnsupportedQuery(
                 f"{name!r} depends on a machine: write the name itself"
             )
+    # Nobody knows which targets are between unknown ones.
     unknown = unknown_bounds(query.target or "")
     if unknown:
         raise UnsupportedQuery(

@@ -28,18 +28,24 @@ from spack_cache_db.query.stored.configurations import configuration_of, learn
 from spack_cache_db.schema.tables import CONFIGURATION, ID_COLUMNS
 
 _COLUMNS = ", ".join(ID_COLUMNS.values())
+# A row of each statement becomes a `Candidate`.
 ROWS = (
     f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
 )
+"""Configurations that satisfy a condition of SQL, in an order."""
 BY_IDS = f"""
 SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
-# One row for configurations that are equal in some columns. SQLite takes the other
-# columns from the row with the least id (SQLite docs, "SELECT", 2.5).
+"""Configurations by their ids."""
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
+"""
+"""One configuration for all that are equal in some columns.
+
+SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT",
+2.5).
 """
 KEY_POSITIONS = {column: position for position, column in enumerate(CONFIGURATION)}
 """The position of each column in `Candidate.keys`."""
@@ -65,6 +71,7 @@ class Candidate(NamedTuple):
 
 
 Rows = tuple[Candidate, ...]
+"""Configurations in an order; they may be many, and are cached."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +176,7 @@ class Candidates(Memory):
     def _specs_of_package(
         self, name: str, scope: Conditions
     ) -> Mapping[int, list[Spec]]:
+        """Return the specs of a package in a scope, by the ids of configurations."""
         ids = [row.id for row in self.rows(name)]
         return specs_in_scope(self.lookups.conn, ids, scope)
 

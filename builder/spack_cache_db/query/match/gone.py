@@ -32,6 +32,9 @@ WHERE specs.is_gone AND {HASH_BEGINS_OR_ANY} AND {IN_STACK.format("specs")}
     WHERE listings.release_id = :release AND listings.spec_id = specs.id
       AND {IN_STACK.format("listings")}))
 """
+"""The lost specs of configurations, whose hashes begin with a text, in a stack and a
+release; an empty text and NULL are all.
+"""
 
 
 def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:

@@ -155,11 +155,10 @@ class Misses:
         places = self._but(left_out, ("release", "stack"))
         counts = self._counts(self.rows, places)
         missed_before = _bits(left_out)
-        misses = [
-            Miss(missed | missed_before, row)
-            for row, missed in zip(self.rows, self.missed, strict=True)
-            if counts.get(row.id)
-        ]
+        misses = []
+        for row, missed in zip(self.rows, self.missed, strict=True):
+            if counts.get(row.id):
+                misses.append(Miss(missed | missed_before, row))
         misses = self._with_missed_by_specs(misses, places)
         # Of equal rows, the first one.
         return min(misses, key=lambda miss: miss.missed_count, default=None)

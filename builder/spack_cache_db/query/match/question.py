@@ -9,7 +9,7 @@ providers.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
@@ -149,9 +149,9 @@ class Question:
 
     @cached_property
     def _records(self) -> SpecRecords:
+        """The records that are given, or else those of the package of the spec."""
         if self.records is not None:
             return self.records
-        # If one package is asked for, only its records are read.
         package = self.canonical_spec.name
         if package is None:
             # The scope may have one, as on the page of a package.
@@ -181,10 +181,12 @@ def recent_question(
 
     A visitor who asks for the next page of an answer asks the same question again.
     """
+
     # The cache belongs to the database, and is made for its first question.
-    recent = lookups.once(
-        Question, lambda: lru_cache(maxsize=MOST_RECENT)(partial(Question, lookups))
-    )
+    def new_cache() -> Callable[[SpecQuery, Conditions], Question]:
+        return lru_cache(maxsize=MOST_RECENT)(partial(Question, lookups))
+
+    recent = lookups.once(Question, new_cache)
     return recent(spec, scope)
 
 
@@ -218,6 +220,7 @@ def respelled(lookups: Lookups, query: SpecQuery) -> Respelled:
     A name that the database does not have stays as it is. `HDF5 target=ZEN3` is `hdf5
     target=zen3`, with the notes `HDF5 is read as hdf5` and `ZEN3 is read as zen3`.
     """
+    # Respell the names of the spec itself.
     spellings = read_spellings(lookups)
     changes: dict[str, Any] = {}
     notes: list[str] = []
@@ -229,6 +232,7 @@ def respelled(lookups: Lookups, query: SpecQuery) -> Respelled:
         if name != text:
             changes[part] = name
             notes.append(f"{text} is read as {name}")
+    # Respell those of its dependencies.
     dependencies = []
     for edge in query.dependencies:
         node = respelled(lookups, edge.node)

@@ -33,16 +33,20 @@ EVERY = "SELECT id FROM specs"
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec_id = specs.id)
 """
-# SQLite takes the node from the row that has the minimum (SQLite docs, "SELECT", 2.5).
+"""The specs that only pages list."""
+# The record that counts of all specs, or of some. SQLite takes the node from the row
+# that has the minimum (SQLite docs, "SELECT", 2.5).
 FIRST_RECORDS = "SELECT spec_id, node_id, min(mirror_id) FROM records GROUP BY spec_id"
 FIRST_RECORDS_OF = """
 SELECT spec_id, node_id, min(mirror_id) FROM records
 WHERE spec_id IN (SELECT value FROM json_each(:ids)) GROUP BY spec_id
 """
 PARAMETERS = "SELECT id, namespace, parameters FROM nodes"
+"""The content of all records; parameters are JSON."""
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
 MIRRORS = "SELECT id FROM mirrors"
+"""All mirrors that have an index."""
 # Spack writes the virtual packages that a dependency provides since version 7 of its
 # database and version 4 of spec files. Layout 2 has spec files of any version, so they
 # are looked at.

@@ -57,6 +57,8 @@ class SpecRecords(RecordedSpecs):
     """The specs of a database, or of one package, that satisfy parts of queries.
 
     Args:
+        lookups: the database.
+        package: the package; None for all.
         is_run_time: `^x` means link and run dependencies only, because Spack reuses a
             binary without its build dependencies. Otherwise it also means build and
             test dependencies of the spec itself.
@@ -76,6 +78,7 @@ class SpecRecords(RecordedSpecs):
         """Return the specs that satisfy conditions, whether they are binaries or
         not.
         """
+        # Conditions on configurations, on hashes, and on records.
         verdicts = []
         of_words = without(conditions, *OF_SPECS)
         if of_words:
@@ -101,6 +104,7 @@ class SpecRecords(RecordedSpecs):
             if name is None or not self.is_virtual(name):
                 continue
             providers = self.lookups.providers.get(name)
+            # The constraints beside the name: `mpi@3`.
             constraints = constraint_texts(replace(edge.node, name=None))
             if providers is not None and not self.has_virtuals:
                 notes.append(
@@ -128,13 +132,16 @@ class SpecRecords(RecordedSpecs):
         records.
         """
         verdicts = list(self._verdicts_on_parts(query))
-        # The verdicts are on the specs of all packages.
+        # The verdicts may be on specs of other packages: keep those of this package.
         if self.package is not None or not verdicts:
             verdicts.append(Verdict(self.every))
         return all_of(verdicts)
 
     def _verdicts_on_parts(self, query: SpecQuery) -> Iterator[Verdict]:
-        """Yield a verdict for each constraint that needs records."""
+        """Yield a verdict for each constraint that needs records.
+
+        Specs without a record may satisfy it.
+        """
         if query.namespace is not None:
             yield Verdict(self.with_namespace(query.namespace), self.unrecorded)
         if query.flags:
@@ -198,7 +205,7 @@ class SpecRecords(RecordedSpecs):
             virtuals.add(edge.node.name)
         needs_virtuals = not virtuals.issubset(LANGUAGES)
         unknown = self.without_virtuals if needs_virtuals else NONE
-        recorded = Verdict(satisfying, unknown - self.unrecorded)
+        recorded = Verdict(satisfying, unknown)
 
         # Specs without a record, of which pages show only a compiler.
         if edge.direct:
@@ -262,10 +269,10 @@ class SpecRecords(RecordedSpecs):
 
         Only its name and version are known, so propagated variants are ignored.
         """
-        # The compiler is a build dependency that provides languages.
-        is_build = {"build"}.issuperset(edge.deptypes)
+        # The compiler is a build dependency that provides languages, and nothing else.
+        is_of_build = set(edge.deptypes) <= {"build"}
         provides_languages = set(edge.virtuals).issubset(LANGUAGES)
-        if not is_build or not provides_languages:
+        if not is_of_build or not provides_languages:
             return NONE
         # `%c` is any compiler.
         node = edge.node
@@ -278,7 +285,9 @@ class SpecRecords(RecordedSpecs):
             name=None,
             namespace=None,
             versions=None,
-            variants=tuple(one for one in node.variants if not one.propagate),
+            variants=tuple(
+                variant for variant in node.variants if not variant.propagate
+            ),
             flags=tuple(flag for flag in node.flags if flag.value.split()),
             text="",
         )

@@ -44,6 +44,7 @@ SELECT DISTINCT dependency_id FROM dependencies
 WHERE dependency_virtual_id IN (SELECT value FROM json_each(:virtuals))
   AND dependency_type_id IN (SELECT value FROM json_each(:types))
 """
+"""The specs to which edges with some sets of virtual packages and types lead."""
 
 
 class CheckedRules:
@@ -98,9 +99,10 @@ class CheckedRules:
             satisfying = ids - check.excluded - check.unknown
             if len(satisfying) == len(ids):
                 continue
-            # If a spec itself breaks the requirement, and not a dependency of it, the
-            # only option is what an explanation compares the spec with.
-            query = check.option if ids & check.named else None
+            # An explanation compares a spec with the requirement, if the spec itself
+            # breaks it, and not only a dependency of it.
+            breaks_it_itself = not ids.isdisjoint(check.named)
+            query = check.option if breaks_it_itself else None
             verdict = Verdict(satisfying, check.unknown & ids, query, check.named)
             verdicts.append(verdict)
             conditions.append(Condition("specs", check.label, verdict))
@@ -120,7 +122,7 @@ class CheckedRules:
         edges = self._records.edges
         known_packages = self._records.lookups.packages
         for requirements in (rules.required, rules.conflicts, rules.preferred):
-            # `all` applies to packages without an entry.
+            # `all` applies only to packages without requirements of their own.
             with_entry = [
                 name
                 for name in requirements
@@ -152,11 +154,11 @@ class CheckedRules:
         """Check a requirement on a package of the database."""
 
         def verdict_of(query: SpecQuery) -> Verdict:
-            # `+mpi` is about the package itself.
+            # An option without a name, such as `+mpi`, is about the package itself.
             named = query if query.name else replace(query, name=package)
             return self._satisfying(named)
 
-        # Conditions on other packages cannot be checked.
+        # A condition (`when`) on another package cannot be checked.
         when = requirement.when
         is_checkable = when is None or when.name in (None, package)
         specs = self._specs_of(package)
@@ -169,7 +171,8 @@ class CheckedRules:
     def _of_all(self, requirement: Requirement, with_entry: list[str]) -> _Broken:
         """Check a requirement of `all`.
 
-        It is about packages without an entry in `packages:`, and not about externals.
+        It is not about externals, and not about packages with requirements of their own
+        (`with_entry`).
         """
         specs = self._records.every - graph.externals(self._records.lookups)
         for package in with_entry:
@@ -191,6 +194,7 @@ class CheckedRules:
         """
         exempt: Set[int] = NONE
         for variant in option.variants:
+            # `mpi=*`
             any_value = VariantConstraint(variant.name, (), "multi")
             with_variant = self._satisfying(SpecQuery(variants=(any_value,)))
             exempt = exempt | (specs - with_variant.matching)
@@ -213,9 +217,10 @@ class CheckedRules:
             is_checkable = when.name in (None, virtual) and when.versions is None
 
         def verdict_of(query: SpecQuery) -> Verdict:
-            # `mpi target=zen3` is about the provider.
-            is_virtual = query.name == virtual
-            return self._satisfying(replace(query, name=None) if is_virtual else query)
+            # `mpi target=zen3` is about the provider, whatever its name.
+            if query.name == virtual:
+                query = replace(query, name=None)
+            return self._satisfying(query)
 
         # Find the providers that break it, and the specs that use one of these. A
         # compiler counts even if it is used for the build only.
@@ -228,20 +233,29 @@ class CheckedRules:
         breaking, unknown = _breaking(requirement, verdict_of, providers, is_checkable)
         users = self._users(breaking, virtual, types)
         unknown_users = self._users(unknown, virtual, types)
+        # Specs whose providers are not known may use one as well.
+        unknown_users = unknown_users | records.unrecorded
         if virtual not in LANGUAGES:
             unknown_users = unknown_users | records.without_virtuals
-            return _Broken(users, unknown_users | records.unrecorded, named=breaking)
+            return _Broken(users, unknown_users, named=breaking)
+        old = self._with_old_compiler(requirement, virtual)
+        return _Broken(users | old, unknown_users, named=breaking | old)
 
-        # Specs from before Spack 1.0 have one compiler, and no edge to it.
+    def _with_old_compiler(self, requirement: Requirement, language: str) -> Set[int]:
+        """Return the specs from before Spack 1.0 whose compiler breaks a requirement.
+
+        They have one compiler, and no edge to it. A condition (`when`) cannot be
+        checked for it.
+        """
+
         def verdict_of_users(query: SpecQuery) -> Verdict:
-            edge = Dependency(query, direct=True, virtuals=(virtual,))
+            # `%c=gcc@13`
+            edge = Dependency(query, direct=True, virtuals=(language,))
             return self._satisfying(SpecQuery(dependencies=(edge,)))
 
         unconditional = replace(requirement, when=None)
-        old, _ = _breaking(unconditional, verdict_of_users, records.with_compiler)
-        return _Broken(
-            users | old, unknown_users | records.unrecorded, named=breaking | old
-        )
+        specs = self._records.with_compiler
+        return _breaking(unconditional, verdict_of_users, specs).specs
 
     def _providers_in_use(self, virtual: str, types: Sequence[int]) -> Set[int]:
         """Return the specs that provide a virtual package for another spec.
@@ -258,8 +272,8 @@ class CheckedRules:
     def _users(
         self, providers: Set[int], virtual: str, types: Sequence[int]
     ) -> Set[int]:
-        """Return the specs for which one of the providers provides the virtual
-        package.
+        """Return the specs for which one of the providers provides the virtual package,
+        with an edge of these types.
         """
         if not providers:
             return NONE
@@ -272,6 +286,9 @@ class CheckedRules:
         return self._satisfying(SpecQuery(name=package)).matching
 
     def _satisfying(self, query: SpecQuery) -> Verdict:
+        """Return the specs that satisfy a query; all are unknown if the database cannot
+        answer it.
+        """
         return verdict_on(self._records, query)
 
 

@@ -34,6 +34,7 @@ from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.spack.matching import variant_matches
 from spack_cache_db.spack.queries import VariantConstraint
 
+# The words that are compared with a condition, by their ids.
 VERSIONS = "SELECT id, name FROM versions"
 VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package_id = :package"
 VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
@@ -43,6 +44,7 @@ SETS_WITH = """
 SELECT DISTINCT variant_set_id FROM variant_set_members
 WHERE variant_id IN (SELECT value FROM json_each(:ids))
 """
+"""The sets of variants that have one of some variants."""
 # The key of the history begins with the configuration: SQLite looks up those that the
 # other conditions leave, instead of reading the whole table for one release.
 _FILTERS = {

@@ -30,9 +30,15 @@ SELECT packages.spec_count, packages.release_count,
     WHERE configurations.package_id = packages.id AND specs.is_external)
 FROM (SELECT :name AS name) AS typed LEFT JOIN packages ON packages.name = typed.name
 """
+"""What the database has about a typed name: how many binaries and releases the package
+has, NULL if it has no spec; whether package data has it; and whether it has no binary,
+but an external.
+"""
 Kind = Literal[
     "binary", "gone", "external", "dependency", "page", "recipe", "virtual", "unknown"
 ]
+"""The kinds of `KnownName`."""
+# What is said about packages without a binary.
 NO_BINARY = "no binary of it is in this database"
 NOT_INSTALLED = "it is not installed"
 _TEXTS: dict[Kind, str] = {

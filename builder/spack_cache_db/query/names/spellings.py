@@ -30,6 +30,7 @@ SELECT name, spec_count FROM packages
 UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
 ORDER BY name
 """
+"""All packages with binaries or in package data, and the number of their binaries."""
 _VIRTUALS = "SELECT DISTINCT virtual FROM providers"
 NamesBySpelling = Mapping[str, tuple[str, ...]]
 """The names of one kind by their folded form, such as `{"a-b": ("a_b", "a-b")}`."""
@@ -63,7 +64,8 @@ class Spellings:
         if kind == "side":
             return self._side(text)
         if kind == "target":
-            return _TARGET.sub(lambda target: self._name(kind, target[0]), text)
+            # Each target of a range or a list is a name.
+            return _TARGET.sub(lambda match: self._name(kind, match[0]), text)
         return self._name(kind, text)
 
     def _side(self, text: str) -> str:

@@ -20,6 +20,9 @@ SELECT known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
+"""The packages with a word in their name or description (FTS5), and the number of
+packages that depend on them.
+"""
 # A word is scored by Okapi BM25, whose constants have their usual values.
 SATURATION = 1.2
 """The constant k1: a word that occurs often counts little more than one that occurs
@@ -38,6 +41,7 @@ POINTS_OF_WORDS = 8
 POINTS_OF_DEPENDENTS = 1.2
 """The score of a package that `e - 1` packages need, as popular ones come first."""
 _WORD = re.compile(r"[^\W_]+")
+"""Letters and digits."""
 _SMALL = frozenset(
     ("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with")
 )

@@ -137,11 +137,12 @@ def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
         occurrence = _occurrence(word, name)
         if occurrence is not None:
             occurrences[name] = occurrence
-    # The better occurrence first, then the package with more binaries.
-    best_first = sorted(
-        occurrences, key=lambda name: (occurrences[name], -counts[name], name)
-    )
-    return dict.fromkeys(best_first, "")
+
+    # The better occurrence first, then the package with more binaries, then by name.
+    def rank_of(name: str) -> tuple[Occurrence, int, str]:
+        return occurrences[name], -counts[name], name
+
+    return dict.fromkeys(sorted(occurrences, key=rank_of), "")
 
 
 def _occurrence(word: str, name: str) -> Occurrence | None:

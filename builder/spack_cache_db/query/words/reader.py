@@ -38,6 +38,7 @@ from spack_cache_db.spack.facts import (
 from spack_cache_db.spack.targets import family, is_known
 
 PACKAGES = "SELECT name, release_count FROM packages"
+"""The packages, and how many releases list a binary of each."""
 SWITCH = """
 SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
   :package = '' OR EXISTS (
@@ -46,6 +47,7 @@ SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
     WHERE packages.name = :package AND member.variant_id = variants.id))
 LIMIT 1
 """
+"""Whether the package, or any package if its name is empty, has a boolean variant."""
 WITH_VALUES = """
 SELECT 1 FROM variants WHERE name = :name AND (
   :package = '' OR EXISTS (
@@ -54,6 +56,7 @@ SELECT 1 FROM variants WHERE name = :name AND (
     WHERE packages.name = :package AND member.variant_id = variants.id))
 LIMIT 1
 """
+"""Whether the package, or any package if its name is empty, has a variant."""
 WITH_WORDS = """
 SELECT 1 FROM configurations_fts
 JOIN configurations ON configurations.id = configurations_fts.rowid
@@ -61,9 +64,11 @@ WHERE configurations_fts MATCH :match AND spec_count > 0
   AND (:package = '' OR package_id = (SELECT id FROM packages WHERE name = :package))
 LIMIT 1
 """
+"""Whether a configuration with a binary, of the package or of any, has some words."""
 NEEDS = """
 SELECT 1 FROM known_dependencies WHERE dependency = :dependency AND package = :package
 """
+"""Whether a package depends on another one, by package data."""
 MOST_WORDS = 12
 """Maximum of words in a text; a longer text is not read."""
 MOST_JOINED = 4
@@ -77,6 +82,7 @@ _KINDS = frozenset(
 )
 """The kinds of parts; a part on anything else is on a dependency or a variant."""
 _HASH = re.compile(r"/?([a-z2-7]{4,32})")
+"""The beginning of a hash, in the characters of base 32."""
 _GPU = re.compile(r"(?P<name>[a-z]+\d+[a-z]?)(?:-(?:\d+gb|sxm\d?|pcie))*")
 """A graphics processor: `a100`, `a100-80gb`, `h100-sxm5`."""
 _GPU_ARCHITECTURE = re.compile(r"(?:sm_?(?P<cuda>\d{2,3}a?)|(?P<amd>gfx[0-9a-f]{3,4}))")
@@ -97,7 +103,8 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     # package must be known first.
     package = _Reader(lookups, words).package()
     reader = _Reader(lookups, words, package)
-    if len(words) == 1 and not package and package_called(lookups, words[0]):
+    is_single = len(words) == 1
+    if is_single and not package and package_called(lookups, words[0]):
         # The name of a package without binaries is not read as a variant or a compiler.
         unread = words
     else:
@@ -106,7 +113,7 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     # Search for the words without a meaning.
     searched = _searched_words(lookups, unread, package)
     if len(unread) == len(words) and not searched:
-        return _reading_of_hash(lookups, words[0]) if len(words) == 1 else None
+        return _reading_of_hash(lookups, words[0]) if is_single else None
     left_out = tuple(word for word in unread if word not in searched)
     return reader.reading(tuple(searched), left_out)
 
@@ -201,6 +208,7 @@ class _Reader:
         return self._name
 
     def _needs(self, package: str, dependency: str) -> bool:
+        """Return whether a package depends on another one."""
         names = {"package": package, "dependency": dependency}
         return any(select(self._conn, NEEDS, **names))
 

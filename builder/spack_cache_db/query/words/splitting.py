@@ -12,7 +12,9 @@ from typing import NamedTuple
 from spack_cache_db.query.words.vocabulary import FILLERS
 
 _SEPARATORS = re.compile(r"[\s,;?!()]+")
+"""What stands between words."""
 _COMPARISON = re.compile(r" ?(==|>=|<=) ?")
+"""A sign between a name and a version, with blanks around it."""
 _OTHER_COMMAND = re.compile(
     r"^(sudo\s+)?(apt|apt-get|brew|conda|dnf|mamba|pip3?|yum)\s+(install|add|search)\s"
 )

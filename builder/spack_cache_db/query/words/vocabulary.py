@@ -18,6 +18,7 @@ from spack_cache_db.query.stored.binary import specs_beginning
 _WORDS = tomllib.loads(
     files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8")
 )
+"""The content of the file, which has a table for each kind of names."""
 FILLERS = frozenset(_WORDS["fillers"].split())
 """Words that say nothing about a package, such as `with`."""
 NEGATIONS = frozenset(_WORDS["negations"].split())
@@ -91,7 +92,9 @@ def names_elsewhere(text: str) -> list[str]:
         if name not in names:
             names.append(name)
             unread += _names_in_spack(name)
-    with_prefixes = [prefix + name for prefix in PREFIXES for name in names]
+    with_prefixes = []
+    for prefix in PREFIXES:
+        with_prefixes += [prefix + name for name in names]
     return names + with_prefixes
 
 
@@ -115,8 +118,9 @@ def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
     name = _LANGUAGE_NAMES.get(lower, lower)
     listed = lookups.providers.get(name, ())
     providers = {*listed, *_PROVIDERS.get(name, "").split()}
-    known_providers = providers & counts.keys()
-    return sorted(known_providers, key=lambda package: (-counts[package], package))
+    # By name, and then by the number of binaries: the sort is stable.
+    known_providers = sorted(providers & counts.keys())
+    return sorted(known_providers, key=lambda package: -counts[package])
 
 
 def repository_name(lookups: Lookups, text: str) -> str | None:
