@@ -123,8 +123,8 @@ class BuildOptions(ReadOptions):
         keep_going: whether to skip faulty input. Its faults are in the report, and in
             the table `problems`.
         force: whether to replace the output also if it has releases that the input does
-            not have, or if another program made it, and to allow a snapshot before the
-            newest one.
+            not have, or if another program made it, to allow a snapshot before the
+            newest one, and to build even if nothing is new.
         first: release that stands before all others; by default, installations do.
         recipes: for each namespace, the URL of the recipes of its packages, with
             `{package}` for the name of the package.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly import kept_releases as history
+from spack_cache_db.assembly.clock import Clock
 from spack_cache_db.assembly.contradictions import problems
 from spack_cache_db.assembly.counts import count
 from spack_cache_db.assembly.documents import (
@@ -35,11 +37,10 @@ from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.rows import table_rows
 from spack_cache_db.assembly.search_words import full_text
 from spack_cache_db.assembly.unchanged import (
-    Clock,
-    fingerprint,
-    leave_out_paths,
-    paths_to_read,
+    record_of,
     report_if_unchanged,
+    way_of,
+    without,
 )
 from spack_cache_db.assembly.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
@@ -48,7 +49,10 @@ from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.releases import release_date
 from spack_cache_db.schema.identity import AS_OF, COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources.facts import Origin
+from spack_cache_db.sources.files import File, Unit
 from spack_cache_db.sources.readers import plan
+from spack_cache_db.sources.texts import as_json
+from spack_cache_db.sources.writer import Texts
 from spack_cache_db.sqlite_connection import require_sqlite
 
 Problems = Sequence[tuple[int | str, Problem]]
@@ -86,18 +90,17 @@ def _build(inputs: Input, output: Path) -> Report:
     clock = Clock()
     state_before = state_of(output)
 
-    # The next build of a history finds nothing new if its input has this mark.
-    mark = None
-    if inputs.options.snapshot:
-        inputs = inputs._replace(paths=paths_to_read(inputs, output))
-        mark = fingerprint(inputs, output)
-        if mark:
-            report = report_if_unchanged(mark, inputs.options.snapshots, output, clock)
-            if report is not None:
-                return report
+    # If nothing is new, nothing is to be done.
+    way = way_of(inputs, output)
+    if not inputs.options.force:
+        report = report_if_unchanged(inputs, way, output, clock)
+        if report is not None:
+            return report
 
     # Read the sources, and merge them.
-    merged, inputs = read(inputs)
+    if inputs.options.snapshot:
+        inputs = inputs._replace(paths=_paths_to_read(inputs, output))
+    merged, inputs, checksum = read(inputs, output)
     faults = faults_of(merged)
     _require_good(merged, inputs, faults)
     if not inputs.options.force:
@@ -108,7 +111,7 @@ def _build(inputs: Input, output: Path) -> Report:
     bytes_read = merged.bytes_read
     snapshots = merged.snapshots
     content = _content(merged, inputs)
-    notes = content.notes
+    notes = sorted(set(content.notes))
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
 
@@ -119,14 +122,15 @@ def _build(inputs: Input, output: Path) -> Report:
         sqlite_file.require_intact(temporary)
         clock.stage("check")
         record: dict[str, Any] = {}
-        if not faults:
-            record = {"input": mark, "day": snapshots.day, "counts": counts}
+        # A release can be dropped only once.
+        if checksum is not None and not (faults or snapshots.drop):
+            record = record_of(way, checksum, counts, notes)
         sha256, is_same = sqlite_file.publish(temporary, output, record, state_before)
     clock.stage("publish")
     return Report(
         **counts,
         faults=faults,
-        notes=tuple(sorted(set(notes))),
+        notes=tuple(notes),
         bytes_read=bytes_read,
         file_size=output.stat().st_size,
         sha256=sha256,
@@ -142,7 +146,7 @@ def check(inputs: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input (see
     `spack_cache_db.assembly.builds.check`).
     """
-    merged, inputs = read(inputs)
+    merged = read(inputs).merged
     contradictions = []
     for document, problem in problems(merged):
         location = merged.documents[document - 1].location
@@ -152,8 +156,33 @@ def check(inputs: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     return faults_of(merged), tuple(sorted(contradictions))
 
 
-def read(inputs: Input) -> tuple[Merged, Input]:
-    """Return the merged input, and the options that it is built with.
+def _paths_to_read(inputs: Input, output: Path) -> list[str]:
+    """Return the input paths, without the output if this is the first build of a
+    history.
+
+    So one command can be used every day: `build x.db mirror/ -o x.db --snapshot DATE`.
+    """
+    if os.path.exists(output):  # noqa: PTH110 - methods of Path may raise
+        return inputs.paths
+    paths = without(output, inputs.paths)
+    if paths or inputs.options.installations:
+        return paths
+    # Without another input, reading reports that the output is missing.
+    return inputs.paths
+
+
+class ReadSources(NamedTuple):
+    """The merged sources, the options that they are built with, and a checksum of all
+    files but the output; None if it is not known.
+    """
+
+    merged: Merged
+    inputs: Input
+    checksum: int | None
+
+
+def read(inputs: Input, output: Path | None = None) -> ReadSources:
+    """Return the merged sources; the output may be one of them.
 
     Raises:
         InputError: there is no input, or its databases were built with options that
@@ -170,8 +199,12 @@ def read(inputs: Input) -> tuple[Merged, Input]:
             options.progress(units_read + part, len(units))
 
     # Read all units.
-    for columns in read_units(units, options, report_progress):
+    checksums = []
+    all_columns = read_units(units, options, report_progress)
+    for unit, columns in zip(units, all_columns, strict=True):
         merge.add(columns)
+        if not _is_output(unit, output):
+            checksums.append(columns.checksum)
         units_read += 1
         report_progress(0)
 
@@ -194,7 +227,25 @@ def read(inputs: Input) -> tuple[Merged, Input]:
                 merged.faults.append(Fault(path, 0, message))
         merged.faults.extend(module_faults(options.modules, installed))
     merged.modules[:] = modules_of_installations(merged.modules, installed)
-    return merged, inputs._replace(options=options)
+    return ReadSources(merged, inputs._replace(options=options), _sum(checksums))
+
+
+def _is_output(unit: Unit, output: Path | None) -> bool:
+    """Return whether a unit is the database that is to be replaced."""
+    if output is None:
+        return False
+    locations = [file.location for file in unit if isinstance(file, File)]
+    return len(locations) == 1 and not without(output, locations)
+
+
+def _sum(checksums: Iterable[int | None]) -> int | None:
+    """Return the checksum of all units; None if that of one is not known."""
+    total = 0
+    for checksum in checksums:
+        if checksum is None:
+            return None
+        total += checksum
+    return total
 
 
 def _with_options_of_databases(
@@ -287,7 +338,7 @@ def _content(merged: Merged, inputs: Input) -> Content:
     packages = package_catalogue(merged.packages)
     modules = merged.modules
     if inputs.options.without_paths:
-        leave_out_paths(merged.texts)
+        _leave_out_paths(merged.texts)
         # Modules that differed in the path of their installation only are the same.
         modules = list({module._replace(tree=None) for module in modules})
     numbered = number(merged)
@@ -305,6 +356,19 @@ def _content(merged: Merged, inputs: Input) -> Content:
     if inputs.options.modules:
         notes.append(loading.note)
     return Content(numbered, packages, loading, every_problem, notes)
+
+
+def _leave_out_paths(texts: Texts) -> None:
+    """Remove the paths of installed specs and externals from the texts."""
+    installs = texts.installs.things
+    for at, install in enumerate(installs):
+        installs[at] = install._replace(prefix=None)
+    nodes = texts.nodes.things
+    for at, node in enumerate(nodes):
+        if node.external is not None:
+            external = json.loads(node.external)
+            external.pop("path", None)
+            nodes[at] = node._replace(external=as_json(external))
 
 
 def _filter_notes(

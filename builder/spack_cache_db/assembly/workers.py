@@ -21,10 +21,12 @@ from typing import TypeVar
 
 from spack_cache_db.assembly.options import BuildOptions
 from spack_cache_db.errors import BuilderError, reason
+from spack_cache_db.sources.checksums import checksum_of_unit
 from spack_cache_db.sources.files import ANYWHERE, Place, Share, Unit
 from spack_cache_db.sources.readers import read, read_files
 from spack_cache_db.sources.writer import Columns
 
+Part = TypeVar("Part")
 T = TypeVar("T")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,37 +56,39 @@ def read_unit(
     """Return the columns of one unit, read in this process (`share` as in
     `read_units`).
     """
-    return read_files(read(unit, max_page_size), place, share)
+    columns = read_files(read(unit, max_page_size), place, share)
+    columns.checksum = checksum_of_unit(unit, columns)
+    return columns
 
 
 def work_through(
-    units: Sequence[Unit], work: Callable[[Unit], T], options: BuildOptions
+    parts: Sequence[Part], work: Callable[[Part], T], options: BuildOptions
 ) -> Iterator[T]:
-    """Yield the result of `work` for each unit, in the order of the units.
+    """Yield the result of `work` for each part of the input, in their order.
 
     Raises:
         BuilderError: a worker died, or has another version of this package or of
             archspec.
     """
-    jobs = min(options.jobs, len(units))
+    jobs = min(options.jobs, len(parts))
     if options.executor is not None:
-        yield from _on_executor(options.executor, units, work, options.jobs)
+        yield from _on_executor(options.executor, parts, work, options.jobs)
     elif jobs < 2:
-        yield from map(work, units)
+        yield from map(work, parts)
     else:
-        yield from _in_processes(units, work, jobs)
+        yield from _in_processes(parts, work, jobs)
 
 
 def _in_order(
-    submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int
+    submit: Callable[[Part], Future[T]], parts: Sequence[Part], jobs: int
 ) -> Iterator[T]:
-    """Yield results in order; few units are submitted at once, so that results cannot
+    """Yield results in order; few parts are submitted at once, so that results cannot
     pile up.
     """
     waiting: deque[Future[T]] = deque()
     try:
-        for unit in units:
-            waiting.append(submit(unit))
+        for part in parts:
+            waiting.append(submit(part))
             if len(waiting) > 2 * jobs:
                 yield waiting.popleft().result()
         while waiting:
@@ -95,16 +99,16 @@ def _in_order(
 
 
 def _on_executor(
-    executor: Executor, units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
+    executor: Executor, parts: Sequence[Part], work: Callable[[Part], T], jobs: int
 ) -> Iterator[T]:
     versions = program_versions()
 
-    def submit(unit: Unit) -> Future[T]:
+    def submit(part: Part) -> Future[T]:
         # As one argument: Dask would search a tuple for futures.
-        return executor.submit(partial(_checked_work, versions, work, unit))
+        return executor.submit(partial(_checked_work, versions, work, part))
 
     try:
-        yield from _in_order(submit, units, jobs)
+        yield from _in_order(submit, parts, jobs)
     except BuilderError:
         raise
     except Exception as error:
@@ -114,14 +118,14 @@ def _on_executor(
         raise BuilderError(f"{type(executor).__name__} {message}; {needed}") from error
 
 
-def _checked_work(versions: dict[str, str], work: Callable[[Unit], T], unit: Unit) -> T:
+def _checked_work(versions: dict[str, str], work: Callable[[Part], T], part: Part) -> T:
     for program, version in program_versions().items():
         if version != versions[program]:
             worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
             raise BuilderError(
                 f"{worker} has {program} {version}, expected {versions[program]}"
             )
-    return work(unit)
+    return work(part)
 
 
 def program_versions() -> dict[str, str]:
@@ -132,23 +136,23 @@ def program_versions() -> dict[str, str]:
 
 
 def _in_processes(
-    units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
+    parts: Sequence[Part], work: Callable[[Part], T], jobs: int
 ) -> Iterator[T]:
     with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
 
-        def submit(unit: Unit) -> Future[T]:
+        def submit(part: Part) -> Future[T]:
             with _starting_processes():
-                return pool.submit(work, unit)
+                return pool.submit(work, part)
 
         try:
-            yield from _in_order(submit, units, jobs)
+            yield from _in_order(submit, parts, jobs)
         except BrokenProcessPool:
             message = (
                 "a worker process died (out of memory?); try again with fewer --jobs"
             )
             raise BuilderError(message) from None
         except BaseException:
-            # Otherwise leaving `with` would wait for units whose results are not
+            # Otherwise leaving `with` would wait for parts whose results are not
             # needed.
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @flag(
     "--force",
     "Replace FILE even if releases are lost, or if another program made it; allow a snapshot "
-    "before the newest one.",
+    "before the newest one; build even if nothing is new.",
 )
 def build(
     paths: tuple[str, ...],

@@ -12,7 +12,6 @@ that folder is read anyway.
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -173,15 +172,24 @@ def _units_of(files: list[File]) -> list[Unit]:
     package are in folders of its name, and have much the same content in every release;
     within a unit, equal texts are stored once.
     """
-    small = sorted(file for file in files if not _is_large(file))
-    small.sort(key=lambda file: posixpath.basename(posixpath.dirname(file.path)))
+    small: list[File] = []
+    large: list[Unit] = []
+    for file in sorted(files):
+        if _is_large(file):
+            large.append((file,))
+        else:
+            small.append(file)
+    small.sort(key=_name_of_folder)
     units: list[Unit] = []
     for start in range(0, len(small), ENTRIES_PER_UNIT):
         units.append(tuple(small[start : start + ENTRIES_PER_UNIT]))
-    for file in sorted(files):
-        if _is_large(file):
-            units.append((file,))
-    return units
+    return units + large
+
+
+def _name_of_folder(file: File) -> str:
+    """Return `zlib` for the path `develop/zlib/specs.md`; "" without a folder."""
+    folder, _, _ = file.path.rpartition("/")
+    return folder.rpartition("/")[2]
 
 
 def _is_large(file: File) -> bool:
@@ -219,34 +227,68 @@ def _files_below(path: str, real_folders: set[str]) -> _Below:
 
     # A folder. Those that are found in it are added to the list that is being read.
     below = _Below([], [])
-    folders = [File(path.rstrip(os.sep) or os.sep, "")]
+    folders = [top_folder(path)]
     for folder in folders:
-        try:
-            with os.scandir(folder.location) as entries:
-                members = sorted(entries, key=lambda entry: entry.name)
-        except OSError as error:
-            message = f"cannot be listed: {reason(error)}"
-            below.faults.append(Fault(folder.location, 0, message))
-            continue
-        # A mirror is read as a whole.
-        if _is_mirror(folder.location, {member.name for member in members}):
-            below.files.append(folder._replace(kind="mirror"))
-            continue
-        for member in members:
-            if member.name.startswith("."):
-                continue
-            path_in_input = f"{folder.path}/{member.name}".lstrip("/")
-            entry = File(member.path, path_in_input)
-            if not _leads_to_folder(member):
-                below.files.append(entry)
-            elif not member.is_symlink():
-                folders.append(entry)
-            elif _is_circle(folder, entry):
-                message = "is a link to a folder that contains it, expected no circle"
-                below.faults.append(Fault(member.path, 0, message))
-            elif _is_first_link(entry, real_folders):
-                folders.append(entry)
+        members = list_folder(folder, real_folders)
+        below.files.extend(members.files)
+        below.faults.extend(members.faults)
+        folders.extend(members.folders)
     return below
+
+
+def top_folder(path: str) -> File:
+    """Return a folder that was named."""
+    return File(path.rstrip(os.sep) or os.sep, "")
+
+
+class Members(NamedTuple):
+    """The members of a folder that are read: files and mirrors, folders, and faults."""
+
+    files: list[File]
+    folders: list[File]
+    faults: list[Fault]
+
+
+def list_folder(folder: File, real_folders: set[str]) -> Members:
+    """Return the members of a folder; a mirror has itself as its only member.
+
+    Args:
+        folder: the folder.
+        real_folders: as in `_files_below`.
+    """
+    members = Members([], [], [])
+    try:
+        with os.scandir(folder.location) as found:
+            entries = sorted(found, key=_name)
+    except OSError as error:
+        message = f"cannot be listed: {reason(error)}"
+        members.faults.append(Fault(folder.location, 0, message))
+        return members
+
+    # A mirror is read as a whole.
+    if _is_mirror(folder.location, {entry.name for entry in entries}):
+        members.files.append(folder._replace(kind="mirror"))
+        return members
+
+    start = f"{folder.path}/" if folder.path else ""
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        member = File(entry.path, start + entry.name)
+        if not _leads_to_folder(entry):
+            members.files.append(member)
+        elif not entry.is_symlink():
+            members.folders.append(member)
+        elif _is_circle(folder, member):
+            message = "is a link to a folder that contains it, expected no circle"
+            members.faults.append(Fault(member.location, 0, message))
+        elif _is_first_link(member, real_folders):
+            members.folders.append(member)
+    return members
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
 
 
 _FOLDERS_OF_MIRRORS = {
@@ -266,9 +308,10 @@ def _is_mirror(folder: str, names: set[str]) -> bool:
     """Return whether names in a folder are those of a mirror or an installation."""
     if ADDRESS_FILE in names:
         return True
-    for name, below in _FOLDERS_OF_MIRRORS.items():
-        path = os.path.join(folder, name, below)  # noqa: PTH118 - fast
-        if name in names and os.path.isdir(path):  # noqa: PTH112
+    # Nearly all folders are of pages, and have none of these names.
+    for name in names & _FOLDERS_OF_MIRRORS.keys():
+        path = os.path.join(folder, name, _FOLDERS_OF_MIRRORS[name])  # noqa: PTH118
+        if os.path.isdir(path):  # noqa: PTH112
             return True
     return False
 

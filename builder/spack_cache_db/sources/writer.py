@@ -138,6 +138,7 @@ class Columns:
         left_out: the path and the message of each document that a database left out.
         faults: why some files could not be read.
         bytes_read: the size of its files, without those of mirrors.
+        checksum: that of its files (`sources.checksums`); None if it is not known.
     """
 
     documents: list[Document] = field(default_factory=list)
@@ -149,6 +150,7 @@ class Columns:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     bytes_read: int = 0
+    checksum: int | None = None
 
 
 class Writer:
