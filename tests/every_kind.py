@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.indexes import edge, hash_of, index, node, old_node, record
-from tests.package_data import described, listed, published
+from tests.package_data import catalogued, described, listed, published
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.trees import installed, write_tree
 
@@ -90,6 +90,16 @@ def write_every_kind(folder: Path) -> Path:
     texts = {
         "zlib": json.dumps(zlib),
         "gmake": json.dumps(published("gmake", "4.4", dependent_to=described("zlib"))),
+        "repology": json.dumps(
+            catalogued(
+                {
+                    "name": "catalogued",
+                    "maintainers": ["ada"],
+                    "licenses": ["MIT when @2:"],
+                    "categories": ["e4s"],
+                }
+            )
+        ),
         "list": json.dumps(
             [listed("zlib", "1.4", "1.3"), listed("zstd", "1.5"), "gdbm"]
         ),

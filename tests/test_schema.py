@@ -25,7 +25,6 @@ from tests.conftest import Build
 from tests.every_kind import MODULES, write_every_kind
 from tests.metadata import DATABASE
 from tests.package_data import REAL as PACKAGE_DATA
-from tests.package_data import catalogued, write_packages
 from tests.pagetexts import page, spec, write
 
 TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
@@ -97,11 +96,7 @@ def everything(
         older=page("history", "develop-2025-02-01", [spec(7)]),
         newer=page("history", "develop-2025-02-02", [spec(8, size="9")]),
     )
-    repology = catalogued(
-        {"name": "a", "licenses": ["MIT when @2:"], "categories": ["e4s"]}
-    )
-    write_packages(folder / "packages", repology=repology)
-    paths = [sources, history, PACKAGE_DATA, folder / "packages"]
+    paths = [sources, history, PACKAGE_DATA]
     build(paths, folder / "x.db", keep_going=True, modules=[sources / MODULES])
     with closing(sqlite3.connect(folder / "x.db")) as connection:
         yield connection

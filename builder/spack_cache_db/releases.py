@@ -20,7 +20,7 @@ _BRANCHES = {"develop", "main", "master"}
 _ORDER = ("branch", "release", "snapshot", "other")
 """The order of kinds in lists."""
 
-_PUBLIC = "https://binaries.spack.io"
+PUBLIC_MIRRORS = "https://binaries.spack.io"
 """The URL below which the mirrors of Spack's public cache are."""
 
 PUBLIC_SITE = "https://cache.spack.io/"
@@ -70,12 +70,12 @@ def _newest_first(snapshots: Iterable[str]) -> list[str]:
 
 def public_mirror(name: str) -> str:
     """Return the URL of a release's mirror in Spack's public cache."""
-    return f"{_PUBLIC}/{name}"
+    return f"{PUBLIC_MIRRORS}/{name}"
 
 
 def is_public_mirror(url: str) -> bool:
     """Return whether a URL belongs to Spack's public cache."""
-    return f"{url}/".startswith(f"{_PUBLIC}/")
+    return f"{url}/".startswith(f"{PUBLIC_MIRRORS}/")
 
 
 def sort_releases(names: set[str], leading: Iterable[str] = ()) -> list[str]:

@@ -43,6 +43,7 @@ from spack_cache_db.assembly.unchanged import (
     without,
 )
 from spack_cache_db.assembly.workers import program_versions, read_units, uncollected
+from spack_cache_db.data_source import DataSource, data_source
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.model import FILTERED, Problem
@@ -54,6 +55,15 @@ from spack_cache_db.sources.readers import plan
 from spack_cache_db.sources.texts import as_json
 from spack_cache_db.sources.writer import Texts
 from spack_cache_db.sqlite_connection import require_sqlite
+
+_HAS_SOURCES = """
+SELECT EXISTS (SELECT 1 FROM pages)
+UNION ALL SELECT EXISTS (SELECT 1 FROM releases WHERE kind = 'installed')
+"""
+_MIRROR_URLS = """
+SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release_id
+WHERE releases.kind <> 'installed'
+"""
 
 Problems = Sequence[tuple[int | str, Problem]]
 """Problems, each with the number of its document, or with the path of a file of package
@@ -424,6 +434,7 @@ def _write(path: Path, inputs: Input, content: Content, clock: Clock) -> dict[st
             numbered, count(numbered), packages, modules, every_problem
         ):
             sqlite_file.insert(db, table, rows)
+        sqlite_file.insert(db, "origin", _source(db).rows())
         types = dict(db.execute("SELECT types, id FROM dependency_types"))
         for table, rows in package_rows(packages, types):
             sqlite_file.insert(db, table, rows)
@@ -435,6 +446,15 @@ def _write(path: Path, inputs: Input, content: Content, clock: Clock) -> dict[st
         sqlite_file.finish(db)
         clock.stage("index")
         return _report_counts(db, packages)
+
+
+def _source(db: sqlite3.Connection) -> DataSource:
+    """Return where the data is from, by the sources in the database."""
+    (has_pages,), (has_installations,) = db.execute(_HAS_SOURCES).fetchall()
+    urls = [url for (url,) in db.execute(_MIRROR_URLS)]
+    return data_source(
+        has_pages=bool(has_pages), has_installations=bool(has_installations), urls=urls
+    )
 
 
 def _report_counts(

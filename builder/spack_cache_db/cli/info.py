@@ -92,6 +92,14 @@ def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         yield "dependencies", "none: pages do not list them"
 
+    # What is known of where the data is from.
+    from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW, SOURCE_ROW
+
+    origin = dict(values["origin"])
+    for name in (LICENSE_ROW, SOURCE_ROW, MIRROR_ROW):
+        if name in origin:
+            yield name.replace("_", " "), origin.pop(name)
+
     # Such as `packages behind  12`; empty without package data.
     for name, count in values["compared_with_spack"].items():
         yield name.replace("_", " "), f"{count:,}"
@@ -99,7 +107,7 @@ def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
     # The program and the libraries that made the database, each with its version.
     programs = []
-    for name, version in values["origin"].items():
+    for name, version in origin.items():
         programs.append(f"{name} {version}")
     programs.append(f"schema {values['schema_version']}")
     yield "built with", ", ".join(programs)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.bounded_files import sha256_of
+from spack_cache_db.data_source import LICENSE_ROW, LICENSE_URLS, SOURCE_ROW
 from spack_cache_db.exports import croissant, data_package
 from spack_cache_db.exports.contents import (
     WIDE_VIEWS,
@@ -26,11 +27,7 @@ from spack_cache_db.output_folders import (
 )
 from spack_cache_db.query.open.lookups import descriptions
 from spack_cache_db.query.open.sql import connected, select
-from spack_cache_db.query.stored.origin import (
-    PUBLIC_LICENSE,
-    PUBLIC_LICENSE_URL,
-    read_origin,
-)
+from spack_cache_db.query.stored.origin import origin_facts, read_origin
 from spack_cache_db.schema.identity import AS_OF
 from spack_cache_db.schema.tables import TABLES
 
@@ -61,20 +58,20 @@ def _require_own(folder: Path) -> None:
 
 def _origin(conn: sqlite3.Connection, file: Path, license: str) -> DataOrigin:
     origin = read_origin(conn)
-    facts = dict(select(conn, "SELECT name, value FROM origin"))
+    facts = origin_facts(conn)
     is_address = license.startswith(("http://", "https://"))
     name = "" if is_address else license
     url = license if is_address else ""
-    if not license and origin.is_public:
-        name = PUBLIC_LICENSE
-        url = PUBLIC_LICENSE_URL
+    if not license:
+        name = facts.get(LICENSE_ROW, "")
+        url = LICENSE_URLS.get(name, "")
     return DataOrigin(
         title=origin.title,
         day=facts.get(AS_OF),
         checksum=sha256_of(file),
         license_name=name,
         license_url=url,
-        source_url=origin.url or "",
+        source_url=facts.get(SOURCE_ROW, ""),
     )
 
 

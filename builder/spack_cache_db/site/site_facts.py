@@ -8,13 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from spack_cache_db.data_source import LICENSE_ROW, LICENSE_URLS
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.rows import grouped
-from spack_cache_db.query.stored.origin import (
-    PUBLIC_LICENSE,
-    PUBLIC_LICENSE_URL,
-    read_origin,
-)
+from spack_cache_db.query.stored.origin import origin_facts, read_origin
 from spack_cache_db.query.stored.recipe_facts import packages_with
 from spack_cache_db.query.stored.totals import (
     newest_snapshot,
@@ -73,9 +70,9 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
         "source": origin.owner,
         "source_url": origin.url or "",
     }
-    if origin.is_public:
-        described["license"] = PUBLIC_LICENSE
-        described["license_url"] = PUBLIC_LICENSE_URL
+    license = origin_facts(lookups.conn).get(LICENSE_ROW, "")
+    described["license"] = license
+    described["license_url"] = LICENSE_URLS.get(license, "")
     # Datasette shows a link for an empty address.
     filled = {key: value for key, value in described.items() if value}
     return SiteFacts(variables, filled)

@@ -13,7 +13,12 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.open.info import info
 from spack_cache_db.query.open.sql import connected
-from spack_cache_db.query.stored.origin import Origin, read_examples, read_origin
+from spack_cache_db.query.stored.origin import (
+    Origin,
+    origin_facts,
+    read_examples,
+    read_origin,
+)
 from spack_cache_db.schema.identity import SCHEMA_VERSION
 from tests.conftest import Build
 from tests.indexes import REAL_FILE, index, node, record
@@ -47,7 +52,12 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "first_snapshot": "2025-04-20",
         "last_snapshot": "2025-04-20",
         "as_of": "2025-04-20",
-        "origin": {name: version(name) for name in ("archspec", "spack-cache-db")},
+        "origin": {
+            **{name: version(name) for name in ("archspec", "spack-cache-db")},
+            "data_license": "Apache-2.0",
+            "mirror_url": "https://binaries.spack.io",
+            "source_url": "https://cache.spack.io/",
+        },
     }
 
 
@@ -129,6 +139,14 @@ def test_whose_it_is(
 
     with connected(tmp_path / "x.db") as conn:
         assert read_origin(conn) == expected
+        facts = origin_facts(conn)
+    # The rows of the table `origin` have what is known of this, and nothing else.
+    assert facts.get("source_url") == expected.url
+    assert facts.get("data_license") == ("Apache-2.0" if expected.is_public else None)
+    known = {url for url in urls if url and "binaries.spack.io" not in url}
+    mirrors = set(facts.get("mirror_url", "").split())
+    assert mirrors >= known
+    assert all("binaries.spack.io" in url for url in mirrors - known)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ import sqlite3
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from spack_cache_db.data_source import data_source
 from spack_cache_db.errors import series
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.totals import largest_packages
-from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror
+from spack_cache_db.releases import is_public_mirror
 
 URLS = """
 SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release_id
@@ -18,8 +19,6 @@ WHERE releases.kind <> 'installed' ORDER BY url
 """
 INSTALLATIONS = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 PUBLIC = "Spack's public build cache"
-PUBLIC_LICENSE = "Apache-2.0"
-PUBLIC_LICENSE_URL = "https://www.apache.org/licenses/LICENSE-2.0"
 MOST_NAMED = 3
 """Maximum of installations or hosts that the title and the owner name."""
 SEARCHES = {
@@ -71,6 +70,13 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     urls: list[str | None] = [url for (url,) in select(conn, URLS)]
     private = [url for url in urls if url is None or not is_public_mirror(url)]
     has_public = bool(has_pages) or len(private) < len(urls)
+    source = data_source(
+        has_pages=bool(has_pages), has_installations=bool(installations), urls=urls
+    )
+
+    def origin(title: str, owner: str) -> Origin:
+        return Origin(title, owner, source.url, source.is_public)
+
     owners = []
     if installations:
         noun = "installation" if len(installations) == 1 else "installations"
@@ -78,17 +84,13 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
 
     # A database of installations alone has no build cache.
     if installations and not has_pages and not urls:
-        return Origin("Installed software", owners[0], None, is_public=False)
+        return origin("Installed software", owners[0])
 
     # Without a private mirror, it is the public build cache, perhaps beside
     # installations.
     if not private:
-        url = None if installations else PUBLIC_SITE
         owners.append(PUBLIC)
-        is_public = not installations
-        return Origin(
-            "Spack build cache", " and ".join(owners), url, is_public=is_public
-        )
+        return origin("Spack build cache", " and ".join(owners))
 
     # Private mirrors are named by their hosts, or by the whole address if it has no
     # host.
@@ -105,16 +107,12 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
         owners.append(f"mirrors at {names}")
     if None in private:
         owners.append("a mirror")
-    url = None
-    if len(private) == 1 and not has_public and not installations:
-        url = _web_address(private[0])
-    return Origin(title, " and ".join(owners), url, is_public=False)
+    return origin(title, " and ".join(owners))
 
 
-def _web_address(url: str | None) -> str | None:
-    """Return an address that a browser opens; None for others, such as `s3://cache`."""
-    is_of_web = url is not None and url.startswith(("http://", "https://"))
-    return url if is_of_web else None
+def origin_facts(conn: sqlite3.Connection) -> dict[str, str]:
+    """Return the rows of the table `origin`: the values by their names."""
+    return dict(select(conn, "SELECT name, value FROM origin"))
 
 
 def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW
 from spack_cache_db.query.answers.install import choose_example
 from spack_cache_db.query.commands.install import setup_of
 from spack_cache_db.query.commands.load import explicit_count
@@ -22,7 +23,7 @@ from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.open.lookups import Lookups, Release, Stack, releases_of_stack
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.mirrors import mirrored_release
-from spack_cache_db.query.stored.origin import read_examples, read_origin
+from spack_cache_db.query.stored.origin import origin_facts, read_examples, read_origin
 from spack_cache_db.query.stored.presence import packages_in_stacks
 from spack_cache_db.query.stored.totals import (
     PAGES,
@@ -123,6 +124,7 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     binaries_of_stack = {
         stack.name: stack.spec_count for stack in lookups.stacks.values()
     }
+    facts = origin_facts(lookups.conn)
     return {
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
         "over_time": binaries_over_time(snapshots),
@@ -131,6 +133,8 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
         "first_snapshot": snapshots[0].date if snapshots else None,
         "pages": list(select(lookups.conn, PAGES)),
         "mirrors": read_mirrors(lookups.conn),
+        "license": facts.get(LICENSE_ROW, ""),
+        "mirror_urls": facts.get(MIRROR_ROW, "").split(),
     }
 
 
