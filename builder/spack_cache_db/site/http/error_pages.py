@@ -9,8 +9,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from datasette.database import QueryInterrupted
-
 from spack_cache_db.database_damage import damage_of
 from spack_cache_db.site.catalogue import published
 from spack_cache_db.site.http.own_pages import PAGE_SECONDS, is_own_page
@@ -18,7 +16,7 @@ from spack_cache_db.site.http.slow_queries import (
     GENERAL_ADVICE,
     advice_on,
     canned_query,
-    interrupted_query,
+    is_slow_query,
 )
 from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.page_response import PageResponse, data
@@ -82,10 +80,9 @@ async def answer_error(
         or is_of_plugin(datasette, request.path)
         or is_in_plugin(exception)
     )
-    slow_query = interrupted_query(exception)
     advice = GENERAL_ADVICE
-    if slow_query is not None:
-        advice = await advice_on(datasette, request, slow_query)
+    if is_slow_query(exception):
+        advice = await advice_on(datasette, request)
     limit = datasette.setting("sql_time_limit_ms")
     failure = failure_of(
         exception, limit, list(request.args), is_own=is_own, advice=advice
@@ -140,7 +137,7 @@ def failure_of(
     title = getattr(exception, "title", None)
     if isinstance(exception, MemoryError):
         return _failure(400, NO_MEMORY, "Query refused")
-    if title == "SQL Interrupted" or isinstance(exception, QueryInterrupted):
+    if is_slow_query(exception):
         sentence = INTERRUPTED.format(limit=time_limit_ms, advice=advice)
         return _failure(400, sentence, "Query refused")
 

@@ -16,6 +16,7 @@ from datasette.utils import tilde_decode
 
 from spack_cache_db.site.catalogue import name_of
 from spack_cache_db.site.metadata import metadata_of
+from spack_cache_db.site.sql.execution import slow_statement
 from spack_cache_db.site.sql.limits import time_limit
 from spack_cache_db.site.sql.whole_tables import (
     Condition,
@@ -32,38 +33,37 @@ _PLAN_SECONDS = 0.1
 """Longest processor time to find out which table a statement reads."""
 
 
-def interrupted_query(exception: BaseException) -> QueryInterrupted | None:
-    """Return Datasette's exception for a statement that took too long; None if that is
-    not why a request failed.
+def is_slow_query(exception: BaseException) -> bool:
+    """Return whether a request failed because a statement took too long.
+
+    Datasette raises another exception for some pages, with this title.
     """
-    # Datasette raises another exception while it handles this one.
-    for error in (exception, exception.__context__):
-        if isinstance(error, QueryInterrupted):
-            return error
-    return None
+    is_titled_so = getattr(exception, "title", None) == "SQL Interrupted"
+    return is_titled_so or isinstance(exception, QueryInterrupted)
 
 
-async def advice_on(datasette: Any, request: Any, query: QueryInterrupted) -> str:
+async def advice_on(datasette: Any, request: Any) -> str:
     """Return what a visitor can do whose query took too long, in one or two sentences.
 
     Args:
         datasette: the Datasette.
         request: the request, to a canned query, a table or an address with SQL.
-        query: the statement that took too long, and the values of its parameters.
     """
     canned = canned_query(datasette, request)
     if canned is not None and "advice" in canned:
         return str(canned["advice"])
 
+    slow = slow_statement()
     database = _database_of(datasette, request)
-    if database is None or database.name != name_of(datasette):
+    is_published = database is not None and database.name == name_of(datasette)
+    if slow is None or not is_published:
         return GENERAL_ADVICE
     is_table_page = "sql" not in request.args and canned is None
     path = request.path if is_table_page else None
 
     def read_advice(conn: sqlite3.Connection) -> str:
         with time_limit(conn, _PLAN_SECONDS):
-            table = largest_whole_table(conn, query.sql, query.params)
+            table = largest_whole_table(conn, slow.sql, slow.params)
             condition = None if table is None else condition_on(conn, table)
         return GENERAL_ADVICE if table is None else _sentence(table, condition, path)
 

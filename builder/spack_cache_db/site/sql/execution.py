@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasette.database import QueryInterrupted, Results
 
@@ -25,6 +25,13 @@ as their count. Datasette leaves out what takes longer.
 """
 
 
+class SlowStatement(NamedTuple):
+    """A statement that took too long, and the values of its parameters."""
+
+    sql: str
+    params: running.Params
+
+
 @dataclass
 class Reading:
     """How the response to a request uses the rows of its statements.
@@ -34,12 +41,14 @@ class Reading:
         takes_all: whether the form of the response cannot say that rows are missing.
         is_stream: whether the statements read one part of a table after the other.
         refusal: the message of SQLite if it refused a statement of the request.
+        slow: the last statement of the request that took too long; None if none did.
     """
 
     is_page: bool = False
     takes_all: bool = False
     is_stream: bool = False
     refusal: str = ""
+    slow: SlowStatement | None = None
 
 
 _reading: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039
@@ -56,6 +65,11 @@ def refusal() -> str:
     text.
     """
     return _reading.get().refusal
+
+
+def slow_statement() -> SlowStatement | None:
+    """Return the last statement of the request that took too long; None if none did."""
+    return _reading.get().slow
 
 
 def limit_statements(datasette: Any) -> None:
@@ -131,6 +145,7 @@ async def execute(
         if is_interrupted(error):
             # Datasette shows the values, and copies them.
             shown_values = dict(values) if isinstance(values, Mapping) else values
+            reading.slow = SlowStatement(sql, shown_values)
             raise QueryInterrupted(error, sql, shown_values) from None
         reading.refusal = str(error)
         raise
