@@ -1,6 +1,8 @@
-"""What an export contains: every table, and the views with names in every column.
+"""What an export contains: every table, and the wide views.
 
-The order of the rows is that of a key, so the same database gives the same bytes.
+A table has ids of rows of other tables; a wide view has names in their place, and needs
+no other table. Rows are in the order of a key, so that the same database gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ WIDE_VIEWS = {
         *("target", "variants"),
     ),
 }
-"""The views that are exported, and the columns that order their rows."""
+"""The views that are exported, and for each the columns by which its rows are sorted.
+
+A `version_position` sorts versions as Spack does.
+"""
 
 INTEGERS = frozenset(
     (
@@ -32,7 +37,7 @@ INTEGERS = frozenset(
 """The columns of these views that are numbers; all others are text."""
 
 Descriptions = Mapping[str, Mapping[str | None, str]]
-"""The description of each column of a table; that of the table has the key None."""
+"""The descriptions of tables: of each column by its name, and of the table by None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,11 @@ class ExportedColumn:
     """A column of an exported file.
 
     Attributes:
+        name: its name.
         type: `int`, `str` or `bytes`.
         nullable: whether a value may be missing.
-        references: the exported table to whose `id` it refers; None if it is no key.
+        references: the table to whose `id` it refers; None if it is not a foreign key.
+        description: a sentence for readers.
     """
 
     name: str
@@ -57,6 +64,9 @@ class ExportedTable:
     """A table or view that becomes a file.
 
     Attributes:
+        name: its name.
+        description: a sentence for readers.
+        columns: its columns.
         primary_key: the columns that identify a row; empty for a view.
         order: the columns by which the rows are sorted.
     """
@@ -81,28 +91,45 @@ def exported_tables(
     """Return all tables that an export has, the wide views first.
 
     Args:
-        descriptions: those of the database (its table `column_descriptions`).
+        descriptions: the descriptions that the database has of its tables (in its table
+            `column_descriptions`).
         view_columns: the names of the columns of each view in `WIDE_VIEWS`.
     """
     views = []
     for name, order in WIDE_VIEWS.items():
         texts = descriptions.get(name, {})
-        columns = tuple(_view_column(each, texts) for each in view_columns[name])
-        views.append(ExportedTable(name, texts.get(None, ""), columns, (), order))
+        columns = [_view_column(column, texts) for column in view_columns[name]]
+        view = ExportedTable(
+            name=name,
+            description=texts.get(None, ""),
+            columns=tuple(columns),
+            primary_key=(),
+            order=order,
+        )
+        views.append(view)
     tables = [_exported(table, descriptions.get(table.name, {})) for table in TABLES]
     return (*views, *tables)
 
 
 def _view_column(name: str, texts: Mapping[str | None, str]) -> ExportedColumn:
-    kind = int if name in INTEGERS else str
-    # SQLite does not know which columns of a view may be NULL.
-    return ExportedColumn(name, kind, True, None, texts.get(name, ""))
+    return ExportedColumn(
+        name=name,
+        type=int if name in INTEGERS else str,
+        # SQLite does not know which columns of a view may be NULL.
+        nullable=True,
+        references=None,
+        description=texts.get(name, ""),
+    )
 
 
 def _exported(table: Table, texts: Mapping[str | None, str]) -> ExportedTable:
-    columns = tuple(_table_column(column, texts) for column in table.columns)
-    key = table.primary_key
-    return ExportedTable(table.name, texts.get(None, ""), columns, key, key)
+    return ExportedTable(
+        name=table.name,
+        description=texts.get(None, ""),
+        columns=tuple(_table_column(column, texts) for column in table.columns),
+        primary_key=table.primary_key,
+        order=table.primary_key,
+    )
 
 
 def _table_column(column: Column, texts: Mapping[str | None, str]) -> ExportedColumn:

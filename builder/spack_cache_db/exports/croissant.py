@@ -11,6 +11,7 @@ from spack_cache_db.exports.contents import ExportedColumn
 from spack_cache_db.exports.origin import DataOrigin, ExportedFile
 
 NAME = "croissant.json"
+"""The name of the file."""
 
 CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -53,10 +54,16 @@ CONTEXT: dict[str, Any] = {
 """The context of Croissant 1.0, as its specification prints it."""
 
 _TYPES = {int: "sc:Integer", str: "sc:Text", bytes: "sc:Text"}
+"""The types of columns in Croissant, which has none for bytes."""
 
 
 def croissant(origin: DataOrigin, files: tuple[ExportedFile, ...]) -> dict[str, Any]:
-    """Return the content of `croissant.json`."""
+    """Return the content of `croissant.json`: the files, and the columns in them.
+
+    Args:
+        origin: where the data come from.
+        files: the files of the export.
+    """
     exported = {file.table.name for file in files}
     dataset: dict[str, Any] = {
         "@context": CONTEXT,
@@ -79,6 +86,7 @@ def croissant(origin: DataOrigin, files: tuple[ExportedFile, ...]) -> dict[str, 
 
 
 def _file_object(file: ExportedFile) -> dict[str, Any]:
+    """Return the description of a file, as bytes with a checksum."""
     return {
         "@type": "cr:FileObject",
         "@id": file.name,
@@ -91,6 +99,10 @@ def _file_object(file: ExportedFile) -> dict[str, Any]:
 
 
 def _record_set(file: ExportedFile, exported: set[str]) -> dict[str, Any]:
+    """Return the description of the rows in a file.
+
+    `exported` are the names of all tables of the export, to which columns may refer.
+    """
     table = file.table
     record_set: dict[str, Any] = {
         "@type": "cr:RecordSet",
@@ -99,9 +111,8 @@ def _record_set(file: ExportedFile, exported: set[str]) -> dict[str, Any]:
         "description": table.description,
     }
     if table.primary_key:
-        record_set["key"] = [
-            {"@id": f"{table.name}/{name}"} for name in table.primary_key
-        ]
+        keys = [f"{table.name}/{name}" for name in table.primary_key]
+        record_set["key"] = [{"@id": key} for key in keys]
     record_set["field"] = [_field(column, file, exported) for column in table.columns]
     return record_set
 
@@ -109,6 +120,7 @@ def _record_set(file: ExportedFile, exported: set[str]) -> dict[str, Any]:
 def _field(
     column: ExportedColumn, file: ExportedFile, exported: set[str]
 ) -> dict[str, Any]:
+    """Return the description of a column, which has the id `table/column`."""
     field: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{file.table.name}/{column.name}",

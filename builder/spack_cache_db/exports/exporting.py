@@ -1,4 +1,8 @@
-"""The function `export`; the module that writes files is imported late."""
+"""The public function `export`, which checks its arguments.
+
+`folder`, which writes the files, is imported when it is called: only an export needs
+pyarrow.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,6 @@ def export(
         )
     path = checked_file("file", file)
     folder = checked_file("output", output)
-    # Only an export needs pyarrow.
     from spack_cache_db.exports.folder import write_folder
 
     return write_folder(path, folder, format, license)

@@ -1,4 +1,13 @@
-"""Writes the folder of an export: a file for each table, and two that describe them."""
+"""Writes the folder of an export: a file for each table, and two that describe them.
+
+```
+builds.parquet
+compilers.parquet
+…
+croissant.json
+datapackage.json
+```
+"""
 
 from __future__ import annotations
 
@@ -32,37 +41,56 @@ from spack_cache_db.schema.identity import AS_OF
 from spack_cache_db.schema.tables import TABLES
 
 PART = ".export.tmp"
-"""A folder for unfinished files, inside the other one: on the same file system."""
+"""The folder for unfinished files. It is inside the other one, and so on the same file
+system: files can be renamed from one to the other.
+"""
+
+_MARK = data_package.NAME
+"""The file by which a folder is recognized as an export."""
 
 DESCRIPTIONS = (data_package.NAME, croissant.NAME)
-"""The files that describe the others. A folder with the first of them is an export."""
+"""The files that describe the others."""
 
 
 def write_folder(file: Path, folder: Path, format: str, license: str) -> ExportReport:
     """Write the export of a database; see `export`."""
-    # A file that is not a database is refused before anything is written.
+    # The database is opened first: another file is refused before anything is written.
     with connected(file) as conn, alone_in(folder, "export"), folder_errors(folder):
         _require_own(folder)
         origin = _origin(conn, file, license)
         files = _write_files(conn, folder, FORMATS[format], origin)
-    rows = {each.table.name: each.row_count for each in files}
-    return ExportReport(folder, format, rows, sum(each.size for each in files))
+    rows = {written.table.name: written.row_count for written in files}
+    size = sum(written.size for written in files)
+    return ExportReport(folder, format, rows, size)
 
 
 def _require_own(folder: Path) -> None:
     """Raise OutputError if a folder has files, and none of an earlier export."""
-    names = {path.name for path in folder.iterdir()} - {PART}
-    if names and data_package.NAME not in names:
+    names = {path.name for path in folder.iterdir()}
+    # An export that was killed may have left its unfinished files.
+    names.discard(PART)
+    if names and _MARK not in names:
         raise other_files(folder)
 
 
 def _origin(conn: sqlite3.Connection, file: Path, license: str) -> DataOrigin:
+    """Return where the data come from.
+
+    Args:
+        conn: a connection to the database.
+        file: its path.
+        license: the license of the data, by its name or address; empty for the one that
+            the database names, if it names any.
+    """
     origin = read_origin(conn)
     facts = origin_facts(conn)
-    is_address = license.startswith(("http://", "https://"))
-    name = "" if is_address else license
-    url = license if is_address else ""
-    if not license:
+    name = ""
+    url = ""
+    if license.startswith(("http://", "https://")):
+        url = license
+    elif license:
+        name = license
+    else:
         name = facts.get(LICENSE_ROW, "")
         url = LICENSE_URLS.get(name, "")
     return DataOrigin(
@@ -78,46 +106,48 @@ def _origin(conn: sqlite3.Connection, file: Path, license: str) -> DataOrigin:
 def _write_files(
     conn: sqlite3.Connection, folder: Path, file_format: FileFormat, origin: DataOrigin
 ) -> tuple[ExportedFile, ...]:
+    """Write the files of all tables, and their descriptions; return the former."""
     part = folder / PART
     with unfinished_folder(part):
         # Write everything beside the files of an earlier export.
-        files = []
+        written = []
         for table in _tables(conn, file_format):
-            files.append(_write_file(conn, table, part, file_format))
-        written = tuple(files)
-        package = data_package.data_package(origin, written)
+            written.append(_write_file(conn, table, part, file_format))
+        files = tuple(written)
+        package = data_package.data_package(origin, files)
         _write_json(part / data_package.NAME, package)
-        _write_json(part / croissant.NAME, croissant.croissant(origin, written))
-        # Put it in place; the descriptions come last, when all that they name is there.
-        for file in written:
+        _write_json(part / croissant.NAME, croissant.croissant(origin, files))
+        # Put it in place. The descriptions come last, when all that they name is there.
+        for file in files:
             put_in_place(part / file.name, folder / file.name)
         for name in DESCRIPTIONS:
             put_in_place(part / name, folder / name)
-    _remove_other_formats(folder, {file.name for file in written})
-    return written
+    _remove_other_formats(folder, {file.name for file in files})
+    return files
 
 
 def _tables(
     conn: sqlite3.Connection, file_format: FileFormat
 ) -> tuple[ExportedTable, ...]:
-    """Return the tables that a format can hold."""
-    columns = {}
+    """Return the tables and views that a format can have."""
+    view_columns = {}
     for view in WIDE_VIEWS:
         rows = select(conn, f"SELECT name FROM pragma_table_info('{view}')")
-        columns[view] = tuple(name for (name,) in rows)
-    tables = exported_tables(descriptions(conn), columns)
+        view_columns[view] = tuple(name for (name,) in rows)
+    tables = exported_tables(descriptions(conn), view_columns)
     if file_format.has_bytes:
         return tables
-    return tuple(
-        table
-        for table in tables
-        if not any(column.type is bytes for column in table.columns)
-    )
+    return tuple(table for table in tables if not _has_bytes(table))
+
+
+def _has_bytes(table: ExportedTable) -> bool:
+    return any(column.type is bytes for column in table.columns)
 
 
 def _write_file(
     conn: sqlite3.Connection, table: ExportedTable, part: Path, file_format: FileFormat
 ) -> ExportedFile:
+    """Write the file of a table into the folder for unfinished files."""
     path = part / f"{table.name}{file_format.suffix}"
     row_count = write_table(conn, table, path, file_format)
     return ExportedFile(

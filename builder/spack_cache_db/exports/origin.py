@@ -1,4 +1,7 @@
-"""What an export says of itself: title, version, license, source, and its files."""
+"""What an export says of itself: title, version, license, source, and its files.
+
+Both descriptions, `data_package` and `croissant`, are made of these records.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from spack_cache_db.exports.contents import ExportedTable
 
 NAME = "spack-cache-db"
+"""The short name of every exported data set, for programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +18,14 @@ class DataOrigin:
     """Where the data of an export come from.
 
     Attributes:
-        name: the short name of the data set, for programs.
         title: the name of the build cache.
-        version: the day of the newest snapshot, or `0` if no release has a day.
-        day: that day, such as `2026-11-24`; None without one.
+        day: the day of the newest source, such as `2026-11-24`; None if it is not
+            known.
         checksum: the sha256 of the database.
         license_name: the license of the data; empty if it is not known.
         license_url: the address of the license's text; empty if it is not known.
         source_url: the address of the build cache's pages; empty if it is not known.
+        name: the short name of the data set.
     """
 
     title: str
@@ -34,7 +38,10 @@ class DataOrigin:
 
     @property
     def version(self) -> str:
-        """The version of the data for catalogues, as three numbers: `2026.11.24`."""
+        """The version of the data for catalogues: their day as three numbers.
+
+        `2026.11.24`, or `0.0.0` if the day is not known.
+        """
         if self.day is None:
             return "0.0.0"
         year, month, day = self.day.split("-")
@@ -63,7 +70,9 @@ class ExportedFile:
     """A file that was written.
 
     Attributes:
-        name: its name in the folder.
+        table: the table or view that it contains.
+        name: its name in the folder, such as `builds.csv.gz`.
+        media_type: the type by which web servers and catalogues name its format.
         size: its bytes.
         sha256: its checksum.
         row_count: the rows of the table.

@@ -1,4 +1,4 @@
-"""What an export has written."""
+"""The result of `export`."""
 
 from __future__ import annotations
 

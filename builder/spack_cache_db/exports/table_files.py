@@ -18,6 +18,7 @@ ROWS_AT_ONCE = 2**17
 """Rows of a group in a Parquet file, and the most that are in memory at once."""
 
 _TYPES = {int: pyarrow.int64(), str: pyarrow.string(), bytes: pyarrow.binary()}
+"""The types of columns in Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,15 @@ class FileFormat:
 
 
 def _parquet_writer(path: Path, schema: pyarrow.Schema) -> Any:
+    """Return a writer of a Parquet file, as a context that closes it."""
     return parquet.ParquetWriter(path, schema, compression="zstd")
 
 
 class _CsvWriter:
-    """Writes batches as CSV: texts have quotes, and a missing value has none.
+    """Writes a CSV file, compressed by gzip, as a context that closes it.
 
-    So `""` is an empty text, and nothing between two commas is NULL.
+    Every value has quotes. So `""` is an empty text, and nothing between two commas is
+    NULL.
     """
 
     def __init__(self, path: Path, schema: pyarrow.Schema) -> None:
@@ -79,12 +82,12 @@ def write_table(
     Memory holds `ROWS_AT_ONCE` rows at a time.
     """
     schema = arrow_schema(table)
-    count = 0
+    row_count = 0
     with file_format.make_writer(path, schema) as writer:
         for rows in _pieces(conn, table):
             writer.write_batch(_batch(rows, schema))
-            count += len(rows)
-    return count
+            row_count += len(rows)
+    return row_count
 
 
 def arrow_schema(table: ExportedTable) -> pyarrow.Schema:
@@ -94,6 +97,7 @@ def arrow_schema(table: ExportedTable) -> pyarrow.Schema:
 
 
 def _field(column: ExportedColumn) -> pyarrow.Field:
+    """Return the name, type and description of a column for Arrow."""
     return pyarrow.field(
         column.name,
         _TYPES[column.type],
@@ -117,9 +121,11 @@ def _pieces(
 
 
 def _batch(rows: list[tuple[Any, ...]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Return rows in the form of Arrow, which has an array for each column."""
     columns = zip(*rows, strict=True)
     arrays = []
     for values, field in zip(columns, schema, strict=True):
-        # A value of another type is damage (`damage_as_error`): no build writes one.
+        # Arrow raises an exception for a value of another type. No build writes one, so
+        # it means damage (`damage_as_error`).
         arrays.append(pyarrow.array(values, type=field.type))
     return pyarrow.record_batch(arrays, schema=schema)
