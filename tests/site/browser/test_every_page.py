@@ -62,7 +62,12 @@ over doubt.
 """
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 AXE = Axe()
-OPTIONS = {"selectors": False, "resultTypes": ["violations"]}
+OPTIONS = {
+    "selectors": False,
+    "resultTypes": ["violations"],
+    # WCAG 2.2, 2.5.8, which axe leaves out by default.
+    "rules": {"target-size": {"enabled": True}},
+}
 
 SIZES: tuple[ViewportSize, ...] = (WIDE, {"width": 320, "height": 568})
 """A desk and a phone."""
@@ -125,10 +130,10 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
         page.evaluate(OPEN)
         for each in pale_in(page):
             yield path, size, *each
-        if size is WIDE and is_own:
-            page.emulate_media(color_scheme="dark")
+        for scheme in SCHEMES if is_own else ():
+            page.emulate_media(color_scheme=scheme)
             for each in axe_finds(page):
-                yield path, "axe", *each
+                yield path, size, scheme, "axe", *each
         for selector in with_menus_opened(page):
             for each in pale_in(page):
                 yield path, size, selector, *each
