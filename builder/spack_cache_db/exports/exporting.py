@@ -28,8 +28,8 @@ def export(
         output: the folder: a new one, an empty one, or that of an earlier export.
         format: `parquet` (compressed by zstd) or `csv` (compressed by gzip; without the
             table `package_rests`, which contains bytes).
-        license: the license of the data, as a name or as an address; empty for that of
-            Spack's public build cache, or for none.
+        license: the license of the data, as a name or as an address; empty for the one
+            that the database names, if it names any.
 
     Returns:
         The number of rows of each table, and the size in bytes.
