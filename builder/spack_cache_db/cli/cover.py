@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -82,12 +82,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     from spack_cache_db.query.answers.cover import opened_baseline
     from spack_cache_db.query.answers.retention import Rules
 
-    is_keeplist = form_of(options, "keeplist") == "keeplist"
     allow_missing = options["allow_missing"]
-    if allow_missing and not is_keeplist:
-        raise click.UsageError("--allow-missing goes with --keeplist only")
-    if is_keeplist and (options["baseline"] or options["junit"]):
-        raise click.UsageError("--keeplist goes with neither --baseline nor --junit")
+    is_keeplist = _is_keeplist(options)
     # An included file that is not found may need more binaries.
     if is_keeplist and not allow_missing:
         options["strict"] = True
@@ -131,6 +127,19 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         colours=COLOURS,
     )
     _end(answer, only)
+
+
+def _is_keeplist(options: Mapping[str, Any]) -> bool:
+    """Return whether to print a keep list instead of the answers.
+
+    Options that do not go together end the command with an error.
+    """
+    is_keeplist = form_of(options, "keeplist") == "keeplist"
+    if options["allow_missing"] and not is_keeplist:
+        raise click.UsageError("--allow-missing goes with --keeplist only")
+    if is_keeplist and (options["baseline"] or options["junit"]):
+        raise click.UsageError("--keeplist goes with neither --baseline nor --junit")
+    return is_keeplist
 
 
 def _notes_on_names(lookups: Lookups, scope: Scope) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -22,6 +22,7 @@ from spack_cache_db.cli.tables import most_rows, print_answer
 if TYPE_CHECKING:
     from spack_cache_db.query.answers.planned import Chosen
     from spack_cache_db.query.commands.model import Commands
+    from spack_cache_db.query.open.lookups import Lookups
     from spack_cache_db.query.rows import Rows
 
 
@@ -100,17 +101,32 @@ def find(spec: str, file: Path, **options: Any) -> None:
             print_answer(options, rows, table, value=value)
 
         if is_install and configurations:
-            if chosen is None:
-                why = "no release lists these binaries, so they cannot be installed"
-                fail(why, status=1)
-            if form is None:
-                has_machines = len(lookups.trees()) > 1
-                say("")
-                for line in _chosen_lines(chosen, has_machines=has_machines):
-                    say(line)
-            # None means that the dependencies are not known.
-            sys.exit(1 if chosen.commands.is_complete is False else 0)
+            _end_with_commands(lookups, chosen, form)
     sys.exit(0 if configurations else 1)
+
+
+def _end_with_commands(
+    lookups: Lookups, chosen: Chosen | None, form: str | None
+) -> NoReturn:
+    """Print the commands that install a binary, and end with their status.
+
+    JSON has the commands already.
+
+    Args:
+        lookups: the database.
+        chosen: the binary; None if none can be installed.
+        form: the format of the answer.
+    """
+    if chosen is None:
+        why = "no release lists these binaries, so they cannot be installed"
+        fail(why, status=1)
+    if form is None:
+        has_machines = len(lookups.trees()) > 1
+        say("")
+        for line in _chosen_lines(chosen, has_machines=has_machines):
+            say(line)
+    # None means that the dependencies are not known.
+    sys.exit(1 if chosen.commands.is_complete is False else 0)
 
 
 def _chosen_lines(chosen: Chosen, *, has_machines: bool) -> Iterator[str]:

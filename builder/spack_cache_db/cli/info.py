@@ -76,6 +76,8 @@ def _days(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what the database was built from, and what these sources contain."""
+    from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW, SOURCE_ROW
+
     sources = []
     if values["pages"]:
         sources.append(counted(values["pages"], "page"))
@@ -92,9 +94,7 @@ def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         yield "dependencies", "none: pages do not list them"
 
-    # What is known of where the data is from.
-    from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW, SOURCE_ROW
-
+    # Where the data is from, as far as it is known.
     origin = dict(values["origin"])
     for name in (LICENSE_ROW, SOURCE_ROW, MIRROR_ROW):
         if name in origin:
@@ -105,9 +105,7 @@ def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), f"{count:,}"
     yield "problems", f"{values['problems']:,}"
 
-    # The program and the libraries that made the database, each with its version.
-    programs = []
-    for name, version in origin.items():
-        programs.append(f"{name} {version}")
-    programs.append(f"schema {values['schema_version']}")
-    yield "built with", ", ".join(programs)
+    # The rest of `origin`: options of the build, and its programs with their versions.
+    versions = [f"{name} {value}" for name, value in origin.items()]
+    versions.append(f"schema {values['schema_version']}")
+    yield "built with", ", ".join(versions)

@@ -7,10 +7,10 @@ import importlib.util
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.errors import BuilderError, printable, reason
 from spack_cache_db.site.folder import site_folder
 from spack_cache_db.site.origins import is_origin
+
+if TYPE_CHECKING:
+    from spack_cache_db.serve.datasette_app import SiteOptions
 
 _BACKLOG = 256
 """Connections that the system queues until a process of the server accepts them."""
@@ -114,33 +117,16 @@ def serve(
 
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
-    # Importing Datasette takes longer than checking the options.
+    # Imported late: Click finds most mistakes in options before, and Datasette takes
+    # long to import.
     from spack_cache_db.database_file import open_database
-    from spack_cache_db.serve.datasette_app import SiteOptions
-    from spack_cache_db.serve.metadata import read_metadata
     from spack_cache_db.serve.server import Server, ServerOptions, default_workers
 
     click.echo(printable(f"Loading {file} ..."), err=True)
     _check_options(options["allow_embedding"], proxy, needs_mcp=options["mcp"])
     # An installation without the site's files is an error now, not at the first page.
     site_folder()
-
-    # The options of the site. --base-url is short for a setting.
-    metadata = {}
-    if options["metadata"]:
-        metadata = read_metadata(options["metadata"])
-    settings = list(options["setting"])
-    if options["base_url"] is not None:
-        settings.append(("base_url", options["base_url"]))
-    site_options = SiteOptions(
-        sql=not options["no_sql"],
-        cors=options["cors"],
-        metadata=metadata,
-        settings=settings,
-        plugins_dir=options["plugins_dir"],
-        embedding=options["allow_embedding"],
-        stale_days=options["stale"],
-    )
+    site_options = _site_options(options)
 
     # Ctrl-C while the server starts is no error. Its processes handle signals
     # themselves.
@@ -180,6 +166,29 @@ def _check_options(
         fail(f"--proxy {proxy}: {expected}")
     if needs_mcp and importlib.util.find_spec(_MCP_PLUGIN) is None:
         fail("--mcp needs datasette-mcp: pip install 'spack-cache-db[mcp]'")
+
+
+def _site_options(options: Mapping[str, Any]) -> SiteOptions:
+    """Return the options of the command that are for the site."""
+    from spack_cache_db.serve.datasette_app import SiteOptions
+    from spack_cache_db.serve.metadata import read_metadata
+
+    metadata = {}
+    if options["metadata"]:
+        metadata = read_metadata(options["metadata"])
+    # --base-url is short for a setting.
+    settings = list(options["setting"])
+    if options["base_url"] is not None:
+        settings.append(("base_url", options["base_url"]))
+    return SiteOptions(
+        sql=not options["no_sql"],
+        cors=options["cors"],
+        metadata=metadata,
+        settings=settings,
+        plugins_dir=options["plugins_dir"],
+        embedding=options["allow_embedding"],
+        stale_days=options["stale"],
+    )
 
 
 def _are_addresses(text: str) -> bool:
