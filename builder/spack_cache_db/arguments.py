@@ -300,7 +300,7 @@ _NAMES_OF_CHECKERS: tuple[tuple[Checker, str], ...] = (
     (optional_text, "first host maintainer os package platform release"),
     (optional_text, "spack stack tag target"),
     (texts, "drop keep_stacks urls"),
-    (switch, "explicit force keep_going with_hashes without_paths"),
+    (switch, "explicit force keep_going stable with_hashes without_paths"),
     (_count_from(1), "jobs max_page_size"),
     (_optional(_count_from(1)), "keep_snapshots newest"),
     (_optional(_count_from(0)), "limit"),

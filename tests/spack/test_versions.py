@@ -1,6 +1,7 @@
 """spack.versions: the order of versions and the meaning of version ranges."""
 
 import json
+import re
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +13,8 @@ from spack_cache_db.spack.versions import (
     VersionRanges,
     equality_key,
     is_git_version,
+    is_stable,
+    newest_version,
     version_key,
 )
 from tests.paths import DATA
@@ -76,6 +79,20 @@ def test_git_versions_are_recognized() -> None:
 def test_any_text_has_a_key(text: str) -> None:
     """No text makes the key fail, and the key remembers its text."""
     assert version_key(text)[-1] == text
+
+
+@given(st.lists(VERSIONS, min_size=1))
+def test_stable_versions_are_preferred(versions: list[str]) -> None:
+    """The newest version is stable if any is; it never has an infinity word or git."""
+    newest = newest_version(versions)
+    assert newest is not None
+    assert is_stable(newest) == any(map(is_stable, versions))
+    words = ("stable", "nightly", "trunk", "head", "master", "main", "develop")
+    for version in versions:
+        parts = re.findall(r"[a-zA-Z]+", version)
+        moves = any(part in words for part in parts) or is_git_version(version)
+        # `1.0-main` moves as `main` does; `domain` is a text like others.
+        assert is_stable(version) != moves
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000 + "1", "9" * 4000])

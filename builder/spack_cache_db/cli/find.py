@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @flag("--hashes", "Show one row per binary, with its hash.")
 @shared_options("release", "stack", "host", "here")
 @flag("--explicit", "Only binaries that were installed explicitly.")
+@flag("--stable", "Leave out branches, such as develop, and versions of git.")
 @shared_options("spack")
 @click.option(
     "--limit",

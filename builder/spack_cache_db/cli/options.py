@@ -120,7 +120,7 @@ def scope_from(options: Mapping[str, Any]) -> Scope:
     """
     from spack_cache_db.query.names.scope import Scope
 
-    # Only some commands have --os, --platform and --explicit.
+    # Only some commands have --os, --platform, --explicit and --stable.
     scope = Scope(
         release=options["release"],
         stack=options["stack"],
@@ -128,6 +128,7 @@ def scope_from(options: Mapping[str, Any]) -> Scope:
         os=options.get("os") or None,
         platform=options.get("platform") or None,
         explicit=options.get("explicit", False),
+        stable=options.get("stable", False),
     )
     if not options["here"]:
         return scope

@@ -6,12 +6,14 @@ For example, a package's page with the filter `target=zen3` links
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.conditions.conditions import Word
 from spack_cache_db.site.filters import DataLinks, Filters, Pairs, condition_of
 from spack_cache_db.spack.queries import CompilerConstraint
 from spack_cache_db.spack.targets import known_targets
+from spack_cache_db.spack.versions import is_stable
 
 
 def data_links(
@@ -37,10 +39,16 @@ def data_links(
     )
 
 
-def package_links(database: str, package: str, filters: Filters) -> DataLinks:
+def package_links(
+    database: str, package: str, filters: Filters, versions: Iterable[str]
+) -> DataLinks:
     """Return the addresses of the rows of a package's page, with its filters.
 
-    `database` is the route of the database.
+    Args:
+        database: the route of the database.
+        package: the name of the package.
+        filters: the filters of its page.
+        versions: the versions of the package.
     """
     # Only `build_listings` knows in which release a binary is, and only `host_builds`
     # which hosts run it. With both filters, the host becomes a list of targets.
@@ -53,6 +61,9 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     for name, value in filters.chosen:
         if name == "host" and table == "host_builds":
             pairs.append((name, value))
+        elif name == "stable":
+            stable = sorted(version for version in versions if is_stable(version))
+            pairs.append(("version__in", ",".join(stable)))
         else:
             pairs.append(_column_filter(name, value))
     return data_links(database, table, pairs)

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.conditions.conditions import (
     COLUMNS,
+    STABLE,
     Condition,
     Conditions,
     Word,
@@ -152,6 +153,8 @@ class Narrowing(AddressFields):
         host: the CPU target of the machine on which binaries must run.
         spack: the version of Spack whose syntax specs have.
         explicit: with any text, only explicitly installed specs count.
+        stable: with any text, branches such as `develop` and versions of git do not
+            count.
     """
 
     release: str | None = None
@@ -159,6 +162,7 @@ class Narrowing(AddressFields):
     host: str | None = None
     spack: str | None = None
     explicit: str | None = None
+    stable: str | None = None
 
     def within(self, reading: Reading) -> Narrowing:
         """Return a copy with the release, stack and host that words name, which take
@@ -178,6 +182,7 @@ class Narrowing(AddressFields):
             stack=self.stack,
             host=self.host,
             explicit=bool(self.explicit),
+            stable=bool(self.stable),
         )
         return scope.conditions(lookups)
 
@@ -194,6 +199,8 @@ class Filters(AddressFields):
 
     Attributes:
         host: the CPU target of the machine on which binaries must run.
+        stable: with any text, branches such as `develop` and versions of git do not
+            count.
         versions: `all` for tables of all versions.
         page: the number of the page of rows.
         open: the first hash of the configuration whose row is open.
@@ -208,6 +215,7 @@ class Filters(AddressFields):
     platform: str | None = None
     target: str | None = None
     variant: tuple[str, ...] = ()
+    stable: str | None = None
     versions: str = ""
     page: str = ""
     open: str = ""
@@ -215,7 +223,7 @@ class Filters(AddressFields):
     @property
     def narrowing(self) -> Narrowing:
         """The filters that other pages have as well."""
-        return Narrowing(self.release, self.stack, self.host)
+        return Narrowing(self.release, self.stack, self.host, stable=self.stable)
 
 
 def condition_of(name: str, value: str) -> Condition:
@@ -229,6 +237,8 @@ def condition_of(name: str, value: str) -> Condition:
         name: the name of the filter, such as `compiler`.
         value: its value, such as `gcc@13.2.0`.
     """
+    if name == "stable":
+        return STABLE
     if name == "compiler" and value.endswith("@"):
         return Condition(name, value, Word(value.removesuffix("@")))
     if name == "compiler" and "@" not in value:

@@ -24,7 +24,7 @@ from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import CONTENT_TYPES, PageResponse, data
 from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.site_facts import read_site_facts
-from spack_cache_db.site.words import TEXT_FUNCTIONS
+from spack_cache_db.site.words import STABLE_ONLY, TEXT_FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class Site:
             "charts": charts_of(settings),
             "datasette_version": settings.version,
             "labels": LABELS,
+            "stable_only": STABLE_ONLY,
             "links_to": links_to(settings),
             "metadata": {**facts.described, **settings.metadata},
             "sha256": settings.sha256,

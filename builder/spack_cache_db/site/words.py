@@ -15,6 +15,9 @@ from markupsafe import Markup
 
 from spack_cache_db.errors import counted
 
+STABLE_ONLY = "stable versions only"
+"""The words for the filter `stable`, which has no value."""
+
 MONTHS = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
     *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
@@ -142,6 +145,7 @@ class Vocabulary:
         flags = {
             "behind": "older than in Spack",
             "missing": f"packages {self.lacking}",
+            "stable": STABLE_ONLY,
         }
         return flags.get(name)
 

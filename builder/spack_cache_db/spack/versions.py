@@ -114,6 +114,19 @@ def preference_key(text: str) -> tuple[bool, bool]:
     return is_branch, prerelease != (_FINAL,)
 
 
+def is_stable(text: str) -> bool:
+    """Return whether a version always means the same source code.
+
+    Branches such as `develop`, `main` and all other versions with an infinity word, of
+    which `stable` is one, move; versions of git are commits between releases.
+
+    >>> [text for text in ("1.2", "develop", "git.v1=1.2", "stable") if is_stable(text)]
+    ['1.2']
+    """
+    is_branch, _ = preference_key(text)
+    return not is_branch and not is_git_version(text)
+
+
 def equality_key(text: str) -> EqualityKey:
     """Return a key that is equal for versions that are equal in Spack."""
     return version_key(text)[:4]
@@ -123,13 +136,13 @@ def preference(text: str) -> tuple[bool, bool, VersionKey]:
     """Return a key that is largest for the version that Spack prefers (see
     `preference_key`).
     """
-    is_branch, is_prerelease = preference_key(text)
-    return not is_branch, not is_prerelease, version_key(text)
+    _, is_prerelease = preference_key(text)
+    return is_stable(text), not is_prerelease, version_key(text)
 
 
 def newest_version(versions: Iterable[str]) -> str | None:
     """Return the version that Spack prefers: the newest number, or else the newest
-    branch.
+    branch or version of git.
     """
     return max(versions, key=preference, default=None)
 

@@ -49,6 +49,14 @@ def _pages(folder: Path) -> None:
         "versions": [
             {"versions": [text]} for text in ("1.9", "develop", "1.10", "1.10-rc1")
         ],
+        "moving": [
+            {"versions": ["develop"]},
+            {"versions": ["git.main=3.0"]},
+            {"versions": ["1.0"], "target": "zen3"},
+        ],
+        "moving-only": [{"versions": [text]} for text in ("main", "git.v9=9")],
+        "obsolete": [{"versions": [text]} for text in ("develop", "1.0")],
+        "tip": [{"versions": [text]} for text in ("develop", "master", "1.0")],
         "preferred": [{"versions": [text]} for text in ("3.0", "2.0", "1.0")],
         "deprecated": [{"versions": [text]} for text in ("2.0", "1.0")],
         "defaults": [
@@ -132,6 +140,17 @@ def _package_data(folder: Path) -> None:
             latest_version="",
             versions_deprecated=[{"name": "2.0", "sha256": "0"}],
         ),
+        published(
+            "obsolete",
+            latest_version="develop",
+            versions=[{"name": "develop", "branch": "develop"}],
+            versions_deprecated=[{"name": "1.0", "sha256": "0"}],
+        ),
+        published(
+            "tip",
+            latest_version="develop",
+            versions=[{"name": "develop", "branch": "develop"}, {"name": "1.0"}],
+        ),
     )
 
 
@@ -159,7 +178,26 @@ ANY = "chosen for any x86_64 machine: "
 @pytest.mark.parametrize(
     ("text", "host", "built", "reason"),
     [
-        ("versions", None, "versions@1.10, gcc", "chosen: newest version"),
+        (
+            "versions",
+            None,
+            "versions@1.10, gcc",
+            "chosen: stable version, newest version",
+        ),
+        ("versions@develop", None, "versions@develop", "the only build"),
+        # A version that moves is left out, whatever it was built for.
+        ("moving", None, "moving@1.0, gcc", "chosen: stable version"),
+        (
+            "moving",
+            "x86_64_v3",
+            "moving@develop, gcc",
+            "chosen for x86_64_v3: newest version",
+        ),
+        ("moving@git.main=3.0", None, "moving@git.main=3.0", "the only build"),
+        ("moving-only", None, "moving-only@main", "chosen: newest version"),
+        # As in Spack: a branch that the recipe prefers, and no deprecated version.
+        ("obsolete", None, "obsolete@develop", "chosen: preferred version"),
+        ("tip", None, "tip@develop", "chosen: preferred version"),
         ("preferred", None, "preferred@2.0, gcc", "chosen: preferred version"),
         ("preferred@3:", None, "preferred@3.0, gcc", "the only build"),
         ("deprecated", None, "deprecated@1.0, gcc", "chosen: preferred version"),

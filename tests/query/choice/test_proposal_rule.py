@@ -55,8 +55,9 @@ FACTS = st.builds(
         st.sampled_from(WORDS["package"]), st.integers(0, 3)
     ),
     host=st.sampled_from([None, "zen4", "x86_64_v3"]),
-    latest=st.sampled_from([None, "1.9"]),
+    latest=st.sampled_from([None, "1.9", "develop"]),
     deprecated=st.frozensets(st.sampled_from(WORDS["version"]), max_size=1),
+    has_stable=st.booleans(),
     defaults=st.sampled_from([{}, {"x": ("true",)}, {"x": ("true",), "y": ("false",)}]),
     named_variants=st.frozensets(st.just("x")),
     installed=st.dictionaries(st.integers(0, 5), st.integers(1, 2), max_size=1),

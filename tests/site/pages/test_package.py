@@ -234,10 +234,11 @@ def test_one_order_holds_for_every_answer(
             Filters(host="power9le", release="develop"),
             "/build_listings?package=hdf5&release=develop&target__in=power8le%2Cpower9le%2Cppc64le",
         ),
+        (Filters(stable="1"), "/builds?package=hdf5&version__in=1.10%2C1.9"),
     ],
 )
 def test_data_links_carry_the_filters(filters: Filters, address: str) -> None:
     """The data of a filtered page has the same conditions, the machine included."""
-    assert (
-        package_links("spack-cache", "hdf5", filters).browse == f"/spack-cache{address}"
-    )
+    versions = ("1.9", "develop", "1.10", "git.main=2.0")
+    links = package_links("spack-cache", "hdf5", filters, versions)
+    assert links.browse == f"/spack-cache{address}"

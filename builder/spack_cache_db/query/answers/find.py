@@ -147,13 +147,14 @@ def find(
     platform: str | None = None,
     spack: str | None = None,
     explicit: bool = False,
+    stable: bool = False,
     limit: int | None = None,
     with_hashes: bool = False,
 ) -> FoundList:
     """Find the configurations in a database that satisfy a spec in Spack's syntax.
 
-    `release`, `stack`, `host`, `os`, `platform` and `explicit` narrow the answer: see
-    `Scope`.
+    `release`, `stack`, `host`, `os`, `platform`, `explicit` and `stable` narrow the
+    answer: see `Scope`.
 
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
@@ -185,6 +186,7 @@ def find(
         os=os,
         platform=platform,
         explicit=explicit,
+        stable=stable,
     )
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:

@@ -51,13 +51,14 @@ def install_plan(
     platform: str | None = None,
     spack: str | None = None,
     explicit: bool = False,
+    stable: bool = False,
 ) -> InstallPlan | None:
     """Return how to install or load the build that a spec finds; None if it finds
     nothing.
 
-    `release`, `stack`, `host`, `os`, `platform` and `explicit` narrow the choice: see
-    `Scope`. With a release, all of it is installed from the mirrors of this release, or
-    loaded from this installation.
+    `release`, `stack`, `host`, `os`, `platform`, `explicit` and `stable` narrow the
+    choice: see `Scope`. With a release, all of it is installed from the mirrors of this
+    release, or loaded from this installation.
 
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to
@@ -82,6 +83,7 @@ def install_plan(
         os=os,
         platform=platform,
         explicit=explicit,
+        stable=stable,
     )
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:

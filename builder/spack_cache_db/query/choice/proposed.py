@@ -18,7 +18,11 @@ from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import family, is_generic
-from spack_cache_db.spack.versions import is_git_version, newest_version
+from spack_cache_db.spack.versions import (
+    is_git_version,
+    is_stable,
+    newest_version,
+)
 
 MOST_OPTIONS = 6
 """Maximum of options that the words of a build name."""
@@ -95,7 +99,8 @@ class Proposal:
             machine = f"any {family(target)} machine"
             steps.remove(Reason.MACHINE)
         chosen = f"chosen for {machine}" if machine else "chosen"
-        phrases = ", ".join(self._phrase_of(step) for step in steps)
+        # Two steps may have the same phrase.
+        phrases = ", ".join(dict.fromkeys(map(self._phrase_of, steps)))
         return f"{chosen}: {phrases}" if phrases else chosen
 
     def _phrase_of(self, step: Reason) -> str:
@@ -116,6 +121,10 @@ class Proposal:
                 return "in a mirror with a known address"
             case Reason.PACKAGE:
                 return f"{build.package} has most binaries"
+            case Reason.STABLE:
+                # Or a branch that the recipe prefers.
+                is_number = is_stable(build.version)
+                return "stable version" if is_number else "preferred version"
             case Reason.MACHINE:
                 return "for a usual machine"
             case Reason.VERSION:

@@ -15,7 +15,11 @@ from typing import Any, NamedTuple
 from spack_cache_db.spack.facts import CRAY_COMPILERS
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import ancestors, is_generic
-from spack_cache_db.spack.versions import is_git_version, preference
+from spack_cache_db.spack.versions import (
+    is_git_version,
+    is_stable,
+    preference,
+)
 
 USUAL = {"platform": "linux", "family": "x86_64"}
 """The platform and the family of CPUs that come first where others are as common."""
@@ -56,6 +60,8 @@ class Facts:
         host: the CPU target of the chosen machine; None if none is chosen.
         latest: the version that the package's recipe prefers; None if unknown.
         deprecated: the versions that the recipe calls deprecated.
+        has_stable: whether a row has a stable version that is not deprecated. As in
+            Spack, a deprecated version is no reason to leave out a branch.
         defaults: the values of each variant by default; empty without package data.
         named_variants: the names of the variants that the question names.
         installed: the configurations with an installed spec, by id: 2 if one was
@@ -70,6 +76,7 @@ class Facts:
     host: str | None = None
     latest: str | None = None
     deprecated: frozenset[str] = frozenset()
+    has_stable: bool = False
     defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     named_variants: frozenset[str] = frozenset()
     installed: Mapping[int, int] = field(default_factory=dict)
@@ -177,6 +184,10 @@ class Ranks:
     def of_package(self, package: str) -> tuple[int, str]:
         """The package with most binaries first; of equal ones, the last by name."""
         return self.facts.package_counts.get(package, 0), package
+
+    def of_stability(self, version: str) -> bool:
+        """Versions that do not move first, and a branch that the recipe prefers."""
+        return is_stable(version) or version == self.facts.latest
 
     def of_machine(self, compiler: str, platform: str, target: str) -> MachineRank:
         """Usual machines first; without a chosen machine, then generic targets and the

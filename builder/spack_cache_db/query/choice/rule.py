@@ -8,25 +8,26 @@ compared step by step, and the first step in which they differ decides:
    mirrors have everything that it needs; that needs nothing of the system; and whose
    mirrors have known addresses;
 3. of several packages, the one with most binaries;
-4. a build for a usual machine: not for a Cray, of the commonest platform and, if no
+4. a stable version, if one is not deprecated: not a branch such as `develop`, unless
+   the recipe prefers it, and not a version of git;
+5. a build for a usual machine: not for a Cray, of the commonest platform and, if no
    machine is chosen, for a generic target such as `x86_64_v3` of the commonest family;
-5. the version that Spack prefers: not deprecated, a number before a branch or a commit;
-6. the default options of the package, or else the commonest options of that version;
-7. the newest version of the compiler that most packages of the release use;
-8. the operating system that most packages of the release use;
-9. the nearest target for the chosen machine, or else the one that runs on most
-   machines;
-10. the first release that lists it, and the hash.
+6. the version that Spack prefers: not deprecated, a number before a branch or a commit;
+7. the default options of the package, or else the commonest options of that version;
+8. the newest version of the compiler that most packages of the release use;
+9. the operating system that most packages of the release use;
+10. the nearest target for the chosen machine, or else the one that runs on most
+    machines;
+11. the first release that lists it, and the hash.
 
 The matches are configurations (`Candidate`), called rows here. A row has an id in place
-of each of its words, such as its version or its compiler. All steps but 2 and 10
-compare
-rows: each is a `Criterion`, whose ranks are in `ranks`, and `in_order` sorts rows by
-them.
+of each of its words, such as its version or its compiler. All steps but 2 and 11
+compare rows: each is a `Criterion`, whose ranks are in `ranks`, and `in_order` sorts
+rows by them.
 
-Steps 2 and 10 compare single specs, and `options` applies them. Step 2 needs the
+Steps 2 and 11 compare single specs, and `options` applies them. Step 2 needs the
 dependencies of a spec, which take time to read, so it is applied last: of the rows in
-order, the first that passes is chosen. Step 10 is the order of the specs of equal rows.
+order, the first that passes is chosen. Step 11 is the order of the specs of equal rows.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Reason(StrEnum):
     PORTABLE = "portable"
     ADDRESS = "address"
     PACKAGE = "package"
+    STABLE = "stable"
     MACHINE = "machine"
     VERSION = "version"
     OPTIONS = "options"
@@ -96,13 +98,15 @@ def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
     words = facts.words
     ranks = Ranks(facts)
     criteria = []
-    # Most questions need neither of these two steps.
+    # Some questions do not need these steps.
     if facts.installed:
         criteria.append(
             Criterion(Reason.INSTALLED, attrgetter("id"), ranks.of_installed)
         )
     if facts.package_counts:
         criteria.append(_on_word(Reason.PACKAGE, ranks.of_package, words, "package"))
+    if facts.has_stable:
+        criteria.append(_on_word(Reason.STABLE, ranks.of_stability, words, "version"))
     # All questions have the others.
     machine = ("compiler", "platform", "target")
     criteria += [

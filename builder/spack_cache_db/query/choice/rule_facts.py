@@ -26,6 +26,7 @@ from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.binary import Spec
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.queries import VariantConstraint
+from spack_cache_db.spack.versions import is_stable
 
 _USES = """
 SELECT facet, value, release_id IS NOT NULL, package_count FROM facet_values
@@ -73,6 +74,11 @@ def read_facts(
         name = lookups.words["package"][package]
         recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
 
+    # Collect the versions that are not deprecated.
+    version_ids = {row.key("version") for row in rows}
+    versions = {lookups.words["version"][key] for key in version_ids}
+    supported = versions - recipe.deprecated
+
     # Read what is common in the release of the question, or else in the first one.
     release = condition_value(conditions, "release")
     usual_release = _first_release(lookups) if release is None else release
@@ -97,6 +103,7 @@ def read_facts(
         host=chosen_machine(conditions),
         latest=recipe.latest,
         deprecated=recipe.deprecated,
+        has_stable=any(is_stable(version) for version in supported),
         defaults=recipe.defaults,
         named_variants=_named_variants(conditions),
         installed=installed_specs(lookups, release).configurations,

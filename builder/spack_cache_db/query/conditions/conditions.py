@@ -24,11 +24,12 @@ from spack_cache_db.spack.queries import (
     VariantConstraint,
 )
 from spack_cache_db.spack.targets import runs_on, target_matches
-from spack_cache_db.spack.versions import VersionRanges
+from spack_cache_db.spack.versions import VersionRanges, is_stable
 
 COLUMNS: Mapping[str, str] = {
     "package": "package",
     "version": "version",
+    "stable": "version",
     "variant": "variants",
     "compiler": "compiler",
     "os": "os",
@@ -51,6 +52,11 @@ class Word:
     """
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StableVersions:
+    """Versions that do not move: no branches, and none of git (`is_stable`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,7 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 ConditionValue = (
     Word
     | OneOf
+    | StableVersions
     | VersionRanges
     | VariantConstraint
     | CompilerConstraint
@@ -161,6 +168,8 @@ class Condition:
                 return bool(text == word)
             case OneOf(words):
                 return word in words
+            case StableVersions():
+                return is_stable(word)
             case VersionRanges():
                 return self.value.contains(word)
             case CompilerConstraint():
@@ -178,6 +187,9 @@ class Condition:
 
 
 Conditions = tuple[Condition, ...]
+
+STABLE = Condition("stable", "stable versions", StableVersions())
+"""The condition that leaves out branches such as `develop`, and versions of git."""
 """Conditions that must all be satisfied."""
 
 

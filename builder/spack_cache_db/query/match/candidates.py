@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import (
+    COLUMNS,
     OF_SPECS,
     Condition,
     Conditions,
@@ -112,7 +113,7 @@ class Candidates(Memory):
             package: the package whose versions are compared; None for all packages.
         """
         package_id = None
-        if package is not None and condition.kind == "version":
+        if package is not None and COLUMNS[condition.kind] == "version":
             package_id = self.lookups.packages.get(package)
         key = (condition.kind, condition.value, package_id)
         return self.once(

@@ -14,6 +14,7 @@ from itertools import islice
 from spack_cache_db.arguments import optional_text, switch
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions.conditions import (
+    STABLE,
     Condition,
     Conditions,
     OneOf,
@@ -58,9 +59,12 @@ class Scope:
         platform: only binaries built for this platform, such as `linux`.
         explicit: only binaries that a user installed by name, without their
             dependencies.
+        stable: only binaries of versions that do not move: not of branches such as
+            `develop` and `main`, and not of git.
 
     Raises:
-        ArgumentError: a name is not a text, or `explicit` is not True or False.
+        ArgumentError: a name is not a text, or `explicit` or `stable` is not True or
+            False.
     """
 
     release: str | None = None
@@ -69,12 +73,14 @@ class Scope:
     os: str | None = None
     platform: str | None = None
     explicit: bool = False
+    stable: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ArgumentError` for a field of a wrong type."""
         for name, text in self.names.items():
             optional_text(name, text)
         switch("explicit", self.explicit)
+        switch("stable", self.stable)
 
     @property
     def names(self) -> dict[str, str | None]:
@@ -94,6 +100,8 @@ class Scope:
         archspec no such host.
         """
         conditions = named_conditions(lookups, **self.names)
+        if self.stable:
+            conditions = (*conditions, STABLE)
         if self.explicit:
             conditions = (*conditions, *explicitly(lookups))
         return conditions

@@ -48,6 +48,10 @@ SELECT packages.name, substr(known_packages.description, 1, 400)
 FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
 WHERE packages.release_count > 0 ORDER BY packages.name
 """
+_LISTED_VERSIONS = """
+SELECT versions.name FROM versions JOIN packages ON packages.id = versions.package_id
+WHERE packages.name = :name
+"""
 _TOTALS = """
 SELECT id, name, spec_count, release_count, newest_version, last_seen
 FROM packages WHERE name = :name
@@ -381,6 +385,11 @@ def package_totals(conn: sqlite3.Connection, name: str) -> PackageTotals | None:
     """Return the totals of a package; None if the database has no such package."""
     row = next(select(conn, _TOTALS, name=name), None)
     return PackageTotals(*row) if row else None
+
+
+def listed_versions(conn: sqlite3.Connection, name: str) -> list[str]:
+    """Return the versions of a package that sources list, in no order."""
+    return [version for (version,) in select(conn, _LISTED_VERSIONS, name=name)]
 
 
 def newest_binary(conn: sqlite3.Connection, name: str) -> str | None:

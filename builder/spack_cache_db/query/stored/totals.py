@@ -36,6 +36,7 @@ PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
 FROM packages WHERE release_count > 0 ORDER BY name
 """
+VERSION_IDS = "SELECT id FROM versions"
 LARGEST_PACKAGES = """
 SELECT name, newest_version, spec_count FROM packages WHERE spec_count > 0
 ORDER BY spec_count DESC, name LIMIT :most
@@ -163,6 +164,8 @@ def facet_counts(
 def words_with(lookups: Lookups, condition: Condition) -> set[str]:
     """Return the words of a column that satisfy a condition on it."""
     column = COLUMNS[condition.kind]
+    if column == "version":
+        lookups.learn(set(select_ids(lookups.conn, VERSION_IDS)), set())
     words = lookups.words[column].values()
     return {word for word in words if condition.is_met_by(word)}
 

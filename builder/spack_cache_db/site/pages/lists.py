@@ -55,6 +55,7 @@ FAULTS = {
     ),
     "compiler": "No package in this database has the Compiler {}.",
     "os": "No package in this database has the OS {}.",
+    "stable": "No package in this database has {}.",
 }
 """Messages about filters with unknown names."""
 
@@ -138,6 +139,7 @@ class ListFilters(AddressFields):
         q: a part of the name, ignoring case.
         kind: only releases of this kind.
         host: the CPU target of a machine; only binaries that run on it count.
+        stable: any text: branches such as `develop` and versions of git do not count.
         has: a target, family or release for which a package must have a binary.
         lacks: a target, family or release for which a package must not have a binary.
         maintainer: only packages whose recipe this account maintains.
@@ -155,6 +157,7 @@ class ListFilters(AddressFields):
     target: str = ""
     compiler: str = ""
     os: str = ""
+    stable: str = ""
     has: str = ""
     lacks: str = ""
     maintainer: str = ""

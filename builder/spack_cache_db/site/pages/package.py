@@ -36,6 +36,7 @@ from spack_cache_db.query.stored.package_data import (
     PackageData,
     PackageTotals,
     VariantNote,
+    listed_versions,
     newest_binary,
     package_totals,
     read_package,
@@ -185,7 +186,12 @@ def package(site: Site, request: PageRequest, package: str) -> PageResponse:
         request,
         "package.html",
         page=page,
-        links=package_links(site.settings.route, package, filters),
+        links=package_links(
+            site.settings.route,
+            package,
+            filters,
+            listed_versions(site.conn, package),
+        ),
         feed=Topic(package=package).feed,
     )
 
