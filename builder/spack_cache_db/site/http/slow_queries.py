@@ -116,4 +116,4 @@ def _sentence(table: WholeTable, condition: Condition | None, path: str | None) 
     if path is not None:
         fields = urlencode({condition.column: condition.value})
         example = f"{path}?{fields}"
-    return f"{text}: name a {condition.subject}, for instance {example}."
+    return f"{text}: name a {condition.noun}, for instance {example}."

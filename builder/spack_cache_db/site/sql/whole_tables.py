@@ -1,7 +1,7 @@
 """Finds the largest table that a statement reads whole, and what would leave rows out.
 
 A visitor whose statement took too long reads, for example: "It reads all 1,327,198 rows
-of listings (in the view build_listings): name a release, for instance WHERE release =
+of listings (for the view build_listings): name a release, for instance WHERE release =
 'develop'."
 
 SQLite describes the plan of a statement in lines (sqlite.org/eqp.html). Lines with one
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from spack_cache_db.schema.views import VIEWS
@@ -30,7 +30,7 @@ LARGE = 10_000
 
 # Before version 3.36, SQLite writes "SCAN TABLE listings AS listed" for "SCAN listed".
 _LOOP = re.compile(
-    r"(?P<kind>SCAN|SEARCH) (?:TABLE )?(?P<name>\w+)(?: AS (?P<alias>\w+))?(?P<how>.*)"
+    r"(?P<kind>SCAN|SEARCH) (?:TABLE )?(?P<name>\w+)(?: AS \w+)?(?P<how>.*)"
 )
 # The rows that have one value in a column, where several may have the same: not
 # "(rowid=?)", and not an index for unique values, whose names begin with "unique_".
@@ -38,31 +38,14 @@ _ROWS_OF_ONE_VALUE = re.compile(
     r" USING (?!.*\bunique_).*\((?!rowid\b)\w+=\?\)(?: LEFT-JOIN)?"
 )
 
+# A word, and the one behind it, between which AS may be.
+_WORD_AND_NEXT = re.compile(r"\b(\w+)(?=\s+(?:as\s+)?(\w+))")
+
 _ROW_COUNTS = """
 SELECT tbl, max(CAST(stat AS INTEGER)) FROM sqlite_stat1 GROUP BY tbl
 """
 """The number of rows of each table, which a build counts for SQLite's planner: `stat`
 begins with it.
-"""
-
-_ID_OF_NAME = "printf('(SELECT id FROM {table} WHERE {name} = %Q)', {name})"
-_RELEASE_ID = _ID_OF_NAME.format(table="releases", name="name")
-_PACKAGE_ID = _ID_OF_NAME.format(table="packages", name="name")
-_SPEC_ID = _ID_OF_NAME.format(table="specs", name="hash")
-_FIRST_RELEASE = "FROM releases ORDER BY position LIMIT 1"
-_LARGEST_PACKAGE = "FROM packages ORDER BY spec_count DESC, name LIMIT 1"
-_FIRST_SPEC = "FROM specs ORDER BY id LIMIT 1"
-_EXAMPLES = {
-    "release": f"SELECT name, quote(name) {_FIRST_RELEASE}",
-    "release_id": f"SELECT id, {_RELEASE_ID} {_FIRST_RELEASE}",
-    "package": f"SELECT name, quote(name) {_LARGEST_PACKAGE}",
-    "package_id": f"SELECT id, {_PACKAGE_ID} {_LARGEST_PACKAGE}",
-    "hash": f"SELECT hash, quote(hash) {_FIRST_SPEC}",
-    "spec_id": f"SELECT id, {_SPEC_ID} {_FIRST_SPEC}",
-    "configuration_id": "SELECT id, id FROM configurations ORDER BY id LIMIT 1",
-}
-"""Columns that may leave out most rows, the plainest first, and a value of each: as it
-is, and as people write it in SQL.
 """
 
 
@@ -88,25 +71,48 @@ class Condition(NamedTuple):
     """A condition that leaves out most rows of a table.
 
     Attributes:
-        column: the column that it compares.
+        noun: what it names, such as `release`.
+        column: the column that it compares, such as `release_id`.
         value: the value that the column has.
         sql_value: the value in SQL: `'develop'`, or a statement that finds an id by a
             name.
     """
 
+    noun: str
     column: str
     value: str | int
-    sql_value: str | int
-
-    @property
-    def subject(self) -> str:
-        """What the column contains, such as `release` for `release_id`."""
-        return self.column.removesuffix("_id")
+    sql_value: str
 
     @property
     def sql(self) -> str:
         """The condition in SQL, such as `WHERE release = 'develop'`."""
         return f"WHERE {self.column} = {self.sql_value}"
+
+
+class _Example(NamedTuple):
+    """What a condition can name, and where SQL finds one to show.
+
+    Attributes:
+        noun: what it is, which is also the column of its name in views.
+        id_column: the column of its id in tables.
+        table: the table of all of them.
+        name_column: the column of its name in that table.
+        order: the order in that table; the first one is shown.
+    """
+
+    noun: str
+    id_column: str
+    table: str
+    name_column: str
+    order: str
+
+
+_EXAMPLES = (
+    _Example("release", "release_id", "releases", "name", "position"),
+    _Example("package", "package_id", "packages", "name", "spec_count DESC, name"),
+    _Example("hash", "spec_id", "specs", "hash", "id"),
+)
+"""The plainest first."""
 
 
 def largest_whole_table(
@@ -124,14 +130,21 @@ def largest_whole_table(
     """
     row_counts = dict(conn.execute(_ROW_COUNTS).fetchall())
     plan = conn.execute(f"EXPLAIN QUERY PLAN {sql}", params).fetchall()
-    lines = ((parent, line) for _id, parent, _unused, line in plan)
-    found = []
-    for table, is_certain in _whole_tables(lines, sql, row_counts):
+    lines = [(parent, line) for _id, parent, _unused, line in plan]
+
+    # The statement, and the views that it uses, in which a plan finds its tables.
+    views = [word for word in _words(sql) if word in VIEWS]
+    texts = [sql, *(VIEWS[view] for view in views)]
+    names = _names_of_tables(texts, row_counts)
+
+    largest = None
+    for table, is_certain in _whole_tables(lines, names):
         row_count = row_counts[table]
-        if row_count >= LARGE:
-            source = _source_of(table, sql)
-            found.append(WholeTable(table, row_count, source, is_certain))
-    return max(found, key=lambda table: table.row_count, default=None)
+        is_largest = largest is None or row_count > largest.row_count
+        if row_count >= LARGE and is_largest:
+            source = _source_of(table, sql, views)
+            largest = WholeTable(table, row_count, source, is_certain)
+    return largest
 
 
 def condition_on(conn: sqlite3.Connection, table: WholeTable) -> Condition | None:
@@ -142,12 +155,10 @@ def condition_on(conn: sqlite3.Connection, table: WholeTable) -> Condition | Non
         "SELECT name FROM pragma_table_xinfo(:source)", {"source": table.source}
     )
     columns = {name for (name,) in rows}
-    for column, example in _EXAMPLES.items():
-        row = conn.execute(example).fetchone()
-        if column not in columns or row is None:
+    for example in _EXAMPLES:
+        condition = _condition_of(conn, example, columns)
+        if condition is None:
             continue
-        value, sql_value = row
-        condition = Condition(column, value, sql_value)
         sql = f"SELECT * FROM {table.source} {condition.sql}"  # noqa: S608
         rest = largest_whole_table(conn, sql, {})
         if rest is None or rest.name != table.name:
@@ -155,15 +166,53 @@ def condition_on(conn: sqlite3.Connection, table: WholeTable) -> Condition | Non
     return None
 
 
+def _condition_of(
+    conn: sqlite3.Connection, example: _Example, columns: Collection[str]
+) -> Condition | None:
+    """Return the condition of an example on some columns; None if they lack its own."""
+    noun, id_column, table, name_column, order = example
+    row = conn.execute(
+        f"SELECT id, {name_column}, quote({name_column}) FROM {table} ORDER BY {order}"  # noqa: S608
+    ).fetchone()
+    if row is None:
+        return None
+    row_id, name, quoted_name = row
+    if noun in columns:
+        return Condition(noun, noun, name, quoted_name)
+    if id_column in columns:
+        id_of_name = f"(SELECT id FROM {table} WHERE {name_column} = {quoted_name})"  # noqa: S608
+        return Condition(noun, id_column, row_id, id_of_name)
+    return None
+
+
+def _names_of_tables(
+    texts: Iterable[str], tables: Collection[str]
+) -> Mapping[str, str]:
+    """Return the tables by the names that a plan may have for them, in lower case.
+
+    These are their own names, and aliases, which are behind them in a text:
+    `configuration_history AS listed`.
+
+    Args:
+        texts: SQL.
+        tables: the names of tables.
+    """
+    names = {table: table for table in tables}
+    for text in texts:
+        for word, next_word in _WORD_AND_NEXT.findall(text.lower()):
+            if word in tables:
+                names.setdefault(next_word, word)
+    return names
+
+
 def _whole_tables(
-    lines: Iterable[tuple[int, str]], sql: str, tables: Iterable[str]
+    lines: Iterable[tuple[int, str]], names: Mapping[str, str]
 ) -> Iterator[tuple[str, bool]]:
     """Yield the tables that the loops of a plan read whole, and whether it is certain.
 
     Args:
         lines: the lines of the plan, each with the number of its parent.
-        sql: the statement.
-        tables: the names of tables whose rows are counted.
+        names: the tables by their names in the plan; other names are subqueries.
     """
     # For each parent: whether its first loop takes all rows of a table, so that those
     # inside it search their tables for all of them.
@@ -172,7 +221,7 @@ def _whole_tables(
         loop = _LOOP.fullmatch(line)
         if loop is None:
             continue
-        table = _table_called(loop["name"].lower(), sql, tables)
+        table = names.get(loop["name"].lower())
         is_scan = loop["kind"] == "SCAN"
         takes_all.setdefault(parent, is_scan and table is not None)
         if table is None:
@@ -183,38 +232,14 @@ def _whole_tables(
             yield table, False
 
 
-def _table_called(name: str, sql: str, tables: Iterable[str]) -> str | None:
-    """Return the table that a plan calls by a name or an alias; None for a subquery.
-
-    An alias stands behind its table in the statement, or in a view that it uses:
-    `configuration_history AS listed`.
-    """
-    if name in tables:
-        return name
-    texts = (sql, *(VIEWS[view] for view in _views_in(sql)))
-    for text in texts:
-        for before in re.findall(rf"(\w+)\s+(?:AS\s+)?{name}\b", text, re.IGNORECASE):
-            if before.lower() in tables:
-                return str(before.lower())
-    return None
-
-
-def _source_of(table: str, sql: str) -> str:
+def _source_of(table: str, sql: str, views: Iterable[str]) -> str:
     """Return the name by which a statement reads a table: its own, or a view's."""
     if table in _words(sql):
         return table
-    for view in _views_in(sql):
+    for view in views:
         if table in _words(VIEWS[view]):
             return view
     return table
-
-
-def _views_in(text: str) -> list[str]:
-    """Return the views that a statement uses, and those that these use in turn."""
-    views = [word for word in _words(text) if word in VIEWS]
-    for view in list(views):
-        views += [inner for inner in _views_in(VIEWS[view]) if inner not in views]
-    return views
 
 
 def _words(text: str) -> Mapping[str, None]:
