@@ -42,34 +42,51 @@ def describe(datasette: Any) -> SiteFacts:
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
     (shipped,) = load(text, METADATA_BOUNDS)["databases"].values()
 
-    metadata = datasette._metadata_local
-    targets = versions.metadata_targets(datasette)
+    site_metadata = datasette._metadata_local
     site_facts = NO_FACTS
     for database in catalogues(datasette):
         # What the database says about itself. Our pages show the facts of the first.
         is_published = database.name == name_of(datasette)
-        content = _read_content(database, metadata, has_facts=is_published)
+        content = _read_content(database, site_metadata, has_facts=is_published)
         if is_published:
             site_facts = content.facts
-        facts_to_add = {
+
+        # The whole site gets the facts that its metadata lack, such as the title. In
+        # Datasette 1.0, databases do not inherit them, so each gets them as well.
+        new_facts = {
             key: text
             for key, text in content.facts.described.items()
-            if key not in metadata
+            if key not in site_metadata
         }
-
-        # In Datasette 1.0, databases do not inherit the metadata of the whole site, so
-        # both get the facts.
-        metadata |= facts_to_add
-        ours = facts_to_add | overlaid(shipped, {"tables": content.tables})
-        for target in targets:
-            databases = dict(target.get("databases") or {})
-            owners = databases.get(database.name) or {}
-            merged = overlaid(ours, owners)
-            merged["queries"] = _possible_queries(merged["queries"], content.filled)
-            _add_inherited(merged, metadata)
-            databases[database.name] = Metadata(merged)
-            target["databases"] = databases
+        site_metadata |= new_facts
+        ours = {**new_facts, **overlaid(shipped, {"tables": content.tables})}
+        for target in versions.metadata_targets(datasette):
+            _add_database(target, database.name, ours, content.filled, site_metadata)
     return site_facts
+
+
+def _add_database(
+    target: dict[str, Any],
+    name: str,
+    ours: dict[str, Any],
+    filled: Set[str],
+    site_metadata: dict[str, Any],
+) -> None:
+    """Add the metadata of a database to those of a Datasette.
+
+    Args:
+        target: a mapping with the keys of a metadata file, which is changed.
+        name: the name of the database.
+        ours: what we know of the database; what `target` has already takes precedence.
+        filled: the names of its tables with rows.
+        site_metadata: the metadata of the whole site.
+    """
+    databases = dict(target.get("databases") or {})
+    merged = overlaid(ours, databases.get(name) or {})
+    merged["queries"] = _possible_queries(merged["queries"], filled)
+    _add_inherited(merged, site_metadata)
+    databases[name] = Metadata(merged)
+    target["databases"] = databases
 
 
 class _Content(NamedTuple):

@@ -34,7 +34,15 @@ class SiteFacts(NamedTuple):
     described: Mapping[str, str]
 
 
-NO_FACTS = SiteFacts({"words": BINARIES, "site_title": "Spack build cache"}, {})
+NO_FACTS = SiteFacts(
+    variables={
+        # The search form of every page has the machines.
+        "choices": {"hosts": {}},
+        "site_title": "Spack build cache",
+        "words": BINARIES,
+    },
+    described={},
+)
 """The facts of a site without a database that can be read."""
 
 

@@ -55,13 +55,13 @@ _BLANKS_AND_COMMENTS = re.compile(r"(?:\s+|--[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTA
 """What may be before a statement."""
 
 
-def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
+def check(scope: Scope, *, is_open: bool, takes_post: bool) -> None:
     """Check the method, the address and the size of a request.
 
     Args:
         scope: the request.
         is_open: whether its address is a plugin's, or opened by the owner.
-        is_posted: whether its address answers POST.
+        takes_post: whether its address answers POST.
 
     Raises:
         BadAddress: the site does not answer such requests.
@@ -71,7 +71,7 @@ def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
 
     # The method. An address of a plugin may take any method.
     is_reading = scope["method"] in ("GET", "HEAD")
-    is_reading_post = scope["method"] == "POST" and is_posted
+    is_reading_post = scope["method"] == "POST" and takes_post
     if not (is_reading or is_reading_post or is_open):
         raise BadAddress("This site is read-only: only GET and HEAD are answered.", 405)
 

@@ -64,9 +64,9 @@ async def guard(
     # What the address allows.
     path = str(scope["path"])
     is_open = allowances_of(datasette).opens(path) or is_of_plugin(datasette, path)
-    is_posted = READING_POSTS.fullmatch(path) is not None or path == LOGOUT
+    takes_post = READING_POSTS.fullmatch(path) is not None or path == LOGOUT
     methods = "GET, HEAD, OPTIONS"
-    if is_posted:
+    if takes_post:
         methods += ", POST"
 
     # How each message of the response is sent.
@@ -89,7 +89,7 @@ async def guard(
         await response.asgi_send(complete_and_send)
         return
     try:
-        check(scope, is_open=is_open, is_posted=is_posted)
+        check(scope, is_open=is_open, takes_post=takes_post)
         has_sql = datasette.setting("default_allow_sql")
         query = bounded(path, scope["query_string"], has_sql=has_sql)
     except BadAddress as error:

@@ -73,9 +73,10 @@ async def whole(
     has_only_rows = shape in SHAPES
 
     # Add what Datasette needs to send all rows, or as many as it can at once. Ours
-    # come first, because Datasette reads the first of several fields of one name.
+    # come first, because Datasette reads the first of several fields of one name. The
+    # address may ask for a stream itself.
     query = scope["query_string"]
-    is_stream = b"&_stream=" in b"&" + query
+    is_stream = "_stream" in request.args
     if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
         is_stream = True
         query = b"_stream=on&_size=max&" + query

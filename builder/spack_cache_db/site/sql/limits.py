@@ -16,23 +16,30 @@ HEAP_BYTES = 96_000_000
 """Memory of SQLite in this process, for all connections together."""
 
 LIMITS = {
-    # Bytes of a text or row, and of a statement. The lists of ids that our own pages
-    # send are shorter (`query.open.sql.IDS_AT_ONCE`).
+    # Bytes of a text or row. The lists of ids that our own pages send are shorter
+    # (`query.open.sql.IDS_AT_ONCE`).
     sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
+    # A statement: its bytes, columns, nested expressions, parts of a UNION, and
+    # instructions when it is compiled.
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 200,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
     sqlite3.SQLITE_LIMIT_VDBE_OP: 6_000,
+    # Arguments of a function, and characters of the pattern of LIKE.
     sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
     # Datasette reads the labels of a page's foreign keys with one parameter each.
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 5_000,
+    # Other files, triggers that call triggers, and threads for sorting.
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-"""SQLite's limits of a connection (sqlite.org/limits.html)."""
+"""SQLite's limits of a connection (sqlite.org/limits.html).
+
+They are far above what pages need, and bound what one statement of a visitor can take.
+"""
 
 SETTINGS = (
     "query_only = 1",

@@ -20,8 +20,9 @@ TIMES = 1.3
 def ended_after(seconds: float) -> Iterator[None]:
     """Send SIGPROF to this process if a statement takes far more than its time.
 
-    Nothing is sent unless a handler of the signal was installed, as `serve` does; the
-    default action would end a Datasette that nobody starts again.
+    `serve` has a handler of this signal that ends the process, which gunicorn replaces.
+    Without a handler nothing is sent: the default action would end a Datasette that
+    nobody starts again.
 
     Args:
         seconds: the limit of the statement; `TIMES` as much processor time of this
@@ -30,14 +31,17 @@ def ended_after(seconds: float) -> Iterator[None]:
     if not _is_handled():
         yield
         return
+    # This timer counts the processor time of the whole process.
     signal.setitimer(signal.ITIMER_PROF, TIMES * seconds)
     try:
         yield
     finally:
+        # Zero stops the timer.
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _is_handled() -> bool:
+    """Return whether a function of this process handles SIGPROF."""
     # Windows has no such timer.
     if not hasattr(signal, "setitimer"):
         return False
