@@ -22,6 +22,12 @@ from spack_cache_db.query.answers.behind import behind
 from spack_cache_db.query.answers.binaries import Binary, binaries
 from spack_cache_db.query.answers.cover import cover
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
+from spack_cache_db.query.answers.dependents import (
+    Dependent,
+    Dependents,
+    NeedingPackage,
+    dependents,
+)
 from spack_cache_db.query.answers.diff import Diff, diff
 from spack_cache_db.query.answers.find import Found, FoundList, find
 from spack_cache_db.query.answers.history import History, HistoryRow, history
@@ -49,6 +55,8 @@ __all__ = [
     "Cover",
     "CoveredSpec",
     "DatabaseError",
+    "Dependent",
+    "Dependents",
     "Diff",
     "ExportReport",
     "Fault",
@@ -62,6 +70,7 @@ __all__ = [
     "HistoryRow",
     "InputError",
     "InstallPlan",
+    "NeedingPackage",
     "OutputError",
     "PackageData",
     "PackageStatus",
@@ -78,6 +87,7 @@ __all__ = [
     "build",
     "check",
     "cover",
+    "dependents",
     "diff",
     "export",
     "fetch",
@@ -110,6 +120,7 @@ class Cache(OpenFile):
     binaries = binaries
     find = find
     cover = cover
+    dependents = dependents
     diff = diff
     history = history
     install_plan = install_plan

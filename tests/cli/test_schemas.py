@@ -36,6 +36,10 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "cover FOLDER": ("cover envs all.db", "cover envs all.db --baseline e4s.db"),
     "dependents": (f"dependents {next(iter(graphs.edges()[USER]))} e4s.db",),
+    "dependents SPEC": (
+        *("dependents zlib-ng all.db", "dependents zlib-ng@99 all.db"),
+        "dependents py-mpi4py pages.db",
+    ),
     "deps": (f"deps {USER} e4s.db",),
     "diff": (
         "diff develop-2025-04-20 develop all.db",

@@ -1,4 +1,4 @@
-"""The commands `deps` and `dependents`: what a spec needs, and what needs it."""
+"""The command `deps`: what a spec needs; and what needs it, for `dependents`."""
 
 from __future__ import annotations
 
@@ -32,29 +32,10 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
-    _print_edges(dag_hash, file, options, is_reversed=False)
+    print_edges(dag_hash, file, options, is_reversed=False)
 
 
-@click.command()
-@click.argument("dag_hash", metavar="HASH")
-@file_argument
-@shared_options("json", "csv", "all")
-def dependents(dag_hash: str, file: Path, **options: Any) -> None:
-    """List what depends on a spec.
-
-    HASH is the beginning of its hash. FILE must be built from indexes or mirrors.
-    Direct dependents come first, with their types; specs that link or run it indirectly
-    follow, without types.
-
-    Exit status: 0 if there is a dependent, 1 if there is none or no data, 2 for an
-    error.
-
-    Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
-    """
-    _print_edges(dag_hash, file, options, is_reversed=True)
-
-
-def _print_edges(
+def print_edges(
     dag_hash: str, file: Path, options: Any, *, is_reversed: bool
 ) -> NoReturn:
     """Print the dependencies of a spec or its dependents, direct ones first, and

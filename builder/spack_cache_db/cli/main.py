@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, Command] = {
         "check", "Check pages, indexes and package data without building.", "build"
     ),
     "cover": Command("cover", "Show which specs of an environment have a binary."),
-    "dependents": Command("deps", "List what depends on a spec."),
+    "dependents": Command("dependents", "List what depends on a spec."),
     "deps": Command("deps", "List what a spec depends on."),
     "diff": Command(
         "diff", "Show what changed between two releases, or two databases."

@@ -18,6 +18,7 @@ from spack_cache_db.site.filters import Filters, Narrowing
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.changes import compare, comparison
+from spack_cache_db.site.pages.dependents import DependentsFields, dependents
 from spack_cache_db.site.pages.feeds import Topic, changes_feed
 from spack_cache_db.site.pages.files import FILES, file
 from spack_cache_db.site.pages.lists import ListFilters, listed
@@ -67,6 +68,7 @@ ROUTES: tuple[Route, ...] = (
     Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
     Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING)),
     Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING)),
+    Route(rf"^/dependents{_FORMS}", dependents, DependentsFields.names()),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
     Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, CoverageFilters.names()),

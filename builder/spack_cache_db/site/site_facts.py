@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from spack_cache_db.data_source import LICENSE_ROW, LICENSE_URLS
-from spack_cache_db.query.open.lookups import Lookups, filled_tables
+from spack_cache_db.query.open.lookups import Lookups, filled_tables, has_records
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.query.stored.origin import origin_facts, read_origin
 from spack_cache_db.query.stored.recipe_facts import packages_with
@@ -106,6 +106,7 @@ def read_choices(lookups: Lookups) -> dict[str, object]:
         "systems": sorted(lookups.words["os"].values()),
         "hosts": hosts_of(lookups.families),
         "has_trees": bool(lookups.trees()),
+        "has_records": has_records(lookups.conn),
         "licenses": list(packages_with(lookups, "license")),
         "tags": list(packages_with(lookups, "tag")),
         "has_maintainers": bool(packages_with(lookups, "maintainer")),

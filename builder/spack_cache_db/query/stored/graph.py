@@ -36,6 +36,14 @@ CROSS JOIN dependencies ON dependencies.dependency_id = wanted.value
 WHERE 1"""
     + TYPED
 )
+NEEDING_PAIRS = (
+    """
+SELECT dependencies.spec_id, dependencies.dependency_id FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.dependency_id = wanted.value
+WHERE 1"""
+    + TYPED
+)
+"""The dependents of some specs, each with the spec that it needs."""
 NEEDING_ANY = "SELECT spec_id FROM dependencies WHERE 1" + TYPED
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary, specs.is_gone,
@@ -78,6 +86,18 @@ class Edge(NamedTuple):
     def is_run_time(self) -> bool:
         """Whether the dependency is linked or run, not only used to build or test."""
         return not RUN_TIME.isdisjoint(self.types)
+
+
+class Need(NamedTuple):
+    """What a spec needs, by id, of the specs that are sought.
+
+    Attributes:
+        spec: the nearest of them; of several, the one with the lowest id.
+        is_direct: whether the spec has an edge to it.
+    """
+
+    spec: int
+    is_direct: bool
 
 
 class Node(NamedTuple):
@@ -205,6 +225,37 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
     needing = dependencies.with_ancestors({spec}, dependencies.run_time_types)
     dependents = needing.union(direct)
     return {other: direct.get(other) for other in dependents if other != spec}
+
+
+def read_needing(conn: sqlite3.Connection, sought: Set[int]) -> dict[int, Need]:
+    """Return the specs that link or run one of the sought specs, at any depth.
+
+    A sought spec is among them if it needs another one.
+    """
+    dependencies = Dependencies(conn)
+    types = json.dumps(dependencies.run_time_types)
+    needs: dict[int, Need] = {}
+    # Level by level, so that the first way to a spec is the shortest. For each spec of
+    # a level: the sought spec that is nearest to it.
+    level = {spec: spec for spec in sought}
+    is_direct = True
+    while level:
+        next_level: dict[int, int] = {}
+        for spec, dependency in select_in(conn, NEEDING_PAIRS, level, types=types):
+            nearest = level[dependency]
+            # Known on a level before this one; or a cycle, which only a faulty index
+            # has.
+            if spec in needs or spec == nearest:
+                continue
+            next_level[spec] = min(nearest, next_level.get(spec, nearest))
+        for spec, nearest in next_level.items():
+            needs[spec] = Need(nearest, is_direct)
+        # What needs a sought spec is nearer to that than to others.
+        level = {
+            spec: nearest for spec, nearest in next_level.items() if spec not in sought
+        }
+        is_direct = False
+    return needs
 
 
 def direct_dependents(conn: sqlite3.Connection, spec: int, limit: int) -> list[int]:
