@@ -56,6 +56,7 @@ def print_edges(
         # A database of pages has no dependencies, and one of several sources may have
         # those of some specs only.
         has_data = has_records(lookups.conn)
+        # An edge for each other spec, by its id; None for an indirect dependency.
         if is_reversed:
             is_known = has_data
             edges = read_dependents(lookups.conn, spec)
@@ -63,7 +64,6 @@ def print_edges(
             is_known = bool(recorded_specs(lookups.conn, [spec]))
             edges = read_dependencies(lookups.conn, spec)
         for other, node in read_nodes(lookups.conn, edges).items():
-            # Only direct dependencies have an edge, with types and virtual packages.
             edge = edges[other]
             record = {
                 "package": node.package,

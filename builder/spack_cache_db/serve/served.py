@@ -157,7 +157,8 @@ class Served:
         if identity.file == self._file:
             # The content has changed below the open connections.
             self._close()
-            # A clock that was set back may make a file younger than now.
+            # Wait until it is whole. A time in the future, which a wrong clock wrote,
+            # says nothing.
             age = time.time() - identity.time_ns / 1e9
             if 0 <= age < SETTLED_SECONDS:
                 self._log_once(Event.OVERWRITTEN, OVERWRITTEN)
@@ -187,6 +188,7 @@ class Served:
         return True
 
     def _close(self) -> None:
+        """Close the open database, if there is one."""
         if self._opened is not None:
             self._opened.datasette.close_database()
             self._opened = None
@@ -210,7 +212,8 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
     identity = identity_of(path)
     # Check it as all commands do.
     open_database(path).close()
-    # Datasette does not notice that inspect data belong to another file.
+    # Unlike Datasette, `current_inspection` checks that the inspect file is of this
+    # database.
     datasette = datasette_of(path, current_inspection(path), options)
     app = datasette.app()
     # Make its first page.

@@ -145,7 +145,9 @@ class Server(BaseApplication):  # type: ignore[misc]
             "max_requests": MOST_REQUESTS,
             # So that not all processes end at the same time.
             "max_requests_jitter": MOST_REQUESTS // 4,
+            # Call `load` before the processes are forked.
             "preload_app": True,
+            # Commands to gunicorn, which nobody sends.
             "control_socket_disable": True,
             # The address of a form can be long; the site has its own limits
             # (`site.http.checks`).
@@ -153,6 +155,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "limit_request_field_size": 16_000,
             # The site refuses unknown methods itself, with its headers.
             "permit_unconventional_http_method": True,
+            # `Application` reads the headers of a proxy.
             "forwarded_allow_ips": "",
             "proc_name": "spack-cache-db",
             "loglevel": "warning",
@@ -178,6 +181,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         sends it too: then the server ends.
         """
         if self._had_terminal and not os.isatty(0):
+            # gunicorn ends at this exception.
             raise StopIteration
         self._served.refresh()
 
@@ -217,6 +221,7 @@ class Server(BaseApplication):  # type: ignore[misc]
 
         def end_stuck_process(number: int, frame: Any) -> None:
             self._application.is_stuck = True
+            # This raises SystemExit, as for a request that takes too long.
             worker.handle_abort(number, frame)
 
         signal.signal(signal.SIGPROF, end_stuck_process)

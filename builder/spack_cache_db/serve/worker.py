@@ -59,9 +59,10 @@ class Worker(SyncWorker):  # type: ignore[misc]
         if isinstance(exc, errors.ParseException):
             status = STATUS_OF.get(type(exc), HTTPStatus.BAD_REQUEST)
             sentence = NO_HTTP
-            log(f"refused a request of {visitor}: {exc!s:.{LONGEST}}")
+            why = str(exc)[:LONGEST]
+            log(f"refused a request of {visitor}: {why}")
         elif isinstance(exc, SystemExit):
-            # gunicorn ends the process: the request has not arrived in time.
+            # gunicorn ends the process, because the request has not arrived in time.
             status = HTTPStatus.REQUEST_TIMEOUT
             sentence = TOO_SLOW
             log(f"a request of {visitor} did not arrive in time")
