@@ -103,7 +103,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
             click.echo("\n".join(retention.keep))
             sys.exit(1 if retention.missing and not allow_missing else 0)
 
-    # Print the answers.
+    # Print the answers for a folder.
     if options["junit"]:
         write_junit(options["junit"], "cover", _cases(covered))
     only = options["only"]
@@ -114,6 +114,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         if not total.specs:
             say_notes(["the environments have no specs"])
         _end(total, only)
+
+    # Print the answers for one environment.
     answer = covered[0].cover
     if answer is None:
         fail(covered[0].error)

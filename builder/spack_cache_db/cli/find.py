@@ -56,7 +56,6 @@ def find(spec: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
     from spack_cache_db.query.answers.find import found_part, found_rows
-    from spack_cache_db.query.answers.install import chosen_build
 
     form = form_of(options)
     hashes = options["hashes"]
@@ -74,12 +73,14 @@ def find(spec: str, file: Path, **options: Any) -> None:
     with open_search(file) as lookups:
         search = Search(lookups, spec, scope_from(options), options["spack"])
         question = search.question
-        # Only the configurations that are printed are read.
+        # Only the first configurations, which are printed, are read.
         part = slice(limit or max_rows)
         configurations = found_part(question, part, with_hashes=hashes)
         search.say_notes(is_found=bool(configurations))
         chosen = None
         if is_install and configurations:
+            from spack_cache_db.query.answers.install import chosen_build
+
             chosen = chosen_build(lookups, question.results)
 
         def rows() -> Rows:
@@ -96,6 +97,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 total=question.count(),
                 max_rows=max_rows,
                 hashes=hashes,
+                # `trees` are the ids of installations.
                 installations=lookups.release_names(lookups.trees()),
             )
             value = value_with_plan if is_install else None
