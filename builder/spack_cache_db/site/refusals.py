@@ -23,6 +23,21 @@ class BadAddress(Exception):
         self.status = status
 
 
+HEADINGS = {
+    400: "This address cannot be answered",
+    403: "Not allowed",
+    404: "Not found",
+    500: "Something went wrong",
+    503: "Not available now",
+}
+"""The headings of errors that have none of their own, by HTTP status."""
+
+
+def heading_of(status: int) -> str:
+    """Return the heading of an error: words, or the status itself if it is rare."""
+    return HEADINGS.get(status, f"Error {status}")
+
+
 def refused(
     sentence: str, form: str | None, status: int = 400, title: str | None = None
 ) -> PageResponse:
@@ -33,7 +48,7 @@ def refused(
         form: `json` for JSON, with the keys that errors of Datasette have; any other
             form, such as `csv`, or None gets plain text.
         status: the HTTP status.
-        title: a heading, which only JSON has; None for the status.
+        title: a heading, which only JSON has; None for that of the status.
     """
     if form != "json":
         return data(f"Error: {sentence}\n", "text", status=status)
@@ -41,6 +56,6 @@ def refused(
         "ok": False,
         "error": sentence,
         "status": status,
-        "title": title or f"Error {status}",
+        "title": title or heading_of(status),
     }
     return data(json.dumps(document), "json", status=status)

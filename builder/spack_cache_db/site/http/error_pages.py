@@ -21,7 +21,7 @@ from spack_cache_db.site.http.slow_queries import (
 from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.plugin_routes import is_in_plugin, is_of_plugin
-from spack_cache_db.site.refusals import NO_PAGE, refused
+from spack_cache_db.site.refusals import NO_PAGE, heading_of, refused
 from spack_cache_db.site.sql.running import TOO_MUCH
 from spack_cache_db.sqlite_connection import is_interrupted
 
@@ -175,7 +175,7 @@ def failure_of(
 
 def _failure(status: int, sentence: str, title: str | None = None) -> Failure:
     """Return a failure, by default with its status as title."""
-    return Failure(status, title or f"Error {status}", sentence)
+    return Failure(status, title or heading_of(status), sentence)
 
 
 def _damage(path: str | None, exception: Exception) -> str | None:

@@ -464,7 +464,7 @@ def _counted_again(
     # The last two columns ignore the filters.
     columns = list(page.columns[:-2])
     for column in page.columns[-2:]:
-        columns.append(column._replace(title=f"{column.title} overall"))
+        columns.append(column._replace(title=f"{column.title}, any build"))
     return replace(page, rows=tuple(rows), columns=tuple(columns), newest=newest)
 
 
