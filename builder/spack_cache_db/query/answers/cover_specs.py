@@ -22,6 +22,7 @@ from spack_cache_db.environments.rules import (
 )
 from spack_cache_db.query.answers.covered import CoveredSpec
 from spack_cache_db.query.answers.spec_matches import Match, Matcher
+from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.answers.uncovered_specs import NOTHING, UncoveredSpecs
 from spack_cache_db.query.choice.options import Option, options_in_order
 from spack_cache_db.query.choice.pool import read_pool
@@ -277,7 +278,17 @@ class SpecAnswers:
             missing=_missing(finding),
             size=None if finding.closure is None else finding.closure.size,
             closure=finding.closure,
+            toolchains=self._toolchains(satisfied.counts),
         )
+
+    def _toolchains(self, rows: Iterable[Candidate]) -> frozenset[Toolchain]:
+        """Return the toolchains of configurations."""
+        words = self._lookups.words
+        toolchains = set()
+        for row in rows:
+            names = [words[column][row.key(column)] for column in Toolchain._fields]
+            toolchains.add(Toolchain(*names))
+        return frozenset(toolchains)
 
 
 def _question_of(spec: UserSpec) -> _Question | None:

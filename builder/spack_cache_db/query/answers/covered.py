@@ -13,6 +13,12 @@ from typing import Any
 from spack_cache_db.errors import counted, first_of
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.reasons import WhyNot
+from spack_cache_db.query.answers.toolchains import (
+    Toolchain,
+    ToolchainCount,
+    mixed_sentence,
+    toolchain_counts,
+)
 from spack_cache_db.query.commands.closure_words import bytes_text
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.closure import Closure
@@ -100,6 +106,7 @@ class CoveredSpec:
         size: the size of the binary and all that it needs, in bytes; None if it is not
             known.
         closure: the binary and all that it needs; not part of the JSON.
+        toolchains: those of all binaries that satisfy it; not part of the JSON.
     """
 
     spec: str
@@ -124,6 +131,9 @@ class CoveredSpec:
     missing: tuple[str, ...] = ()
     size: int | None = None
     closure: Closure | None = field(default=None, compare=False, repr=False)
+    toolchains: frozenset[Toolchain] = field(
+        default=frozenset(), compare=False, repr=False
+    )
 
     @property
     def is_met(self) -> bool:
@@ -143,7 +153,7 @@ class CoveredSpec:
         # `reasons` has the sentences of `why`.
         values = {}
         for attribute in fields(self):
-            if attribute.name not in ("why", "closure"):
+            if attribute.name not in ("why", "closure", "toolchains"):
                 values[attribute.name] = getattr(self, attribute.name)
         values["root"] = values.pop("is_root")
         for name in ("reasons", "others", "differences", "missing"):
@@ -301,15 +311,52 @@ class Cover(NotebookTable):
         return tuple(sorted(names))
 
     @property
+    def toolchains(self) -> tuple[ToolchainCount, ...]:
+        """The toolchains with which specs have a binary, those of most specs first;
+        none for a lockfile, which names its binaries.
+        """
+        of_specs = [spec.toolchains for spec in self._with_binary]
+        return toolchain_counts(of_specs, self.chosen_toolchains)
+
+    @property
+    def chosen_toolchains(self) -> tuple[Toolchain, ...]:
+        """The toolchains of the binaries that Spack takes for specs."""
+        toolchains = []
+        for spec in self._with_binary:
+            if spec.configuration is not None:
+                toolchains.append(Toolchain.of(spec.configuration))
+        return tuple(toolchains)
+
+    @property
+    def _with_binary(self) -> tuple[CoveredSpec, ...]:
+        """The specs that have a binary, without nodes of lockfiles."""
+        return tuple(
+            spec
+            for spec in self.specs
+            if spec.status == "binary" and spec.is_root is None
+        )
+
+    @property
+    def mixed(self) -> str | None:
+        """That the binaries mix compilers, and what one toolchain has alone; None if
+        they do not.
+        """
+        toolchains = self.toolchains
+        if not toolchains:
+            return None
+        return mixed_sentence(self.chosen_toolchains, toolchains[0], self.total)
+
+    @property
     def totals(self) -> tuple[str, ...]:
-        """What Spack builds from source and what it downloads, if the database shows
-        it.
+        """That binaries mix compilers; what Spack builds from source and what it
+        downloads, if the database shows it.
 
         For example `to build from source: hdf5` and `to download: 14 packages, 212 MB`.
         """
+        mixed = self.mixed
+        texts = [] if mixed is None else [mixed]
         if self.download is None:
-            return ()
-        texts = []
+            return tuple(texts)
         names = self.to_build
         if names:
             texts.append(f"to build from source: {first_of(names, MOST_TO_BUILD)}")
@@ -326,6 +373,8 @@ class Cover(NotebookTable):
             "specs": [spec.as_dict() for spec in self.specs],
             **self._counts(),
             "to_build": list(self.to_build),
+            "toolchains": [toolchain.as_dict() for toolchain in self.toolchains],
+            "mixed": self.mixed,
             "package_count": None if self.download is None else self.download.packages,
             "size": None if self.download is None else self.download.size,
             "notes": list(self.notes),
