@@ -16,7 +16,6 @@ LONG = {
     "changes",
     "cover",
     "coverage",
-    "find",
     "package",
     "spec",
 }

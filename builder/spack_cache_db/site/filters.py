@@ -166,13 +166,14 @@ class Narrowing(AddressFields):
 
     def within(self, reading: Reading) -> Narrowing:
         """Return a copy with the release, stack and host that words name, which take
-        precedence.
+        precedence; any target among the words replaces the host.
         """
+        has_target = any(meaning.kind == "target" for meaning in reading.meanings)
         return replace(
             self,
             release=reading.release or self.release,
             stack=reading.stack or self.stack,
-            host=reading.host or self.host,
+            host=reading.host if has_target else self.host,
         )
 
     def scope(self, lookups: Lookups) -> Conditions:

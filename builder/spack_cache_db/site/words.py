@@ -55,6 +55,7 @@ class Vocabulary:
         is_installed: whether all releases are installations, not build caches.
         verb: what people do with it, as in `the commands that install it`.
         have: the end of `packages that …`.
+        has: the same for one package.
         lacking: the same behind `packages`.
         kind: the adjective of packages that a search engine reads.
         question: the title of the first page.
@@ -71,6 +72,7 @@ class Vocabulary:
     is_installed: bool
     verb: str
     have: str
+    has: str
     lacking: str
     kind: str
     question: str
@@ -177,6 +179,7 @@ BINARIES = Vocabulary(
     is_installed=False,
     verb="install",
     have="have a binary",
+    has="has a binary",
     lacking="without a binary",
     kind="Prebuilt",
     question="Is there a binary for my machine?",
@@ -196,6 +199,7 @@ INSTALLED = Vocabulary(
     is_installed=True,
     verb="load",
     have="are installed",
+    has="is installed",
     lacking="that are not installed",
     kind="Installed",
     question="What is installed?",

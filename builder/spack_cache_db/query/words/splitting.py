@@ -57,6 +57,15 @@ def plain_words(text: str) -> list[str]:
     return meaningful or words
 
 
+def fillers_in(text: str) -> list[str]:
+    """Return the fillers of a text that has other words too, each once."""
+    words = [word for word in _SEPARATORS.split(text) if word]
+    fillers = [word for word in words if word.lower() in FILLERS]
+    if len(fillers) == len(words):
+        return []
+    return list(dict.fromkeys(fillers))
+
+
 def number_in(word: str) -> str | None:
     """Return the version that a word is, such as `1.14` for `v1.14.x`; None for words
     with anything else.

@@ -1,51 +1,122 @@
-"""Finds the packages that words of a search mean, and returns them as cards."""
+"""The packages that a search finds, each with the processors that it has binaries for.
+
+They are the packages that words mean (`packages_of_words`), or those of an answer that
+asks for no package, such as `%gcc@13` (`packages_of_question`). A row has the counts of
+its binaries by processor, and the build that its command installs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote, urlencode
 
-from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.choice.proposal import propose
 from spack_cache_db.query.choice.proposed import Proposal
 from spack_cache_db.query.commands.install import commands_of
+from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import (
+    PLACE_KINDS,
     Condition,
     Conditions,
     OneOf,
     condition_value,
+    only,
+    without,
 )
 from spack_cache_db.query.match.candidates import candidates_by_id
-from spack_cache_db.query.match.selection import (
-    ResultSet,
-    counted_part,
-    matching,
-)
+from spack_cache_db.query.match.question import Question
+from spack_cache_db.query.match.selection import ResultSet, matching
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.stored.configurations import Counted
+from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.gone import has_gone
-from spack_cache_db.query.stored.presence import first_releases
 from spack_cache_db.query.words.packages import find_packages
+from spack_cache_db.schema.tables import ID_COLUMNS
+from spack_cache_db.site.charts.records import Cell
+from spack_cache_db.site.filters import PLACES, Pagination, paginated
 from spack_cache_db.site.pages.names import load_names
-from spack_cache_db.spack.versions import newest_version
+from spack_cache_db.spack.processors import (
+    MAC,
+    MACS,
+    OTHERS,
+    PROCESSORS,
+    Processor,
+    is_chosen,
+    processor_of,
+)
 
-MOST_CARDS = 8
-MOST_RELEASES = 2
-MOST_COMPILERS = 2
-OPTIONS = ("+cuda", "+rocm", "+mpi", "+openmp", "+python", "+fortran")
-"""Variants that a card shows, the best known first."""
+ROWS_OF_WORDS = 12
+"""Limit of the packages of words that have a row; the others are named."""
+ROWS_OF_QUESTION = 20
+"""Packages on one page of an answer that asks for no package."""
+MACHINE_KINDS = ("host", "target")
+"""Kinds of conditions on the processor, which the columns of a row do not use."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageColumn:
+    """A column of processors; it is chosen if the search asks for such binaries."""
+
+    name: str
+    short: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackageRow:
+    """One package of an answer.
+
+    Attributes:
+        summary: the first sentence of its description; empty if it is not known.
+        reason: why the package is shown, such as `provides lapack`; empty if its name
+            or its description shows it.
+        version: the version of the proposed build; empty without one.
+        cells: the number of its binaries for each column.
+        spec_count: the number of its binaries that satisfy the search.
+        total: the number of all of its binaries.
+        build: the proposed build in words; empty without one.
+        why: why that build is proposed.
+        commands: the commands that install or load it; None without one.
+    """
+
+    name: str
+    summary: str
+    reason: str
+    version: str
+    cells: tuple[Cell, ...]
+    spec_count: int
+    total: int
+    build: str = ""
+    why: str = ""
+    commands: Commands | None = None
+
+    @property
+    def last_command(self) -> str:
+        """The command that installs or loads the build; the lines before it prepare
+        it.
+        """
+        if self.commands is None or not self.commands.commands:
+            return ""
+        return self.commands.commands[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """The packages that words mean, the best first.
+    """The packages of an answer, the best first.
 
     Attributes:
-        more: names of packages with binaries that have no card.
+        words: the words that mean them; empty for those of a question.
+        columns: the columns of processors.
+        rows: the packages with binaries, those with one that satisfies the search
+            first.
+        count: the number of packages with a binary that satisfies the search.
+        asked: the number of all packages with binaries that the search is about.
+        window: the page of the rows.
+        top: the largest count in the columns.
+        more: names of packages with binaries that have no row.
         gone: packages whose mirror has lost all binaries.
         unbuilt: names of packages of Spack that have no binary in the database.
         reason: why the first of `unbuilt` matches, if its name does not show it.
@@ -54,23 +125,31 @@ class Packages:
     """
 
     words: str
-    cards: tuple[dict[str, Any], ...]
-    more: tuple[str, ...]
-    gone: tuple[KnownName, ...]
-    unbuilt: tuple[str, ...]
-    reason: str
-    unmatched: tuple[str, ...]
-    is_guess: bool
+    columns: tuple[PackageColumn, ...]
+    rows: tuple[PackageRow, ...]
+    count: int
+    asked: int
+    window: Pagination
+    top: int
+    more: tuple[str, ...] = ()
+    gone: tuple[KnownName, ...] = ()
+    unbuilt: tuple[str, ...] = ()
+    reason: str = ""
+    unmatched: tuple[str, ...] = ()
+    is_guess: bool = False
 
     def __bool__(self) -> bool:
         """Return whether there is a package."""
-        return bool(self.cards or self.gone or self.unbuilt)
+        return bool(self.rows or self.gone or self.unbuilt)
 
 
-def packages_of(
+def packages_of_words(
     lookups: Lookups, words: Sequence[str], nouns: Sequence[str], scope: Conditions
 ) -> Packages:
-    """Return the packages that words describe, or that `nouns` name."""
+    """Return the packages that words describe, or that `nouns` name.
+
+    `scope` are the conditions on their binaries.
+    """
     found = find_packages(lookups, words, nouns)
 
     # Packages with a binary, those that have lost all, and those that never had one.
@@ -81,20 +160,46 @@ def packages_of(
     names_of_gone = {name.name for name in gone}
     unbuilt = [name for name in without_binary if name not in names_of_gone]
 
-    # Cards without a binary in the scope come last.
-    reasons = {name: found.reasons[name] for name in built[:MOST_CARDS]}
-    cards = cards_of(lookups, reasons, scope)
-    cards.sort(key=lambda card: card["spec_count"] == 0)
-    return Packages(
+    packages = _table(lookups, built[:ROWS_OF_WORDS], found.reasons, scope)
+    return replace(
+        packages,
         words=" ".join(words),
-        cards=tuple(cards),
-        more=tuple(built[MOST_CARDS:]),
+        more=tuple(built[ROWS_OF_WORDS:]),
         gone=gone,
         unbuilt=tuple(unbuilt),
         reason=found.reasons[unbuilt[0]] if unbuilt else "",
         unmatched=found.unmatched,
         is_guess=found.is_guess,
     )
+
+
+def packages_of_question(
+    lookups: Lookups, question: Question, page: str | None
+) -> Packages:
+    """Return one page of the packages whose binaries satisfy a question, those with
+    most of them first.
+    """
+    # Count the binaries of each package that satisfy the question.
+    results = question.results
+    counts = _counts_of(lookups, results)
+    package_of = lookups.column("configurations", "package_id")
+    of_package: Counter[int] = Counter()
+    for key in results.ids:
+        of_package[package_of[key]] += counts[key]
+
+    # One page of them has rows.
+    words = lookups.words["package"]
+    names = {words[package]: count for package, count in of_package.items()}
+    in_order = sorted(names, key=lambda name: (-names[name], name))
+    window = paginated(len(in_order), page, ROWS_OF_QUESTION)
+    shown = dict.fromkeys(in_order[window.rows], "")
+    packages = _table(lookups, list(shown), shown, question.conditions)
+    return replace(packages, count=len(in_order), asked=len(in_order), window=window)
+
+
+def package_of_question(lookups: Lookups, package: str, scope: Conditions) -> Packages:
+    """Return the row of one package, without a build."""
+    return _table(lookups, [package], {package: ""}, scope, with_builds=False)
 
 
 def _gone_among(lookups: Lookups, names: Sequence[str]) -> tuple[KnownName, ...]:
@@ -105,95 +210,175 @@ def _gone_among(lookups: Lookups, names: Sequence[str]) -> tuple[KnownName, ...]
     return tuple(name for name in known if name.kind == "gone")
 
 
-def cards_of(
-    lookups: Lookups, reasons: Mapping[str, str], scope: Conditions
-) -> list[dict[str, Any]]:
-    """Return a card for each package, in their order: `total` counts all of its
-    binaries.
-
-    The other facts are about binaries in the scope; `commands` are for the proposed
-    `build`.
-
-    Args:
-        lookups: the database.
-        reasons: the names of the packages, and why each one is shown.
-        scope: the conditions of the names that narrow the search.
+def _table(
+    lookups: Lookups,
+    names: Sequence[str],
+    reasons: Mapping[str, str],
+    conditions: Conditions,
+    *,
+    with_builds: bool = True,
+) -> Packages:
+    """Return packages as rows, those with a binary that satisfies the conditions
+    first.
     """
-    # The configurations of each package in the scope.
-    package = Condition("package", "", OneOf(frozenset(reasons)))
-    results = matching(lookups, (package, *scope))
-    configurations: dict[str, list[Counted]] = defaultdict(list)
-    for row in counted_part(lookups, results, slice(None)):
-        configurations[row.configuration.package].append(row)
+    # The binaries of each package, with and without conditions on the machine.
+    conditions = without(conditions, "package")
+    package = Condition("package", "", OneOf(frozenset(names)))
+    for_any = matching(lookups, (package, *without(conditions, *MACHINE_KINDS)))
+    counts = _processor_counts(lookups, for_any)
+    results = for_any
+    if only(conditions, *MACHINE_KINDS):
+        results = matching(lookups, (package, *conditions))
+    spec_counts = _counts_of(lookups, results)
 
-    # The proposed builds, and the commands for them from the release of the scope.
-    proposals = _proposals(lookups, configurations, results)
-    release = condition_value(scope, "release")
-    chosen_releases = lookups.release_names([release] if release else [])
-    specs = [proposal.spec for proposal in proposals.values()]
-    commands = commands_of(
-        lookups, specs, chosen_releases[0] if chosen_releases else None
-    )
+    # The configurations of each package that satisfy the conditions.
+    package_of = lookups.column("configurations", "package_id")
+    words = lookups.words["package"]
+    ids_of: dict[str, list[int]] = defaultdict(list)
+    for key in results.ids:
+        ids_of[words[package_of[key]]].append(key)
 
+    proposals = {}
+    commands: Mapping[int, Commands] = {}
+    if with_builds:
+        proposals = _proposals(lookups, ids_of, results)
+        commands = _commands(lookups, proposals, conditions)
     totals = package_counts(lookups)
     summaries = {
         name.name: name.summary
         for name in load_names(lookups)
         if name.kind == "package"
     }
-    cards = []
-    for name, reason in reasons.items():
-        rows = configurations[name]
+    rows = []
+    for name in names:
         proposal = proposals.get(name)
-        words = [row.configuration for row in rows]
-        variants = {text for row in words for text in row.variants}
-        ids = [row.id for row in rows]
-        releases = chosen_releases or first_releases(lookups, ids, MOST_RELEASES)
-        card = {
-            "name": name,
-            "reason": reason,
-            "summary": summaries.get(name, ""),
-            "total": totals[name],
-            "version": newest_version({row.version for row in words}) or "",
-            "spec_count": sum(row.spec_count for row in rows),
-            "compilers": list(_compilers([row.compiler for row in words])),
-            "variants": [text for text in OPTIONS if text in variants],
-            "releases": releases,
-            "commands": commands.get(proposal.spec) if proposal else None,
-            "build": proposal.build if proposal else "",
-        }
-        cards.append(card)
-    return cards
+        row = PackageRow(
+            name=name,
+            summary=summaries.get(name, ""),
+            reason=reasons[name],
+            version="",
+            cells=_cells(name, counts[name], conditions),
+            spec_count=sum(spec_counts[key] for key in ids_of[name]),
+            total=totals[name],
+        )
+        if proposal is not None:
+            row = replace(
+                row,
+                version=proposal.configuration.version,
+                build=proposal.build,
+                why=proposal.reason,
+                commands=commands.get(proposal.spec),
+            )
+        rows.append(row)
+
+    # The sort is stable: the order of the names is kept otherwise.
+    rows.sort(key=lambda row: row.spec_count == 0)
+    return _with_columns(rows, conditions)
+
+
+def _cells(
+    package: str, counts: Mapping[Processor, int], conditions: Conditions
+) -> tuple[Cell, ...]:
+    """Return the counts of a package, each with the page of these binaries."""
+    places = [
+        (condition.kind, condition.text) for condition in only(conditions, *PLACES)
+    ]
+    cells = []
+    for processor in PROCESSORS:
+        # The page of a package has no filter for all other processors.
+        path = None
+        if processor is not OTHERS:
+            machine = ("target", processor.target)
+            if processor is MACS:
+                machine = ("platform", MAC)
+            path = f"/package/{quote(package)}?{urlencode([machine, *places])}"
+        cells.append(Cell(counts[processor], path))
+    return tuple(cells)
+
+
+def _with_columns(rows: Sequence[PackageRow], conditions: Conditions) -> Packages:
+    """Return rows with their columns; that of other processors is left out if it is
+    empty.
+    """
+    host = condition_value(conditions, "host")
+    target = condition_value(conditions, "target")
+    constraint = target if isinstance(target, str) else None
+    has_others = any(row.cells[-1].count for row in rows)
+    shown = PROCESSORS if has_others else PROCESSORS[:-1]
+    columns = []
+    for processor in shown:
+        chosen = is_chosen(processor, host, constraint)
+        columns.append(PackageColumn(processor.name, processor.short, chosen))
+    if not has_others:
+        rows = [replace(row, cells=row.cells[:-1]) for row in rows]
+    return Packages(
+        words="",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        count=sum(row.spec_count > 0 for row in rows),
+        asked=len(rows),
+        window=paginated(len(rows), None, max(1, len(rows))),
+        top=max((cell.count for row in rows for cell in row.cells), default=0),
+    )
+
+
+def _counts_of(lookups: Lookups, results: ResultSet) -> Mapping[int, int]:
+    """Return the number of binaries of each configuration that satisfy conditions.
+
+    Without conditions on specs, these numbers are stored.
+    """
+    if results.counts is not None:
+        return results.counts
+    if only(results.conditions, *PLACE_KINDS):
+        return counts_in_scope(lookups, results.ids, results.conditions)
+    stored = lookups.column("configurations", "spec_count")
+    return {key: stored[key] for key in results.ids}
+
+
+def _processor_counts(
+    lookups: Lookups, results: ResultSet
+) -> Mapping[str, Counter[Processor]]:
+    """Return the number of binaries of each package by processor."""
+    counts = _counts_of(lookups, results)
+    package_of = lookups.column("configurations", "package_id")
+    platform_of = lookups.column("configurations", ID_COLUMNS["platform"])
+    target_of = lookups.column("configurations", ID_COLUMNS["target"])
+    names = lookups.words
+    processors: dict[tuple[int, int], Processor] = {}
+    of_package: dict[str, Counter[Processor]] = defaultdict(Counter)
+    for key in results.ids:
+        # Few different pairs of a platform and a target are read again and again.
+        pair = (platform_of[key], target_of[key])
+        processor = processors.get(pair)
+        if processor is None:
+            platform = names["platform"].get(pair[0], "")
+            target = names["target"].get(pair[1], "")
+            processor = processor_of(platform, target)
+            processors[pair] = processor
+        of_package[names["package"][package_of[key]]][processor] += counts[key]
+    return of_package
 
 
 def _proposals(
-    lookups: Lookups,
-    configurations: Mapping[str, Sequence[Counted]],
-    results: ResultSet,
+    lookups: Lookups, ids_of: Mapping[str, Sequence[int]], results: ResultSet
 ) -> dict[str, Proposal]:
     """Return the proposed build of each package that has one."""
     proposals = {}
-    for name, rows in configurations.items():
-        candidates = candidates_by_id(lookups, [row.id for row in rows])
+    for name, ids in ids_of.items():
+        candidates = candidates_by_id(lookups, ids)
         proposal = propose(lookups, candidates, results.conditions)
         if proposal is not None:
             proposals[name] = proposal
     return proposals
 
 
-def _compilers(compilers: Sequence[str]) -> Iterator[str]:
-    """Yield the most frequent compilers, with their first and last major versions.
-
-    For example `gcc 11` and `13`, joined by a dash, or `gcc 13` for a single one.
+def _commands(
+    lookups: Lookups, proposals: Mapping[str, Proposal], conditions: Conditions
+) -> Mapping[int, Commands]:
+    """Return the commands for the proposed builds, from the release that is asked
+    for.
     """
-    names = (text.partition("@")[0] for text in compilers if text != NO_COMPILER)
-    for name, _ in Counter(names).most_common(MOST_COMPILERS):
-        majors = set()
-        for text in compilers:
-            major = text.partition(".")[0].removeprefix(f"{name}@")
-            # Those of other compilers have kept their name.
-            if major.isdecimal():
-                majors.add(int(major))
-        first_and_last = sorted({min(majors), max(majors)}) if majors else []
-        versions = "\N{EN DASH}".join(str(major) for major in first_and_last)
-        yield f"{name} {versions}".strip()
+    release = condition_value(conditions, "release")
+    names = lookups.release_names([release] if release else [])
+    specs = [proposal.spec for proposal in proposals.values()]
+    return commands_of(lookups, specs, names[0] if names else None)

@@ -52,16 +52,36 @@ from spack_cache_db.site.filters import (
 )
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
-from spack_cache_db.site.pages.cards import Packages, packages_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.names import having, load_names, named
 from spack_cache_db.site.pages.package import CONFIGURATION_ROWS
+from spack_cache_db.site.pages.package_rows import (
+    Packages,
+    package_of_question,
+    packages_of_question,
+    packages_of_words,
+)
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
+from spack_cache_db.site.pages.search_notes import (
+    CORRECTED,
+    MACHINE_REPLACED,
+    OF_ANY_PACKAGE,
+    PHRASES,
+    notes_on_words,
+    packages_heading,
+    phrases_of,
+)
+from spack_cache_db.site.pages.search_tokens import (
+    Token,
+    tokens_of_spec,
+    tokens_of_words,
+)
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import Vocabulary
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
@@ -75,6 +95,10 @@ FACETS = {"package": "name", "os": "os", "target": "target"}
 """Columns that narrow a search, and their parts of a spec; a compiler may be a
 dependency.
 """
+NOT_PACKAGED = (
+    "no binary of {} is in this database: these are the packages that it built"
+)
+"""Note on a compiler that is read as the compiler of other packages."""
 MOST_VALUES = 8
 """Limit of the values of a column that the page offers."""
 
@@ -102,6 +126,11 @@ class Facet(NamedTuple):
     label: str
     values: tuple[FacetValue, ...]
     value_count: int
+
+    @property
+    def more(self) -> int:
+        """The number of values that are not shown."""
+        return self.value_count - len(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +165,13 @@ class SearchPage:
         error: why the text is not a spec, or why the database cannot answer it.
         why: why no configuration satisfies the spec.
         notes: how the text was read, and what the database does not know.
-        packages: the packages that words name or describe.
+        packages: the packages that words name or describe, or those whose binaries
+            satisfy a spec without a package.
+        facets: what narrows these.
+        row: the package of a spec with its processors.
+        is_of_compiler: whether a compiler without binaries of its own is read as the
+            compiler of other packages.
+        tokens: what was understood, in parts that can be removed.
     """
 
     narrowing: Narrowing
@@ -148,6 +183,104 @@ class SearchPage:
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
     packages: Packages | None = None
+    facets: tuple[Facet, ...] = ()
+    row: Packages | None = None
+    is_of_compiler: bool = False
+    tokens: tuple[Token, ...] = ()
+
+    @property
+    def has_words(self) -> bool:
+        """Whether words are searched for, of which no spec tells."""
+        return self.reading is not None and bool(self.reading.words)
+
+    @property
+    def is_of_spec(self) -> bool:
+        """Whether the answer is that of a spec, so that it has rows and a feed."""
+        has_answer = self.answer is not None or bool(self.spec)
+        return has_answer and not self.has_words
+
+    @property
+    def title(self) -> str:
+        """The spec, as a heading."""
+        return "any package" if self.spec in ("", "*") else self.spec
+
+    @property
+    def place(self) -> str:
+        """What the answer is limited to beside its spec, such as ` for zen3`.
+
+        Of packages without a spec in common, also their systems and compilers.
+        """
+        if self.answer is not None:
+            return self.names
+        labels = tuple(PHRASES) if self.spec else OF_ANY_PACKAGE
+        return phrases_of(self.tokens, labels)
+
+    @property
+    def names(self) -> str:
+        """The names that narrow the answer, such as ` on zen3 in e4s in develop`."""
+        narrowing = self.narrowing
+        texts = []
+        if narrowing.host:
+            texts.append(f" on {narrowing.host}")
+        for name in (narrowing.stack, narrowing.release):
+            if name:
+                texts.append(f" in {name}")
+        return "".join(texts)
+
+    @property
+    def facet_names(self) -> str:
+        """What narrows the answer, such as `package, OS, target`."""
+        facets = self.facets if self.answer is None else self.answer.facets
+        labels = [facet.label for facet in facets]
+        return ", ".join(label if label == "OS" else label.lower() for label in labels)
+
+    @property
+    def unknown(self) -> str:
+        """The words that no package matches; empty if there are none."""
+        return "" if self.packages is None else self.packages.words
+
+    @property
+    def other_spec(self) -> str:
+        """The spec that words are, if the answer is the packages that they name."""
+        reading = self.reading
+        if self.spec or reading is None or not reading.package:
+            return ""
+        return "" if reading.spec == reading.package else reading.spec
+
+    @property
+    def has_no_way_out(self) -> bool:
+        """Whether nothing satisfies a spec, and its reasons name no other search."""
+        if self.answer is None or self.answer.rows:
+            return False
+        why = self.why
+        if why is None:
+            return True
+        return not (why.corrected or why.named or why.close or why.without)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether words have no answer at all."""
+        is_empty = self.answer is None and not self.packages and self.why is None
+        return is_empty and (self.packages is not None or self.error is not None)
+
+    @property
+    def to_build(self) -> str:
+        """The command that builds the first package that has no binary as asked."""
+        rows = self.packages.rows if self.packages is not None else ()
+        machines = [token.text for token in self.tokens if token.label == "machine"]
+        for row in rows:
+            if row.spec_count == 0:
+                # A family of targets (`any aarch64`) is no target to build for.
+                is_target = bool(machines) and " " not in machines[0]
+                target = f" target={machines[0]}" if is_target else ""
+                return f"spack install {row.name}{target}"
+        return ""
+
+    def heading(self, vocabulary: Vocabulary) -> str:
+        """Return how many packages have a binary, as the heading of the answer."""
+        assert self.packages is not None
+        count = self.packages.count
+        return packages_heading(count, self.packages.asked, self.place, vocabulary)
 
 
 FOUND_AT_ONCE = 1_000
@@ -183,14 +316,18 @@ def find(site: Site, request: PageRequest) -> PageResponse:
     if isinstance(page, Elsewhere):
         return site.redirect(page.path, page.pairs)
 
-    # Only a spec has a feed, and the same rows as JSON and CSV; plain words have not.
+    # What was understood, and what was left out.
     narrowing = page.narrowing
+    page = with_tokens(site, search, text, page)
+
+    # Only a spec has a feed, and the same rows as JSON and CSV; plain words have not.
     feed = None
     links = None
-    if page.answer is not None and page.reading is None:
-        feed = Topic(text, stack=narrowing.stack, host=narrowing.host).feed
-        if page.answer.rows:
-            query = urlencode([("q", text), *narrowing.pairs])
+    if page.is_of_spec:
+        spec = page.spec or text
+        feed = Topic(spec, stack=narrowing.stack, host=narrowing.host).feed
+        if page.packages or (page.answer is not None and page.answer.rows):
+            query = urlencode([("q", spec), *narrowing.pairs])
             links = DataLinks.of_page("/find", f"?{query}")
 
     # Releases, stacks and others that have a word which begins with the text.
@@ -210,6 +347,27 @@ def find(site: Site, request: PageRequest) -> PageResponse:
         others=other_names,
         feed=feed,
     )
+
+
+def with_tokens(site: Site, search: Search, text: str, page: SearchPage) -> SearchPage:
+    """Return the page of a text with its tokens, and notes on the words that have
+    none.
+    """
+    lookups = site.lookups
+    # The chosen machine is not used if the text has one.
+    chosen = search.narrowing
+    if chosen.host != page.narrowing.host:
+        chosen = replace(chosen, host=None)
+    if page.reading is not None and not page.is_of_compiler:
+        vocabulary = site.environment.globals["words"]
+        assert isinstance(vocabulary, Vocabulary)
+        notes = notes_on_words(text, page.reading, vocabulary.one)
+        tokens = tokens_of_words(lookups, text, page.reading, chosen)
+        return replace(page, tokens=tokens, notes=(*notes, *page.notes))
+    if page.spec:
+        tokens = tokens_of_spec(lookups, parse(page.spec), chosen)
+        return replace(page, tokens=tokens)
+    return page
 
 
 def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
@@ -296,6 +454,8 @@ class Search:
         words = plain_words(" ".join(_WORD.findall(text)))
         try:
             query = parse(text)
+            if query.target is not None and self.narrowing.host is not None:
+                return self._with_typed_machine(text)
             question = recent_question(self.lookups, query, scope)
             question.check()
         except QuerySyntaxError as error:
@@ -310,8 +470,25 @@ class Search:
                 if of_words is not None:
                     return of_words
             why = why_in_time(why_corrected, question)
+            corrected = why and (why.corrected or why.read_as)
+            if corrected:
+                return self._corrected(corrected)
             return replace(self._packages(words), error=str(error), why=why)
         return self._result_of_question(text, question)
+
+    def _with_typed_machine(self, text: str) -> Elsewhere | SearchPage:
+        """Return the result for a spec with a target, which replaces the chosen
+        machine.
+        """
+        machine = self.narrowing.host
+        search = replace(self, narrowing=replace(self.narrowing, host=None))
+        result = search._result_of_spec(text, search.scope)
+        return _with_note(result, MACHINE_REPLACED.format(machine))
+
+    def _corrected(self, text: str) -> Elsewhere | SearchPage:
+        """Return the result for a spec whose options stood behind the compiler."""
+        result = self._result_of_spec(text, self.scope)
+        return _with_note(result, CORRECTED.format(text))
 
     def _result_of_question(
         self, text: str, question: Question
@@ -336,11 +513,22 @@ class Search:
             if page is not None:
                 return page
 
-        # A compiler without binaries of its own leads to what it compiled.
+        # A compiler without binaries of its own means what it compiled.
         compiled = self._compiled(question.canonical_spec)
         if compiled is not None and not question.count():
-            return self._page_of_search(compiled)
-        return replace(self._found(question.spec), compiler=compiled)
+            result = self._found(parse(compiled))
+            compiler = spec_text(question.canonical_spec)
+            notes = (NOT_PACKAGED.format(compiler), *result.notes)
+            # The package has other versions.
+            package = question.canonical_spec.name or ""
+            row = None
+            if package_counts(self.lookups).get(package):
+                row = package_of_question(self.lookups, package, self.scope)
+            return replace(result, notes=notes, row=row, is_of_compiler=True)
+        result = self._found(question.spec)
+        if result.why is not None and result.why.corrected:
+            return self._corrected(result.why.corrected)
+        return replace(result, compiler=compiled)
 
     def _is_spec(self, text: str) -> bool:
         """Return whether a text has Spack's signs, or is a spec of a package such as
@@ -355,11 +543,7 @@ class Search:
         package = read_spellings(self.lookups).canonical("package", name)
         return package in self.lookups.packages
 
-    def _page_of_search(self, text: str) -> Elsewhere:
-        """Return the page of another text, with the same names that narrow it."""
-        return Elsewhere("/find", [("q", text), *self.narrowing.pairs])
-
-    def _page_of_name(self, text: str) -> Elsewhere | None:
+    def _page_of_name(self, text: str) -> Elsewhere | SearchPage | None:
         """Return the page of a name in any spelling, also of a package without
         binaries.
         """
@@ -375,7 +559,7 @@ class Search:
                 return None
         # A package's page does not tell explicit installations from others.
         if self.narrowing.explicit:
-            return self._page_of_search(f"{package}@:")
+            return self._found(parse(f"{package}@:"))
         return Elsewhere(f"/package/{quote(package)}", self.narrowing.pairs)
 
     def _page_of_hash(self, prefix: str) -> Elsewhere | None:
@@ -403,33 +587,51 @@ class Search:
         if reading is None:
             return None
 
-        search = replace(self, narrowing=self.narrowing.within(reading))
+        narrowing = self.narrowing.within(reading)
+        search = replace(self, narrowing=narrowing)
         is_other_spec = reading.is_whole and reading.spec != text.strip()
         try:
-            if reading.host or is_other_spec:
-                return search._page_of_words(reading)
-            # Words without a meaning describe packages, if there is no other answer.
-            if not reading.is_whole and (not reading.package or reading.left_out):
-                result = search._packages(reading.rest, reading)
-                if result.packages or reading.left_out:
-                    return result
-            return search._found(parse(reading.spec or "*"), reading)
+            result = search._result_of_reading(reading, is_other_spec=is_other_spec)
         except (QuerySyntaxError, UnsupportedQuery):
             # A word is a part of a spec that is not valid alone, such as
             # `^[virtuals=c,cxx]`.
             return None
+        machine = self.narrowing.host
+        if machine is None or machine == narrowing.host:
+            return result
+        return _with_note(result, MACHINE_REPLACED.format(machine))
 
-    def _page_of_words(self, reading: Reading) -> Elsewhere:
+    def _result_of_reading(
+        self, reading: Reading, *, is_other_spec: bool
+    ) -> Elsewhere | SearchPage:
+        """Return the result for plain words with a meaning.
+
+        Args:
+            reading: the meaning, whose names are in `narrowing`.
+            is_other_spec: whether it is a spec, and not as it was typed.
+        """
+        if reading.host or is_other_spec:
+            return self._page_of_words(reading)
+        # Words without a meaning describe packages, if there is no other answer.
+        if not reading.is_whole and (not reading.package or reading.left_out):
+            result = self._packages(reading.rest, reading)
+            if result.packages or reading.left_out:
+                return result
+        return self._found(parse(reading.spec or "*"), reading)
+
+    def _page_of_words(self, reading: Reading) -> Elsewhere | SearchPage:
         """Return the page that plain words mean."""
         text = reading.search
-        if not text:
-            return Elsewhere("/packages", self.narrowing.pairs)
         is_spec = text == reading.spec and not self.narrowing.explicit
-        filters = self._filters(parse(text)) if is_spec else None
-        if filters is None:
-            return self._page_of_search(text)
-        path = f"/package/{quote(reading.package)}"
-        return Elsewhere(path, [*filters, *self.narrowing.pairs])
+        filters = self._filters(parse(text)) if text and is_spec else None
+        if filters is not None:
+            path = f"/package/{quote(reading.package)}"
+            return Elsewhere(path, [*filters, *self.narrowing.pairs])
+        # The address and the box keep the words.
+        result = self.result(text or "*")
+        if isinstance(result, Elsewhere):
+            return result
+        return replace(result, reading=reading)
 
     def _filters(self, query: SpecQuery) -> Pairs | None:
         """Return the filters of a package's page with the result of a spec.
@@ -458,9 +660,27 @@ class Search:
         self, words: Sequence[str], reading: Reading | None = None
     ) -> SearchPage:
         """Return the packages that words name or describe."""
-        nouns = words if reading is None else reading.nouns
-        packages = packages_of(self.lookups, words, nouns, self.scope)
+        nouns: Sequence[str] = words
+        scope = self.scope
+        if reading is not None:
+            nouns = reading.nouns
+            scope = self._conditions_of_any_package(reading)
+        packages = packages_of_words(self.lookups, words, nouns, scope)
         return SearchPage(self.narrowing, reading, packages=packages)
+
+    def _conditions_of_any_package(self, reading: Reading) -> Conditions:
+        """Return the conditions of a reading that packages with other names and options
+        can satisfy: those on the system, the target and the compiler; and the scope.
+        """
+        query = parse(reading.spec or "*")
+        compilers = tuple(edge for edge in query.dependencies if edge.direct)
+        query = SpecQuery(
+            os=query.os,
+            platform=query.platform,
+            target=query.target,
+            dependencies=compilers,
+        )
+        return recent_question(self.lookups, query, self.scope).conditions
 
     def _compiled(self, query: SpecQuery) -> str | None:
         """Return `%gcc@13` for the query `gcc@13`, if that compiler built binaries.
@@ -484,9 +704,27 @@ class Search:
             words = reading.words
             scope = (*reading.conditions(), *scope)
         question = recent_question(self.lookups, query, scope)
+        spec = spec_text(question.canonical_spec)
+        if question.count() and _asks_for_no_package(question):
+            return SearchPage(
+                self.narrowing,
+                reading,
+                spec=spec,
+                notes=question.notes,
+                packages=packages_of_question(self.lookups, question, self.page),
+                facets=facets_of(
+                    self.lookups, question.results, question.canonical_spec, words
+                ),
+            )
         answer = self._page_of_rows(question, words)
         notes = question.notes
         why = None
+        # Where the package runs: with the other conditions, or at all.
+        row = None
+        package = condition_value(question.conditions, "package")
+        if isinstance(package, Word) and package_counts(self.lookups).get(package.text):
+            conditions = question.conditions if question.count() else ()
+            row = package_of_question(self.lookups, package.text, conditions)
         if question.count():
             notes += question.lost_note()
         else:
@@ -495,10 +733,11 @@ class Search:
         return SearchPage(
             self.narrowing,
             reading,
-            spec=spec_text(question.canonical_spec),
+            spec=spec,
             answer=answer,
             why=why,
             notes=notes,
+            row=row,
         )
 
     def _page_of_rows(
@@ -510,11 +749,8 @@ class Search:
         window = paginated(question.count(), self.page, CONFIGURATION_ROWS)
         configurations = question.configurations(window.rows)
 
-        # Variants that all rows share stand above the rows, if these are all rows.
-        common_variants: tuple[str, ...] = ()
-        if window.page_count == 1:
-            variants = [row.configuration.variants for row in configurations]
-            common_variants = shared_variants(variants)
+        # Variants that all matches share stand above the rows.
+        common_variants = _common_variants(lookups, results)
         rows = table_rows(
             lookups, configurations, results.conditions, common_variants, self.opened
         )
@@ -532,6 +768,33 @@ class Search:
             facets=facets_of(lookups, results, question.canonical_spec, words),
             proposed=proposed,
         )
+
+
+def _common_variants(lookups: Lookups, results: ResultSet) -> tuple[str, ...]:
+    """Return the variants that all configurations of an answer share."""
+    # Many configurations have few sets of variants.
+    set_of = lookups.column("configurations", ID_COLUMNS["variants"])
+    sets = {set_of[key] for key in results.ids}
+    lookups.learn(set(), sets)
+    variants = [lookups.words["variants"][key] for key in sorted(sets)]
+    # Several configurations may have one set. A single one shows its variants itself.
+    if len(sets) == 1 and len(results.ids) > 1:
+        return tuple(variants[0])
+    return shared_variants(variants)
+
+
+def _with_note(result: Elsewhere | SearchPage, note: str) -> Elsewhere | SearchPage:
+    """Return a result with a note before its others; another page has none."""
+    if isinstance(result, Elsewhere):
+        return result
+    return replace(result, notes=(note, *result.notes))
+
+
+def _asks_for_no_package(question: Question) -> bool:
+    """Return whether the question names neither a package nor a spec by its hash."""
+    package = condition_value(question.conditions, "package")
+    has_hash = condition_value(question.conditions, "hash") is not None
+    return not isinstance(package, Word) and not has_hash
 
 
 def facets_of(

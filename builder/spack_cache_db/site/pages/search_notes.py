@@ -1,0 +1,109 @@
+"""What a search says in sentences: its answer, and what it left out of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spack_cache_db.errors import counted
+from spack_cache_db.query.words.reading import Reading
+from spack_cache_db.query.words.splitting import fillers_in
+from spack_cache_db.site.pages.search_tokens import Token
+from spack_cache_db.site.words import Vocabulary
+from spack_cache_db.spack.facts import GPU_SWITCHES
+
+CORRECTED = (
+    "in Spack, options after a compiler are options of the compiler: this is the answer "
+    "for {}"
+)
+
+MACHINE_REPLACED = "you typed a machine, so your {} is not used"
+PHRASES = {
+    "option": "with",
+    "compiler": "built with",
+    "dependency": "with",
+    "system": "on",
+    "machine": "for",
+    "stack": "in",
+    "release": "in",
+}
+"""The words before a token in a sentence, by its label."""
+OF_ANY_PACKAGE = ("compiler", "system", "machine", "stack", "release")
+"""The labels of conditions that do not depend on the package."""
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return words in quotation marks, such as `“for” and “the”`."""
+    texts = [f"“{word}”" for word in words]
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def notes_on_words(text: str, reading: Reading, one: str) -> tuple[str, ...]:
+    """Return what was left out of plain words, and why.
+
+    Args:
+        text: the words.
+        reading: their meaning.
+        one: the word for what the site lists, such as `binary`.
+    """
+    notes = []
+    fillers = fillers_in(text)
+    if fillers:
+        verb = "says" if len(fillers) == 1 else "say"
+        notes.append(f"{quoted(fillers)} {verb} nothing here")
+    for meaning in reading.meanings:
+        name = meaning.text.partition("=")[0]
+        if name in GPU_SWITCHES:
+            notes.append(f"{quoted([' '.join(meaning.words)])} is {meaning.text}")
+    dependencies = []
+    for condition in reading.unrecorded:
+        name = condition.partition("=")[0]
+        if name in GPU_SWITCHES:
+            notes.append(
+                f"this database does not record {name}: "
+                f"+{GPU_SWITCHES[name]} stands for {condition}"
+            )
+        else:
+            dependencies.append(condition.replace("@", " "))
+    if dependencies:
+        notes.append(
+            f"this database does not record dependencies, so {quoted(dependencies)} "
+            f"is not checked"
+        )
+    # The words of dependencies have been named.
+    named = {word for text in dependencies for word in text.split()}
+    unknown = [word for word in reading.left_out if word.lower() not in named]
+    if unknown:
+        notes.append(f"left out, because no {one} matches: {quoted(unknown)}")
+    return tuple(notes)
+
+
+def phrases_of(tokens: Sequence[Token], labels: Sequence[str]) -> str:
+    """Return what an answer is limited to, such as ` built with gcc 13 for zen3`, by
+    the tokens with some labels.
+    """
+    phrases = []
+    for label in labels:
+        for token in tokens:
+            if token.label == label:
+                phrases.append(f" {PHRASES[label]} {token.text}")
+    return "".join(phrases)
+
+
+def packages_heading(
+    count: int, asked: int, phrases: str, vocabulary: Vocabulary
+) -> str:
+    """Return how many packages have a binary: `2 of 3 packages have a binary for zen3`.
+
+    Args:
+        count: the number of packages with one.
+        asked: the number of packages that the search is about.
+        phrases: what it is limited to; see `phrases_of`.
+        vocabulary: the words of the site.
+    """
+    packages = counted(asked, "package")
+    if asked != count:
+        packages = f"{count:,} of {packages}"
+    have = vocabulary.has if count == 1 else vocabulary.have
+    return f"{packages} {have}{phrases}"
