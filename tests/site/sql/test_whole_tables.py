@@ -11,11 +11,8 @@ from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.sql import whole_tables
 from spack_cache_db.site.sql.authorizer import authorize
-from spack_cache_db.site.sql.whole_tables import (
-    WholeTable,
-    condition_on,
-    largest_whole_table,
-)
+from spack_cache_db.site.sql.example_conditions import condition_on
+from spack_cache_db.site.sql.whole_tables import WholeTable, largest_whole_table
 from tests.many import build_many
 from tests.shared import built_once
 

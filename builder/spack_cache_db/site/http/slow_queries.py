@@ -16,15 +16,12 @@ from datasette.utils import tilde_decode
 
 from spack_cache_db.site.catalogue import name_of
 from spack_cache_db.site.metadata import metadata_of
+from spack_cache_db.site.sql.example_conditions import Condition, condition_on
 from spack_cache_db.site.sql.execution import slow_statement
 from spack_cache_db.site.sql.limits import time_limit
-from spack_cache_db.site.sql.whole_tables import (
-    Condition,
-    WholeTable,
-    condition_on,
-    largest_whole_table,
-)
+from spack_cache_db.site.sql.whole_tables import WholeTable, largest_whole_table
 
+# For a statement about which nothing is known.
 GENERAL_ADVICE = (
     "Name a package or a release in WHERE, or count with the view release_counts or the columns"
     " that end in _count."
@@ -47,25 +44,29 @@ async def advice_on(datasette: Any, request: Any) -> str:
 
     Args:
         datasette: the Datasette.
-        request: the request, to a canned query, a table or an address with SQL.
+        request: Datasette's request, to a canned query, a table or an address with SQL.
     """
     canned = canned_query(datasette, request)
     if canned is not None and "advice" in canned:
         return str(canned["advice"])
 
+    # Only the tables of the published database are known.
     slow = slow_statement()
     database = _database_of(datasette, request)
     is_published = database is not None and database.name == name_of(datasette)
     if slow is None or not is_published:
         return GENERAL_ADVICE
+
+    # SQL takes a condition as SQL, the page of a table in its address.
     is_table_page = "sql" not in request.args and canned is None
     path = request.path if is_table_page else None
 
     def read_advice(conn: sqlite3.Connection) -> str:
         with time_limit(conn, _PLAN_SECONDS):
             table = largest_whole_table(conn, slow.sql, slow.params)
-            condition = None if table is None else condition_on(conn, table)
-        return GENERAL_ADVICE if table is None else _sentence(table, condition, path)
+            if table is None:
+                return GENERAL_ADVICE
+            return _sentence(table, condition_on(conn, table), path)
 
     try:
         advice: str = await database.execute_fn(read_advice)
@@ -78,6 +79,7 @@ def canned_query(datasette: Any, request: Any) -> dict[str, Any] | None:
     """Return the metadata of the canned query that a request is for; None if it is for
     something else.
     """
+    # Datasette's address of a canned query is like that of a table.
     database = _database_of(datasette, request)
     name = tilde_decode(request.url_vars.get("table") or "")
     if database is None:
@@ -102,7 +104,7 @@ def _sentence(table: WholeTable, condition: Condition | None, path: str | None) 
 
     Args:
         table: the table that it reads whole.
-        condition: the condition; None if no column can have one.
+        condition: the condition; None if there is no simple one.
         path: the path of the page of a table, which takes conditions in its address;
             None for SQL.
     """

@@ -1,8 +1,7 @@
-"""Finds the largest table that a statement reads whole, and what would leave rows out.
+"""Finds the largest table that a statement reads whole.
 
 A visitor whose statement took too long reads, for example: "It reads all 1,327,198 rows
-of listings (for the view build_listings): name a release, for instance WHERE release =
-'develop'."
+of listings (for the view build_listings)".
 
 SQLite describes the plan of a statement in lines (sqlite.org/eqp.html). Lines with one
 parent are loops, each inside the one before it:
@@ -67,54 +66,6 @@ class WholeTable(NamedTuple):
     is_certain: bool
 
 
-class Condition(NamedTuple):
-    """A condition that leaves out most rows of a table.
-
-    Attributes:
-        noun: what it names, such as `release`.
-        column: the column that it compares, such as `release_id`.
-        value: the value that the column has.
-        sql_value: the value in SQL: `'develop'`, or a statement that finds an id by a
-            name.
-    """
-
-    noun: str
-    column: str
-    value: str | int
-    sql_value: str
-
-    @property
-    def sql(self) -> str:
-        """The condition in SQL, such as `WHERE release = 'develop'`."""
-        return f"WHERE {self.column} = {self.sql_value}"
-
-
-class _Example(NamedTuple):
-    """What a condition can name, and where SQL finds one to show.
-
-    Attributes:
-        noun: what it is, which is also the column of its name in views.
-        id_column: the column of its id in tables.
-        table: the table of all of them.
-        name_column: the column of its name in that table.
-        order: the order in that table; the first one is shown.
-    """
-
-    noun: str
-    id_column: str
-    table: str
-    name_column: str
-    order: str
-
-
-_EXAMPLES = (
-    _Example("release", "release_id", "releases", "name", "position"),
-    _Example("package", "package_id", "packages", "name", "spec_count DESC, name"),
-    _Example("hash", "spec_id", "specs", "hash", "id"),
-)
-"""The plainest first."""
-
-
 def largest_whole_table(
     conn: sqlite3.Connection, sql: str, params: Params
 ) -> WholeTable | None:
@@ -128,15 +79,17 @@ def largest_whole_table(
     Raises:
         sqlite3.Error: SQLite has no plan for the statement.
     """
-    row_counts = dict(conn.execute(_ROW_COUNTS).fetchall())
+    # The lines of the plan, with their parents.
     plan = conn.execute(f"EXPLAIN QUERY PLAN {sql}", params).fetchall()
     lines = [(parent, line) for _id, parent, _unused, line in plan]
 
-    # The statement, and the views that it uses, in which a plan finds its tables.
+    # What the plan calls the tables: that is in the statement, and in its views.
+    row_counts = dict(conn.execute(_ROW_COUNTS).fetchall())
     views = [word for word in _words(sql) if word in VIEWS]
     texts = [sql, *(VIEWS[view] for view in views)]
     names = _names_of_tables(texts, row_counts)
 
+    # The largest of those that are read whole.
     largest = None
     for table, is_certain in _whole_tables(lines, names):
         row_count = row_counts[table]
@@ -145,44 +98,6 @@ def largest_whole_table(
             source = _source_of(table, sql, views)
             largest = WholeTable(table, row_count, source, is_certain)
     return largest
-
-
-def condition_on(conn: sqlite3.Connection, table: WholeTable) -> Condition | None:
-    """Return a condition with which SQLite does not read a table whole; None if there
-    is none of `_EXAMPLES`.
-    """
-    rows = conn.execute(
-        "SELECT name FROM pragma_table_xinfo(:source)", {"source": table.source}
-    )
-    columns = {name for (name,) in rows}
-    for example in _EXAMPLES:
-        condition = _condition_of(conn, example, columns)
-        if condition is None:
-            continue
-        sql = f"SELECT * FROM {table.source} {condition.sql}"  # noqa: S608
-        rest = largest_whole_table(conn, sql, {})
-        if rest is None or rest.name != table.name:
-            return condition
-    return None
-
-
-def _condition_of(
-    conn: sqlite3.Connection, example: _Example, columns: Collection[str]
-) -> Condition | None:
-    """Return the condition of an example on some columns; None if they lack its own."""
-    noun, id_column, table, name_column, order = example
-    row = conn.execute(
-        f"SELECT id, {name_column}, quote({name_column}) FROM {table} ORDER BY {order}"  # noqa: S608
-    ).fetchone()
-    if row is None:
-        return None
-    row_id, name, quoted_name = row
-    if noun in columns:
-        return Condition(noun, noun, name, quoted_name)
-    if id_column in columns:
-        id_of_name = f"(SELECT id FROM {table} WHERE {name_column} = {quoted_name})"  # noqa: S608
-        return Condition(noun, id_column, row_id, id_of_name)
-    return None
 
 
 def _names_of_tables(
