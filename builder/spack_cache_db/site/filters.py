@@ -52,7 +52,9 @@ LABELS = {
 class AddressFields:
     """Base of frozen dataclasses whose fields are those of a query string.
 
-    A field is a text or None, or a tuple of texts if its default is `()`.
+    A field is a text or None, or a tuple of texts if its default is `()`. For example,
+    `variant=%2Bmpi&variant=%2Bhl&page=2` is `Filters(variant=("+mpi", "+hl"),
+    page="2")`.
     """
 
     __slots__ = ()
@@ -60,17 +62,19 @@ class AddressFields:
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """Read the pairs of a query string: the first of each name, or all for a
-        tuple.
+        tuple. Blank values, and names that are not fields, are left out.
         """
         values: dict[str, Any] = {}
         for field in fields(cls):  # type: ignore[arg-type]
             texts = [
                 value for name, value in pairs if name == field.name and value.strip()
             ]
-            is_tuple = field.default == ()
-            if texts and is_tuple:
-                values[field.name] = tuple(dict.fromkeys(texts))
-            elif texts:
+            if not texts:
+                continue
+            if field.default == ():
+                without_duplicates = dict.fromkeys(texts)
+                values[field.name] = tuple(without_duplicates)
+            else:
                 values[field.name] = texts[0]
         return cls(**values)
 
