@@ -42,6 +42,10 @@ CASES: dict[str, list[tuple[str, ...]]] = {
         ("diff", "--databases", "two.db", "two.db"),
         ("diff", "--databases", "full.db", "two.db"),
     ],
+    "diff of hashes": [
+        ("diff", f"/{hash_of('top')}", f"/{hash_of('low')}", "full.db"),
+        ("diff", f"/{hash_of('top')}", f"/{hash_of('top')}", "full.db"),
+    ],
     "cover": [
         ("cover", "some.yaml", "full.db"),
         ("cover", "none.yaml", "full.db"),

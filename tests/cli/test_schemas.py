@@ -49,6 +49,10 @@ CALLS: dict[str, tuple[str, ...]] = {
         "diff --databases e4s.db all.db",
         "diff --databases 1.db 2.db",
     ),
+    "diff HASH": (
+        f"diff /{USER} /{next(iter(graphs.edges()[USER]))} e4s.db",
+        f"diff /{USER} /2feova4 all.db",
+    ),
     "find": (
         "find hdf5 e4s.db",
         "find zlib all.db",

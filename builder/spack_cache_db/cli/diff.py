@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from spack_cache_db.cli.databases import file_argument, names_in_file, opened
+from spack_cache_db.cli.diff_specs import print_spec_diff
 from spack_cache_db.cli.diff_texts import COLOURS, cases, markdown, text
 from spack_cache_db.cli.forms import form_of, say_notes
 from spack_cache_db.cli.junit import write_junit
@@ -46,7 +47,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     OLD and NEW are releases, or stacks of a release, such as develop:e4s. With
     --databases, they are databases without FILE: each release that both have is
-    compared.
+    compared. If both begin with a slash, they are hashes: the two binaries are
+    compared, with their dependencies.
 
     Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or
     rebuilt (both). If FILE was built from indexes or mirrors, the report names the
@@ -62,6 +64,9 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     form = form_of(options)
     narrowing = {name: options[name] for name in _NARROWING}
+    if old.startswith("/") and new.startswith("/") and not options["databases"]:
+        _check_options_of_hashes(options)
+        print_spec_diff(file, old, new, options)
 
     # Two releases are printed as two databases with one release, but their JSON and CSV
     # are those of the release alone.
@@ -101,6 +106,13 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
         colours=COLOURS,
     )
     sys.exit(0 if result.is_empty and is_compared else 1)
+
+
+def _check_options_of_hashes(options: dict[str, Any]) -> None:
+    """Raise UsageError for an option that two hashes do not have."""
+    for name in (*_NARROWING, "release", "junit"):
+        if options[name]:
+            raise click.UsageError(f"--{name} goes with releases, not with hashes")
 
 
 def _release_diff(

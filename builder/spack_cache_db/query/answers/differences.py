@@ -252,7 +252,7 @@ def _features(
     have.
     """
     facts = read_facts(lookups, {spec for specs in only for spec in specs})
-    sides = [_by_package(facts, specs) for specs in only]
+    sides = [by_package(facts, specs) for specs in only]
     # The last side that has a package decides what it provides.
     packages: dict[str, tuple[int, ...]] = {}
     for side in sides:
@@ -348,8 +348,8 @@ def _changes(
     their_specs: Sequence[int],
 ) -> Iterator[Change]:
     """Yield the changes between two sets of specs, package by package."""
-    ours = _by_package(facts, our_specs)
-    theirs = _by_package(facts, their_specs)
+    ours = by_package(facts, our_specs)
+    theirs = by_package(facts, their_specs)
 
     # Packages of both sides.
     for name in sorted(ours.keys() & theirs.keys()):
@@ -427,13 +427,14 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     return {part: {value for value in parts[part] if value} for part in parts}
 
 
-def _by_package(
+def by_package(
     facts: Mapping[int, Facts], specs: Iterable[int]
 ) -> dict[str, tuple[int, ...]]:
-    by_package: dict[str, list[int]] = {}
+    """Return specs by their packages."""
+    groups: dict[str, list[int]] = {}
     for spec in specs:
-        by_package.setdefault(facts[spec].configuration.package, []).append(spec)
-    return {package: tuple(ids) for package, ids in by_package.items()}
+        groups.setdefault(facts[spec].configuration.package, []).append(spec)
+    return {package: tuple(ids) for package, ids in groups.items()}
 
 
 def _with_versions(

@@ -1,4 +1,5 @@
-"""`/diff/<old>...<new>`: the changes between two releases or stacks.
+"""`/diff/<old>...<new>`: the changes between two releases or stacks, or the difference
+between two hashes.
 
 `/diff` is the form that chooses them.
 """
@@ -11,15 +12,18 @@ from typing import Any
 
 from spack_cache_db.query.answers.diff import Changes
 from spack_cache_db.query.answers.diff import compare as compare_sides
+from spack_cache_db.query.answers.diff_specs import SpecDiff, diff_specs
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
+from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.site.filters import DataLinks
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 
@@ -43,6 +47,9 @@ def comparison(
     site: Site, request: PageRequest, old: str, new: str, form: str | None
 ) -> PageResponse:
     """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
+    specs = _specs_of(site.lookups, old, new)
+    if specs is not None:
+        return _spec_comparison(site, request, diff_specs(site.lookups, *specs), form)
     sides = replace(Sides.parse(request.pairs), old=old, new=new)
     try:
         changes = compare_sides(site.lookups, **asdict(sides))
@@ -64,6 +71,34 @@ def comparison(
         links=DataLinks(None, sides.address("json"), sides.address("csv")),
         feed=topic.feed,
     )
+
+
+def _specs_of(lookups: Lookups, old: str, new: str) -> tuple[int, int] | None:
+    """Return the ids of the specs whose hashes begin with two texts; None if one is
+    not such a text.
+
+    A release may have a name like the beginning of a hash, such as `develop`.
+    """
+    specs: list[int] = []
+    for text in (old, new):
+        if lookups.release(text) is not None or not is_hash_prefix(text):
+            return None
+        beginning = specs_beginning(lookups.conn, text, 2)
+        if len(beginning) != 1:
+            return None
+        specs += beginning
+    return specs[0], specs[1]
+
+
+def _spec_comparison(
+    site: Site, request: PageRequest, answer: SpecDiff, form: str | None
+) -> PageResponse:
+    """Return the difference between two specs, as a page, JSON or CSV."""
+    if form is not None:
+        return data(form_of(answer.as_dict(), answer.rows, form), form)
+    path = f"/diff/{answer.old.hash}...{answer.new.hash}"
+    links = DataLinks.of_page(path, "")
+    return site.page(request, "spec_diff.html", diff=answer, links=links)
 
 
 def _as_data(changes: Changes, form: str) -> PageResponse:
