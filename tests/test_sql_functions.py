@@ -14,7 +14,7 @@ import spack_cache_db
 from spack_cache_db.errors import ArgumentError, DatabaseError
 from spack_cache_db.spack.targets import known_targets, runs_on
 from spack_cache_db.spack.version_order import version_order
-from spack_cache_db.spack.versions import version_key
+from spack_cache_db.spack.versions import is_stable, version_key
 
 VERSIONS = (
     *("1.2", "1.2.0", "1.10", "1.9", "1.2-3", "1.2.3", "1.2a", "1.2.a", "1.2alpha1"),
@@ -121,9 +121,10 @@ def test_null_stays_null(connection: Any) -> None:
     """In every argument of every function."""
     (row,) = connection.execute(
         "SELECT spec_match(NULL, 'a'), spec_match('a', NULL), spec_error(NULL), "
-        "runs_on(NULL, 'zen3'), runs_on('zen3', NULL), version_order(NULL)"
+        "runs_on(NULL, 'zen3'), runs_on('zen3', NULL), version_order(NULL), "
+        "is_stable(NULL)"
     ).fetchall()
-    assert row == (None,) * 6
+    assert row == (None,) * 7
 
 
 def test_versions_are_sorted(connection: Any) -> None:
@@ -133,6 +134,13 @@ def test_versions_are_sorted(connection: Any) -> None:
         "ORDER BY version_order(version)"
     ).fetchall()
     assert rows == [("1.9",), ("1.10",)]
+
+
+def test_stable_versions_are_known(connection: Any) -> None:
+    """As the filter of `find` leaves out all others."""
+    for version in VERSIONS:
+        (row,) = connection.execute(f"SELECT is_stable('{version}')").fetchall()
+        assert row == (int(is_stable(version)),)
 
 
 def test_other_connections_are_refused(samples_file: Path, tmp_path: Path) -> None:

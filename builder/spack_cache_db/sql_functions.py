@@ -6,6 +6,7 @@
 | `spec_error(spec)` | why the spec has no answer; NULL if it has one |
 | `runs_on(target, host)` | 1 if a binary for the target runs on the machine, else 0 |
 | `version_order(version)` | a text that sorts as Spack sorts versions |
+| `is_stable(version)` | 0 for a branch or a version of git, else 1 |
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers.spec_functions import SpecFunctions
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.version_order import version_order
+from spack_cache_db.spack.versions import is_stable
 
 
 @checked
 def register(connection: Any, file: AnyPath | None = None) -> None:
-    """Add the SQL functions `spec_match`, `spec_error`, `runs_on` and `version_order`.
+    """Add the SQL functions `spec_match`, `spec_error`, `runs_on`, `version_order` and
+    `is_stable`.
 
     `SELECT hash FROM builds WHERE spec_match('hdf5 +mpi', hash) AND
     runs_on(target, 'zen3') ORDER BY version_order(version)`. They return NULL for NULL,
@@ -64,6 +67,7 @@ def _register_in_sqlite(connection: sqlite3.Connection) -> None:
     add("spec_error", 1, specs.error)
     add("runs_on", 2, _runs_on)
     add("version_order", 1, _version_order)
+    add("is_stable", 1, _is_stable)
 
 
 def _register_in_duckdb(connection: Any, file: Path) -> None:
@@ -90,12 +94,17 @@ def _register_in_duckdb(connection: Any, file: Path) -> None:
     add("spec_error", error, [text], text)
     add("runs_on", _runs_on, [text, text], number)
     add("version_order", _version_order, [text], text)
+    add("is_stable", _is_stable, [text], number)
 
 
 def _runs_on(target: str | None, host: str | None) -> int | None:
     if target is None or host is None:
         return None
     return int(runs_on(target, host))
+
+
+def _is_stable(version: str | None) -> int | None:
+    return None if version is None else int(is_stable(version))
 
 
 def _version_order(version: str | None) -> str | None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db.assembly.builds import build
+from tests.package_data import REPOLOGY
 from tests.processes import completed
 from tests.programs import needed
 
@@ -72,6 +74,14 @@ def test_without_a_file_the_one_of_this_folder_counts(folder: Path) -> None:
     assert "x86_64_v3" in offered(
         "diff develop develop spack-cache.db --host x86", folder
     )
+
+
+@pytest.mark.slow
+def test_maintainers_and_tags_are_offered(tmp_path: Path) -> None:
+    """Of the package data in the database."""
+    build(REPOLOGY, tmp_path / "x.db")
+    assert offered("behind x.db --maintainer v", tmp_path) - {""} == {"vlkale"}
+    assert offered("behind x.db --tag e", tmp_path) - {""} == {"e4s"}
 
 
 @pytest.mark.slow

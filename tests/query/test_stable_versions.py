@@ -115,6 +115,9 @@ def test_pages_leave_out_versions_that_move(file: Path) -> None:
     ):
         assert 'name="stable" value="1" checked' in text(address), address
     assert "stable versions only" in text("/package/number?stable=1")
+    found = text("/find?q=number@:&stable=1")
+    assert "<span>versions</span><b>stable versions only</b>" in found
+    assert '<a href="/find?q=number%40%3A" aria-label="Remove stable' in found
     none = text("/package/branch?stable=1")
     assert "No configuration of branch matches all filters" in none
     assert "version__in=1.0" in text("/package/number?stable=1")

@@ -191,7 +191,8 @@ class Tools:
 
         Returns:
             JSON: the newest version with a binary and the latest in Spack, the number
-            of binaries, and from Spack's recipe the description, versions and variants.
+            of binaries, and from Spack's recipe the description, versions, variants,
+            maintainers, licenses and tags.
         """
         return await self._answer("package", context, _package, {"name": name})
 

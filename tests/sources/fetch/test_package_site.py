@@ -18,7 +18,7 @@ from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchOptions
 from spack_cache_db.sources.fetch.report import FetchReport
 from tests.commands import run
-from tests.package_data import listed, published
+from tests.package_data import REPOLOGY, listed, published
 from tests.pagetexts import page, spec, write
 from tests.sources.fetch.mirrors import QUICK, changes, files_in, index
 from tests.sources.fetch.server import Site, missing
@@ -55,6 +55,9 @@ ZLIB, HDF5 = (
 REPOSITORY = archive(
     **{"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5}
 )
+WITH_LICENSES = archive(
+    **{"data/packages/zlib.json": ZLIB, "data/repology.json": REPOLOGY.read_bytes()}
+)
 LIST = as_json([listed("zlib", "1.3"), listed("hdf5", "1.14")])
 
 
@@ -69,6 +72,8 @@ def files_of(output: Path) -> list[str]:
     [
         ("a/main.tar.gz", REPOSITORY, "packages.tar.zst"),
         ("version.json", LIST, "packages.json"),
+        ("b/main.tar.gz", WITH_LICENSES, "packages.tar.zst"),
+        ("data/repology.json", REPOLOGY.read_bytes(), "packages.json"),
     ],
 )
 def test_what_is_brought_can_be_built(
@@ -80,7 +85,8 @@ def test_what_is_brought_can_be_built(
     assert (changes(reports), reports[1].size) == ([1, 0], 0)
     assert site.requests[-1].headers["if-none-match"]
     assert files_of(output) == [brought]
-    assert build([output], tmp_path / "x.db").package_entries == 2
+    entries = {REPOSITORY: 2, LIST: 2, WITH_LICENSES: 4, REPOLOGY.read_bytes(): 3}
+    assert build([output], tmp_path / "x.db").package_entries == entries[data]
     assert not verify(tmp_path / "x.db", [output]).differences
 
 

@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from spack_cache_db.errors import counted
-from spack_cache_db.query.conditions.conditions import Condition, OneOf
+from spack_cache_db.query.conditions.conditions import (
+    Condition,
+    Conditions,
+    OneOf,
+    without,
+)
 from spack_cache_db.query.names.scope import UnknownNameError, named_conditions
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.open.sql import select
@@ -267,6 +272,11 @@ class ListPage:
         return self.filters.address(sort=column.name, order=order)
 
     @property
+    def build_filters(self) -> Conditions:
+        """The filters on how a binary was built and where it runs."""
+        return without(self.filters.conditions, "stable")
+
+    @property
     def window(self) -> Pagination:
         """The part of the sorted rows that this page shows."""
         return paginated(len(self.rows), self.filters.page, LIST_ROWS)
@@ -458,7 +468,7 @@ def _counted_again(
 
     # Where the newest matching binaries are, unless a release is chosen.
     newest = None
-    if counts and page.filters.conditions and not page.filters.release:
+    if counts and page.build_filters and not page.filters.release:
         newest = newest_release(lookups, known, lacks)
 
     # The last two columns ignore the filters.

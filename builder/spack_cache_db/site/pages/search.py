@@ -81,7 +81,7 @@ from spack_cache_db.site.pages.search_tokens import (
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import Vocabulary
+from spack_cache_db.site.words import STABLE_ONLY, Vocabulary
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
@@ -225,6 +225,8 @@ class SearchPage:
         for name in (narrowing.stack, narrowing.release):
             if name:
                 texts.append(f" in {name}")
+        if narrowing.stable:
+            texts.append(f", {STABLE_ONLY}")
         return "".join(texts)
 
     @property

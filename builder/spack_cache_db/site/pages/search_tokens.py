@@ -18,6 +18,7 @@ from spack_cache_db.query.words.reading import Meaning, Reading
 from spack_cache_db.query.words.splitting import plain_words
 from spack_cache_db.query.words.vocabulary import packages_providing
 from spack_cache_db.site.filters import Narrowing
+from spack_cache_db.site.words import STABLE_ONLY
 from spack_cache_db.spack.facts import GPU_SWITCHES
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
@@ -159,6 +160,9 @@ def _tokens_of_names(
         if name is not None and not is_of_words:
             without = _address([text], replace(narrowing, **{kind: None}))
             yield Token(KINDS[kind], name, without)
+    if narrowing.stable:
+        without = _address([text], replace(narrowing, stable=None))
+        yield Token("versions", STABLE_ONLY, without)
 
 
 def _readable(lookups: Lookups, meaning: Meaning) -> str:
