@@ -20,7 +20,7 @@ from spack_cache_db.site.sql import functions as sql_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
-from tests.package_data import published
+from tests.package_data import REPOLOGY, published
 from tests.paths import ROOT
 from tests.processes import completed
 from tests.sources.fetch.mirrors import below, layout_3
@@ -185,6 +185,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         layout_3(index(record(node("hdf5", edge("zlib"))), record(node("zlib")))),
     )
     files["cache_spack_io_index.json"] = json.dumps(manifest).encode()
+    files["data/repology.json"] = REPOLOGY.read_bytes()
     files["data/packages/py-mpi4py.json"] = json.dumps(
         published("py-mpi4py", "4.1.1")
     ).encode()
