@@ -199,12 +199,11 @@ def number(
     name: str, value: object, least: float = 0, *, is_more: bool = False
 ) -> float:
     """Return a number of at least `least`; with `is_more`, a larger number."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # A comparison with NaN is false, so NaN is refused.
-    if is_number and is_more and value > least:  # type: ignore[operator]
-        return value  # type: ignore[return-value]
-    if is_number and not is_more and value >= least:  # type: ignore[operator]
-        return value  # type: ignore[return-value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # A comparison with NaN is false, so NaN is refused.
+        is_enough = value > least if is_more else value >= least
+        if is_enough:
+            return value
     bound = f"above {least:g}" if is_more else f"from {least:g}"
     raise ArgumentError(f"{name} is {value!r:.60}, expected a number {bound}")
 

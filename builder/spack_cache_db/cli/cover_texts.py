@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 
 COLOURS = {
-    "lost": "red",
-    "missing": "red",
-    "alike": "yellow",
-    "rebuilt": "yellow",
-    "unanswerable": "red",
-    "none": "red",
-    "near": "yellow",
-    "incomplete": "yellow",
-    "unknown": "yellow",
-    "external": None,
+    "lost": "red",  # no binary, but one in the older database of --baseline
+    "missing": "red",  # a node of a lockfile without a similar binary
+    "alike": "yellow",  # a node with a binary that has other dependencies
+    "rebuilt": "yellow",  # a node with an equivalent binary of another hash
+    "unanswerable": "red",  # the database cannot answer
+    "none": "red",  # no binary satisfies the spec
+    "near": "yellow",  # binaries satisfy it except for one or two conditions
+    "incomplete": "yellow",  # a binary, but not of everything that it needs
+    "unknown": "yellow",  # whether a binary satisfies it is not known
+    "external": None,  # the environment names a package of the system
     "binary": "green",
     "installed": "green",
 }
 """The colour of each status on a terminal. The table has the statuses in this order:
-specs without a binary come first. `CoveredSpec` describes them.
+specs without a binary come first. `CoveredSpec.status` describes them exactly.
 """
 
 STATUSES = list(COLOURS)

@@ -39,6 +39,7 @@ def file_argument(command: F) -> F:
 def _given_or_only(
     ctx: click.Context, parameter: click.Parameter, file: Path | None
 ) -> Path | None:
+    """Return the path that was given, or that of the only database."""
     return file or only_database(ctx)
 
 
@@ -51,6 +52,7 @@ def only_database(ctx: click.Context) -> Path | None:
     Raises:
         UsageError: there is none, or there are several.
     """
+    # Click sets `resilient_parsing` while a shell completes a word.
     if ctx.resilient_parsing or ctx.params.get("databases"):
         return None
     from spack_cache_db.database_file import is_database

@@ -55,7 +55,7 @@ def print_json(value: Any) -> None:
 
 
 def _escaped(line: str) -> str:
-    r"""Return a line of JSON with JSON's escapes for control characters: `\\u009b`."""
+    r"""Return a line of JSON with JSON's escapes for control characters: `\u009b`."""
     # Imported late, because the help of commands needs no JSON.
     import json
 

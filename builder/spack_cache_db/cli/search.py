@@ -65,6 +65,7 @@ class Search:
         from spack_cache_db.spack.parser import parse_query
 
         conditions = scope.conditions(lookups)
+        # `spec_in` finds the spec in a pasted text, and puts it into today's syntax.
         read_spec = spec_in(lookups, spec, version)
         self.question = Question(lookups, parse_query(read_spec.spec), conditions)
         notes_on_names = read_spellings(lookups).notes(scope.names.items())
@@ -91,6 +92,7 @@ class Search:
 
         say_notes((*self._notes, *self.question.notes))
         if is_found:
+            # Whether the mirrors have lost some of the binaries.
             say_notes(self.question.lost_note())
         else:
             say_notes(why_not(self.question).reasons())
