@@ -21,7 +21,9 @@ from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover
 from spack_cache_db.query.answers.environment_commands import environment_commands
 from spack_cache_db.query.answers.spec_functions import LONGEST
+from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.names.known import known_names
+from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.filters import (
     EVERYWHERE,
@@ -30,6 +32,10 @@ from spack_cache_db.site.filters import (
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.pages.toolchain_table import (
+    chosen_toolchain,
+    toolchain_table,
+)
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 from spack_cache_db.spack.legacy import parser_of
@@ -41,6 +47,8 @@ TOO_LONG = (
     "takes too long for a web page: check fewer specs at once, or use the command line"
 )
 MOST_FORM_FIELDS = 20
+EXAMPLES = 8
+"""Specs of the example."""
 LONGEST_LINK = 6_000
 """Limit of a query string with a pasted environment; most servers accept 8,000
 characters.
@@ -73,20 +81,32 @@ def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
         return site.redirect("/cover", query, status=303)
 
     # The page shows the answer, the error, or only the form.
+    lookups = site.lookups
     page_answer = None
+    installed = None
+    table = None
     install = None
     error = None
     if text.strip():
         try:
-            page_answer = covered(site.lookups, text, narrowing)
+            page_answer = covered(lookups, text, narrowing)
         except BuilderError as unreadable:
             error = str(unreadable)
     if page_answer is not None:
-        install = environment_commands(site.lookups, page_answer)
+        # The commands install binaries of one toolchain, unless all are asked for.
+        installed = page_answer
+        toolchain = chosen_toolchain(page_answer, fields.get("toolchain"))
+        if toolchain is not None:
+            installed = covered(lookups, text, narrowing, toolchain)
+            table = toolchain_table(page_answer, installed, toolchain, query)
+        install = environment_commands(lookups, installed)
     return site.page(
         request,
         "cover.html",
         cover=page_answer,
+        installed=installed,
+        table=table,
+        example=example(lookups),
         error=error,
         install=install,
         pasted=text,
@@ -96,8 +116,21 @@ def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
     )
 
 
-def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> Cover:
-    """Return the answer for a pasted environment.
+def example(lookups: Lookups) -> str:
+    """Return specs to try: the packages with most binaries."""
+    counts = package_counts(lookups)
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    return "\n".join(name for name in names[:EXAMPLES] if counts[name])
+
+
+def covered(
+    lookups: Lookups,
+    text: str,
+    narrowing: Narrowing = EVERYWHERE,
+    toolchain: Toolchain | None = None,
+) -> Cover:
+    """Return the answer for a pasted environment, with the binaries of one toolchain or
+    of all.
 
     Raises:
         BuilderError: the text is not an environment, or takes too long; or a name is
@@ -105,6 +138,8 @@ def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> C
     """
     try:
         scope = narrowing.scope(lookups)
+        if toolchain is not None:
+            scope = (*scope, *toolchain.conditions)
         surroundings = Surroundings(
             parse=parser_of(narrowing.spack), known=known_names(lookups)
         )

@@ -1,0 +1,146 @@
+"""`/cover` by toolchain: binaries of several compilers are never mixed silently."""
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.cli.main import cli
+from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.query.answers.toolchains import (
+    Toolchain,
+    ToolchainCount,
+    toolchain_counts,
+)
+from spack_cache_db.site.pages.toolchain_table import spoken_compiler
+from tests.pagetexts import page, spec, write
+from tests.site.addresses import get
+from tests.site.conftest import site
+
+GCC = ("gcc@13.2.0", "ubuntu24.04")
+ONEAPI = ("intel-oneapi-compilers@2025.1.0", "ubuntu22.04")
+# The compilers and systems of the binaries of each package.
+BINARIES = {
+    "hdf5": [GCC, ONEAPI],
+    "petsc": [GCC],
+    "zlib": [GCC],
+    "trilinos": [ONEAPI],
+    # No compiler built it: it belongs to both.
+    "py-six": [("none", "ubuntu24.04"), ("none", "ubuntu22.04")],
+}
+SPECS = "hdf5\npetsc\nzlib\ntrilinos\npy-six\nnwchem\n"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of these binaries."""
+    folder = tmp_path_factory.mktemp("toolchains")
+    pages = {}
+    number = 0
+    for name, builds in BINARIES.items():
+        specs = []
+        for compiler, system in builds:
+            number += 1
+            specs.append(spec(number, compiler=compiler, os=system))
+        pages[name.replace("-", "_")] = page(name, specs=specs)
+    build([write(folder / "pages", **pages)], folder / "x.db")
+    return folder / "x.db"
+
+
+async def answer(file: Path, **fields: str) -> str:
+    """Return the page of an environment."""
+    found = await get(site(file), f"/cover?{urlencode({'q': SPECS, **fields})}")
+    assert found.status_code == 200, found.text
+    return html.unescape(found.text)
+
+
+def installed(text: str) -> set[str]:
+    """Return the packages that the command of a page installs."""
+    (block,) = re.findall(r'data-copy="(spack mirror[^"]*)"', text)
+    words = block.splitlines()[-1].removeprefix("spack install --cache-only ")
+    return {word.partition("/")[0] for word in words.split()}
+
+
+@pytest.mark.asyncio
+async def test_the_command_has_binaries_of_one_compiler(file: Path) -> None:
+    """Those of the column of most specs; the page names what only others have."""
+    text = await answer(file)
+
+    assert "<h1>4 of 6 specs have a binary with gcc 13.2.0</h1>" in text
+    assert installed(text) == {"hdf5", "petsc", "zlib", "py-six"}
+    assert "only with oneAPI 2025.1.0" in text
+    assert 'aria-current="true">gcc 13.2.0</a>' in text
+    assert "Mix compilers</a>: 5 of 6" in text
+
+
+@pytest.mark.asyncio
+async def test_another_column_can_be_chosen(file: Path) -> None:
+    """By a link of the page, which keeps the environment."""
+    text = await answer(file)
+    links = re.findall(r'href="(/cover\?[^"]*toolchain=intel[^"]*)"', text)
+    chosen = await get(site(file), links[0])
+
+    assert installed(chosen.text) == {"hdf5", "trilinos", "py-six"}
+    assert "only with gcc 13.2.0" in chosen.text
+
+
+@pytest.mark.asyncio
+async def test_compilers_are_mixed_on_demand(file: Path) -> None:
+    """The page and the command say so."""
+    text = await answer(file, toolchain="any")
+
+    assert installed(text) == {"hdf5", "petsc", "zlib", "trilinos", "py-six"}
+    assert "These binaries mix 2 compilers: " in text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("toolchain", ["x", "gcc@1,rhel8,zen3", ",,", "a,b,c,d"])
+async def test_an_unknown_toolchain_is_not_chosen(file: Path, toolchain: str) -> None:
+    """The one of most specs is."""
+    assert installed(await answer(file, toolchain=toolchain)) >= {"petsc"}
+
+
+def test_the_command_and_python_say_so(file: Path, tmp_path: Path) -> None:
+    """In a sentence, and in the JSON."""
+    environment = tmp_path / "specs.txt"
+    environment.write_text(SPECS)
+    run = CliRunner().invoke(cli, ["cover", str(environment), str(file)])
+    document = json.loads(
+        CliRunner().invoke(cli, ["cover", str(environment), str(file), "--json"]).stdout
+    )
+
+    assert document["mixed"] in run.stdout
+    assert document["mixed"].endswith(
+        "; gcc@13.2.0 on ubuntu24.04 for x86_64_v3 alone has 4 of 6"
+    )
+    assert document["toolchains"][0] == {
+        "compiler": "gcc@13.2.0",
+        "os": "ubuntu24.04",
+        "target": "x86_64_v3",
+        "binary": 4,
+    }
+    assert cover(file, ["hdf5", "petsc"]).mixed is None
+
+
+def test_a_binary_without_a_compiler_belongs_to_all() -> None:
+    """Of its system and target."""
+    gcc = Toolchain("gcc@13", "rhel8", "zen3")
+    without_compiler = Toolchain("none", "rhel8", "zen3")
+    elsewhere = Toolchain("none", "rhel9", "zen3")
+    counts = toolchain_counts([{gcc}, {without_compiler}, {elsewhere}], [gcc])
+
+    assert counts == (ToolchainCount(gcc, 2),)
+    only = toolchain_counts([{without_compiler}], [])
+    assert only == (ToolchainCount(without_compiler, 1),)
+
+
+def test_compilers_have_names_for_people() -> None:
+    """That of oneAPI is not the name of its package."""
+    assert spoken_compiler("gcc@13.2.0") == "gcc 13.2.0"
+    assert spoken_compiler("intel-oneapi-compilers@2025.1.0") == "oneAPI 2025.1.0"
+    assert spoken_compiler("none") == "no compiler"
