@@ -44,6 +44,7 @@ from spack_cache_db.site.sql import execution
 from spack_cache_db.site.sql import functions as sql_functions
 from spack_cache_db.site.sql.authorizer import authorize
 from spack_cache_db.site.sql.limits import restrict
+from spack_cache_db.site.sql.numbers import readable_rows
 from spack_cache_db.site.stack_facet import StackFacet
 from spack_cache_db.site.table_actions import Action, actions_of
 from spack_cache_db.spack.lexer import is_hash
@@ -111,6 +112,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         "metadata_of": partial(metadata_of, datasette),
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
+        "readable_rows": readable_rows,
     }
 
     # Our templates come just before Datasette's own, which are the last.
