@@ -2,8 +2,10 @@
 
 import inspect
 import re
+import sqlite3
 import tomllib
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import click
 import pytest
@@ -14,6 +16,7 @@ from spack_cache_db import api
 from spack_cache_db.cli.main import COMMANDS, cli
 from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.routes import ROUTES
+from tests.metadata import QUERIES, run
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -171,3 +174,32 @@ def test_commands_have_help() -> None:
                 assert getattr(parameter, "help", None), (
                     f"{command.name} {parameter.name}"
                 )
+
+
+def test_the_gallery_has_the_first_row_of_each_question(
+    samples: sqlite3.Connection, all_sources: sqlite3.Connection
+) -> None:
+    """docs/sql.md has each query with a chart, its title and its answer."""
+    with_chart = {name: each for name, each in QUERIES.items() if "chart" in each}
+    rows = re.findall(r"^\| (.*?\?) \| `(\w+)(.*?)` \| (.*?) \|$", SQL, re.MULTILINE)
+    assert [name for _, name, _, _ in rows] == list(with_chart)
+    for title, name, parameter, answer in rows:
+        assert title == with_chart[name]["title"]
+        connection = all_sources if "needs" in with_chart[name] else samples
+        params = dict(parse_qsl(parameter.removeprefix("?")))
+        found = run(connection, name, **params)
+        if not found:
+            assert answer == "no rows: one snapshot only"
+            continue
+        assert answer == ", ".join(map(str, found[0].values())), name
+
+
+def test_the_chart_of_the_gallery_has_the_shares(samples: sqlite3.Connection) -> None:
+    """Bars of blocks, the longest of 40."""
+    shares = run(samples, "target_shares")
+    top = shares[0]["spec_count"]
+    lines = []
+    for share in shares:
+        blocks = "█" * max(1, round(40 * share["spec_count"] / top))
+        lines.append(f"{share['target']:<14} {blocks:<40} {share['spec_count']:>4}")
+    assert "\n".join(lines) in SQL

@@ -20,6 +20,8 @@ from tests.pagetexts import page, spec, spec_hash, write
 from tests.paths import ROOT
 
 HASHES = sorted(installs())[::30]
+GALLERY = "Questions of analysts"
+"""The group of the queries with a chart."""
 
 
 def of_group(*groups: str) -> list[str]:
@@ -29,7 +31,8 @@ def of_group(*groups: str) -> list[str]:
 
 def test_there_are_few_queries() -> None:
     """Each has a group, a title, and a description that names each parameter."""
-    assert 12 <= len(QUERIES) <= 15
+    assert 12 <= len(QUERIES.keys() - of_group(GALLERY)) <= 15
+    assert len(of_group(GALLERY)) == 12
     for name, query in QUERIES.items():
         assert query["group"], name
         assert query["title"], name
@@ -74,6 +77,29 @@ HISTORY: list[tuple[str, dict[str, str], list[tuple[Any, ...]]]] = [
         "only_in_snapshots",
         {"package": "bb"},
         [(spec_hash(3), "bb", "1.0", "aarch64", 1, SHOWN[1])],
+    ),
+    ("growth", {}, [(OLD[-10:], OLD, 2, 3), (NEW[-10:], NEW, 1, 3)]),
+    (
+        "compiler_by_snapshot",
+        {},
+        [(OLD[-10:], "gcc@13.2.0", 3, 100.0), (NEW[-10:], "gcc@13.2.0", 3, 100.0)],
+    ),
+    ("target_shares", {}, [("x86_64", "x86_64_v3", 1, 100.0)]),
+    (
+        "target_shares",
+        {"release": OLD},
+        [("x86_64", "x86_64_v3", 2, 66.7), ("aarch64", "aarch64", 1, 33.3)],
+    ),
+    ("churn", {}, [(NEW[-10:], NEW, 2, 2, 66.7)]),
+    ("lifetimes", {}, []),
+    ("stack_similarity", {"release": NEW}, [("e4s and ml", 1, 3, 33.3)]),
+    ("packages_came_back", {}, []),
+    ("most_versions", {}, [("aa", 1, 1)]),
+    ("most_versions", {"release": NEW}, [("aa", 2, 2)]),
+    (
+        "packages_by_families",
+        {"release": OLD},
+        [("aarch64", 1), ("x86_64", 1)],
     ),
     (
         "longest_kept",
@@ -152,6 +178,94 @@ def test_a_survival_curve_knows_both_ends_of_a_history(tmp_path: Path) -> None:
 
     # Of 3 to 7, two have ended at an age of 0 days.
     assert curve == [(0, 1), (0, pytest.approx(3 / 5))]
+
+
+def test_packages_that_came_back(tmp_path: Path) -> None:
+    """A package is counted for each snapshot that lists it again, in each branch."""
+    listed = {
+        "develop-2025-01-01": "ab",
+        "develop-2025-01-02": "a",
+        "develop-2025-01-03": "ab",
+        "develop-2025-01-04": "a",
+        "develop-2025-01-05": "abc",
+        "other-2025-01-02": "b",
+        "other-2025-01-06": "b",
+        "develop": "c",
+    }
+    numbers: dict[str, int] = {}
+    pages = {}
+    for release, packages in listed.items():
+        for package in packages:
+            number = numbers.setdefault(package, len(numbers) + 1)
+            pages[f"{release}-{package}"] = page(package * 2, release, [spec(number)])
+    build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
+    connection = sqlite3.connect(tmp_path / "x.db")
+    found = run(connection, "packages_came_back")
+    connection.close()
+    assert [tuple(row.values()) for row in found] == [
+        ("bb", "develop", 2, "2025-01-05")
+    ]
+
+
+def test_lifetimes_are_the_documented_curve(tmp_path: Path) -> None:
+    """In percent, with the last value of each age."""
+    days = ("develop-2025-01-01", "develop-2025-01-11", "develop-2025-01-31")
+    hashes = {days[0]: (1,), days[1]: (2, 3, 4), days[2]: (3, 5), "develop": (4,)}
+    pages = {
+        f"p{number}": page("aa", release, [spec(number) for number in numbers])
+        for number, (release, numbers) in enumerate(hashes.items())
+    }
+    build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
+    connection = sqlite3.connect(tmp_path / "x.db")
+    # Of 2 to 5, one has ended at an age of 0 days.
+    assert run(connection, "lifetimes") == [{"days": 0, "percent": 75.0}]
+    connection.close()
+
+
+def test_most_needed_packages(real_index: sqlite3.Connection) -> None:
+    """The direct link and run dependencies of all binaries of a real index."""
+    names = {key: each["spec"]["name"] for key, each in installs().items()}
+    users: dict[str, set[str]] = {}
+    for dag_hash, needed in edges().items():
+        if kind(dag_hash) == "binary":
+            for other, types in needed.items():
+                if types & {"link", "run"}:
+                    users.setdefault(names[other], set()).add(dag_hash)
+    expected = {
+        package: (len(hashes), len({names[each] for each in hashes}))
+        for package, hashes in users.items()
+    }
+    assert {
+        row["package"]: (row["needed_by"], row["package_count"])
+        for row in run(real_index, "most_needed_packages")
+    } == expected
+
+
+def test_two_versions_in_one_closure(real_index: sqlite3.Connection) -> None:
+    """The binaries that need two versions of Python, over edges of any type."""
+    expected: dict[tuple[str, int], int] = {}
+    for dag_hash in edges():
+        needed = {dag_hash}
+        ahead = [dag_hash]
+        while ahead:
+            for other in edges()[ahead.pop()]:
+                if other not in needed:
+                    needed.add(other)
+                    ahead.append(other)
+        versions = {
+            installs()[each]["spec"]["version"]
+            for each in needed
+            if installs()[each]["spec"]["name"] == "python"
+        }
+        if len(versions) > 1 and kind(dag_hash) == "binary":
+            key = (installs()[dag_hash]["spec"]["name"], len(versions))
+            expected[key] = expected.get(key, 0) + 1
+    found = run(real_index, "two_versions_in_one", package="python")
+    assert found
+    assert {
+        (row["package"], len(row["needed_versions"].split(", "))): row["binaries"]
+        for row in found
+    } == expected
 
 
 @pytest.mark.slow
@@ -310,6 +424,16 @@ def connection(packages: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(packages)
     yield connection
     connection.close()
+
+
+def test_versions_behind_spack(connection: sqlite3.Connection) -> None:
+    """Packages without known versions do not count."""
+    assert [
+        tuple(row.values()) for row in run(connection, "versions_behind_spack")
+    ] == [
+        (0, 2, "current"),
+        (2, 1, "old"),
+    ]
 
 
 def test_binaries_of_versions_that_were_dropped(connection: sqlite3.Connection) -> None:

@@ -30,6 +30,7 @@ from spack_cache_db.site.catalogue import (
     name_of,
     require_addresses,
 )
+from spack_cache_db.site.charts.of_rows import of_rows
 from spack_cache_db.site.folder import asset_version, site_folder
 from spack_cache_db.site.http import middleware
 from spack_cache_db.site.http.asgi import App, Receive, Scope, Send
@@ -111,6 +112,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         "catalogue": name_of(datasette),
         "metadata_of": partial(metadata_of, datasette),
         "in_order": in_order,
+        "query_chart": partial(of_rows, datasette.urls.path),
         "links_to": links_to(datasette.urls),
         "readable_rows": readable_rows,
     }
