@@ -65,6 +65,7 @@ WAYS_IN = {
     "sources.fetch.package_site": "tarfile.open",
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
+    "assembly.unchanged": ".read_bytes",
     "cli.serve": "socket.create_server",
     "serve.datasette_app": "sqlite3.connect",
     # It also asks SQLite in memory for its limits.
