@@ -162,6 +162,11 @@ def test_a_feed_follows_a_maintainer(file: Path) -> None:
     _, of_maintainer = answer(file, "/feed.atom?maintainer=Ada")
     assert of_maintainer.count("<entry>") == of_package.count("<entry>")
     assert "/packages?maintainer=Ada" in of_maintainer
+    # The page of the list leads to it, unless nobody has the name.
+    link = 'href="/feed.atom?stack=e4s&amp;maintainer=Ada"'
+    assert link in answer(file, "/packages?stack=e4s&maintainer=Ada")[1]
+    assert "/feed.atom" not in answer(file, "/packages?maintainer=nobody")[1]
+    assert "/feed.atom" not in answer(file, "/packages")[1]
     for address in (
         "/feed.atom?package=hdf5&tag=e4s",
         "/find.atom?q=hdf5&maintainer=Ada",

@@ -313,8 +313,28 @@ def listed(
         page=page,
         filters=filters,
         links=links,
-        feed=Topic().feed if kind == "releases" else None,
+        feed=_feed_of(kind, filters, page),
     )
+
+
+def _feed_of(kind: str, filters: ListFilters, page: ListPage) -> str | None:
+    """Return the address of the feed of a list; None for a list without one.
+
+    Packages have one if a maintainer, a license or a tag chooses them.
+    """
+    if kind == "releases":
+        return Topic().feed
+    topic = Topic(
+        stack=filters.stack or None,
+        host=filters.host or None,
+        maintainer=filters.maintainer or None,
+        license=filters.license or None,
+        tag=filters.tag or None,
+    )
+    # A feed of an unknown name would be an error.
+    if kind != "packages" or not topic.recipe_names or page.faults:
+        return None
+    return topic.feed
 
 
 def _as_data(page: ListPage, form: str) -> PageResponse:
