@@ -72,11 +72,11 @@
     offer.append(Object.assign(document.createElement("a"), { href: address, textContent: `Show for my ${machine}` }));
   };
 
-  // A choice of a machine shows its page at once.
+  // A choice of a machine or of a filter shows its page at once.
   const setUpChoice = () => {
-    for (const select of document.querySelectorAll("form.choose select")) {
-      select.form.querySelector("button").hidden = true;
-      select.addEventListener("change", () => select.form.requestSubmit());
+    for (const field of document.querySelectorAll("form.choose :is(select, input[type=checkbox])")) {
+      field.form.querySelector("button").hidden = true;
+      field.addEventListener("change", () => field.form.requestSubmit());
     }
   };
 

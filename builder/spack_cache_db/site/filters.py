@@ -30,7 +30,7 @@ Pairs = list[tuple[str, str]]
 NameCounts = tuple[tuple[str, int], ...]
 """Names with a count each."""
 
-VIEW = ("versions", "sort", "order", "page", "open")
+VIEW = ("versions", "sort", "order", "page", "open", "use")
 """Fields of addresses that change the view of rows, but not which rows match."""
 PLACES = ("release", "stack")
 """Filters that do not concern configurations, but select which specs count."""
@@ -123,9 +123,10 @@ class AddressFields:
         """Return the query string after some changes.
 
         Unless these say otherwise, it is that of the first page of rows, with all rows
-        closed. Without fields it is `?`, which a browser takes for the page itself.
+        closed and no build chosen. Without fields it is `?`, which a browser takes for
+        the page itself.
         """
-        for name in ("page", "open"):
+        for name in ("page", "open", "use"):
             if name in self.names():
                 changes.setdefault(name, "")
         return self.query(**changes) or "?"
@@ -209,6 +210,7 @@ class Filters(AddressFields):
         versions: `all` for tables of all versions.
         page: the number of the page of rows.
         open: the first hash of the configuration whose row is open.
+        use: the hash of the spec whose commands are shown; empty for the proposed one.
     """
 
     release: str | None = None
@@ -224,6 +226,7 @@ class Filters(AddressFields):
     versions: str = ""
     page: str = ""
     open: str = ""
+    use: str = ""
 
     @property
     def narrowing(self) -> Narrowing:

@@ -18,7 +18,7 @@ from spack_cache_db.query.stored.totals import (
     packages_with_binaries,
 )
 from spack_cache_db.site.filters import value_of
-from spack_cache_db.site.words import BINARIES, INSTALLED
+from spack_cache_db.site.words import BINARIES, vocabulary_of
 from spack_cache_db.spack.targets import hosts_of
 
 
@@ -56,7 +56,7 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     origin = read_origin(lookups.conn)
     title = str(metadata.get("title") or origin.title)
 
-    words = INSTALLED if lookups.is_installed else BINARIES
+    words = vocabulary_of(lookups.is_installed)
     # Specs of an installation (`trees`) need not have a binary.
     if lookups.trees():
         words = replace(words, one="spec", many="specs")

@@ -6,6 +6,7 @@ lists installed specs, which people load. Templates have the vocabulary as `word
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 from markupsafe import Markup
 
 from spack_cache_db.errors import counted
+from spack_cache_db.model import NO_COMPILER
 
 STABLE_ONLY = "stable versions only"
 """The words for the filter `stable`, which has no value."""
@@ -82,6 +84,21 @@ class Vocabulary:
     release: str
     kinds_of_release: str
     about_link: str
+
+    def none(self, filters: Iterable[tuple[str, str]]) -> str:
+        """Return that nothing satisfies some filters, given as pairs of name and value.
+
+        >>> BINARIES.none([("host", "zen3"), ("variant", "+cuda")])
+        'none for zen3 with +cuda'
+        >>> BINARIES.none([])
+        'no binary'
+        """
+        phrases = []
+        for name, value in filters:
+            preposition = _PREPOSITIONS.get(name, "with")
+            value_name = _VALUE_NAMES.get(name, str)
+            phrases.append(f"{preposition} {value_name(value)}")
+        return f"none {' '.join(phrases)}" if phrases else f"no {self.one}"
 
     def counted(self, number: int) -> str:
         """Return a number of listed specs, such as `1 binary` or `2,000 binaries`."""
@@ -212,6 +229,11 @@ INSTALLED = Vocabulary(
 )
 
 
+def vocabulary_of(is_installed: bool) -> Vocabulary:
+    """Return the words for a site over installations, or over build caches."""
+    return INSTALLED if is_installed else BINARIES
+
+
 def sentence(text: str) -> str:
     """Return a text that begins with a capital, unless it begins with a spec or a hash.
 
@@ -236,11 +258,77 @@ def listed(names: Iterable[object], link: Callable[[object], str]) -> Markup:
     return Markup(", ").join(link(name) for name in names)
 
 
+_SYSTEMS = {
+    "almalinux": "AlmaLinux",
+    "amzn": "Amazon Linux",
+    "centos": "CentOS",
+    "debian": "Debian",
+    "fedora": "Fedora",
+    "opensuse-leap": "openSUSE Leap",
+    "rhel": "RHEL",
+    "rocky": "Rocky Linux",
+    "sles": "SLES",
+    "ubuntu": "Ubuntu",
+}
+"""The names of operating systems for people, by Spack's names without a version."""
+_SYSTEM = re.compile(r"([a-z-]+?)(\d[\d.]*)")
+
+
+def system_name(text: str) -> str:
+    """Return the name of an operating system for people; others as Spack has them.
+
+    >>> system_name("ubuntu24.04"), system_name("amzn2"), system_name("sequoia")
+    ('Ubuntu 24.04', 'Amazon Linux 2', 'sequoia')
+    """
+    match = _SYSTEM.fullmatch(text)
+    if match is None or match[1] not in _SYSTEMS:
+        return text
+    return f"{_SYSTEMS[match[1]]} {match[2]}"
+
+
+_COMPILERS = {
+    "intel-oneapi-compilers": "oneAPI",
+    "intel-oneapi-compilers-classic": "Intel classic",
+    "oneapi": "oneAPI",
+}
+"""The names of compilers for people, where they are much shorter than Spack's."""
+
+
+def compiler_name(text: str) -> str:
+    """Return the name of a compiler for people.
+
+    >>> compiler_name("gcc@13.2.0"), compiler_name("none")
+    ('gcc 13.2.0', 'no compiler')
+    """
+    if text == NO_COMPILER:
+        return "no compiler"
+    name, _, version = text.partition("@")
+    return f"{_COMPILERS.get(name, name)} {version}".rstrip()
+
+
+_PREPOSITIONS = {
+    "host": "for",
+    "os": "on",
+    "platform": "for",
+    "release": "in",
+    "stack": "in",
+    "target": "for",
+    "version": "of",
+}
+"""What stands before the value of a filter; `with` before that of any other."""
+_VALUE_NAMES: dict[str, Callable[[str], str]] = {
+    "compiler": compiler_name,
+    "os": system_name,
+}
+
+
 TEXT_FUNCTIONS = {
+    "compiler_name": compiler_name,
     "counted": counted,
     "day_words": day_words,
     "listed": listed,
     "number": "{:,}".format,
     "sentence": sentence,
+    "system_name": system_name,
 }
 """What templates call for texts, by their names there."""

@@ -193,11 +193,11 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
     with opened(output) as lookups:
         page = load_package(lookups, "only", Filters())
         assert page is not None and page.installed is not None
-        assert [machine.name for machine in page.installed.machines] == [
+        assert [column.name for column in page.installed.columns] == [
             "casper",
             "derecho",
         ]
-        assert page.installed.versions[0].counts == (1, 0)
+        assert [cell.count for cell in page.installed.rows[0].cells] == [1, 0]
 
 
 RELEASE = """

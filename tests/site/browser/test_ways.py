@@ -115,6 +115,8 @@ def test_a_package_in_pandas(walk: Walk, conn: sqlite3.Connection) -> None:
     rows.
     """
     walk.search("hdf5")
+    walk.page.locator(".menu summary").click()
+    walk.clicks += 1
     line = walk.copy("Copy for pandas")
     (address,) = re.findall(r'^pd\.read_csv\("(.*)"\)$', line)
     text = walk.page.request.get(address).text()

@@ -4,12 +4,15 @@ over time.
 
 import sqlite3
 from collections import Counter
+from datetime import date
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.stored.totals import newest_snapshot
+from spack_cache_db.site.charts.records import Life, Row, Span
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages import overviews
 from spack_cache_db.site.pages.overviews import (
@@ -19,7 +22,7 @@ from spack_cache_db.site.pages.overviews import (
     load_release,
 )
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.package_versions import Lane
+from spack_cache_db.site.pages.package_processors import PROCESSORS
 from spack_cache_db.spack.targets import family
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
@@ -151,7 +154,9 @@ LISTED = {
 
 
 def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
-    """By family of targets, the newest version first; a gap begins another bar."""
+    """The newest version first, by the days of snapshots alone; a gap begins another
+    bar.
+    """
     hashes = sorted({text for listed in LISTED.values() for text in listed})
     pages = {
         release: page(
@@ -171,16 +176,67 @@ def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
     }
     package = load_package(read_lookups(built(**pages)), "zlib", Filters())
     assert package is not None
-    assert [version for version, _ in package.timeline] == ["2.0", "1.10", "1.9", "1.8"]
-    assert dict(package.timeline) == {
-        "2.0": [Lane("x86_64", [[5, 5]], "develop", None, 1)],
-        "1.10": [
-            Lane("x86_64", [[1, 3]], "2025-01-12", None, 3),
-            Lane("aarch64", [[2, 2], [5, 5]], "2025-01-19", None, 2),
-        ],
-        "1.9": [
-            Lane("x86_64", [[0, 1]], "2025-01-05", "2025-01-12", 2),
-            Lane("aarch64", [[3, 3]], "2025-01-26", None, 1),
-        ],
-        "1.8": [Lane("x86_64", [[4, 4]], "v1.0", "v1.0", 1)],
+    table = package.versions
+    assert [row.name for row in table.rows] == ["2.0", "1.10", "1.9", "1.8"]
+    first, second, last = (date(2025, 1, day) for day in (5, 12, 26))
+    assert table.span == Span(first, last)
+    lives = {row.name: row.life for row in table.rows}
+    assert lives == {
+        "2.0": None,
+        "1.10": Life(((second, last),), "since 12 Jan"),
+        "1.9": Life(((first, second), (last, last)), "since 5 Jan"),
+        "1.8": None,
     }
+
+
+def test_a_version_that_left_the_snapshots_is_gone(built: Build) -> None:
+    """Its bar is pale, and its words have the last day with it."""
+    old = page("zlib", "s-2024-12-29", [spec(1, versions=["1.8"])])
+    new = page("zlib", "s-2025-01-05", [spec(2, versions=["1.9"])])
+    package = load_package(read_lookups(built(a=old, b=new)), "zlib", Filters())
+    assert package is not None
+    newer, older = package.versions.rows
+    assert newer.life is not None and newer.life.words == "since 5 Jan"
+    day = date(2024, 12, 29)
+    assert older.life == Life(((day, day),), "until 29 Dec 2024", is_gone=True)
+
+
+def test_binaries_stand_below_their_processors(built: Build) -> None:
+    """The columns are always the same, and others follow; the machine of the reader
+    comes first, and each cell leads to as many binaries.
+    """
+    specs = [
+        spec(1, versions=["1.9"], target="x86_64_v3"),
+        spec(2, versions=["1.9"], target="x86_64_v3", os="rhel8"),
+        spec(3, versions=["1.8"], target="neoverse_v2"),
+        spec(4, versions=["1.8"], target="power9le"),
+    ]
+    lookups = read_lookups(built(a=page("zlib", "develop", specs)))
+    package = load_package(lookups, "zlib", Filters())
+    assert package is not None
+
+    names = [column.name for column in package.versions.columns]
+    assert names == [processor.name for processor in PROCESSORS] + ["power9le"]
+    counts = {row.name: shown(row, names) for row in package.versions.rows}
+    assert counts == {
+        "1.9": {"x86-64-v3": 2},
+        "1.8": {"neoverse v2": 1, "power9le": 1},
+    }
+    for row in package.versions.rows:
+        for cell in row.cells:
+            assert cell.path is not None
+            query = cell.path.partition("?")[2].partition("#")[0]
+            filters = Filters.parse(parse_qsl(query))
+            behind = load_package(lookups, "zlib", filters)
+            assert behind is not None and behind.spec_count == cell.count
+
+    mine = load_package(lookups, "zlib", Filters(host="neoverse_v2"))
+    assert mine is not None
+    first = mine.versions.columns[0]
+    assert (first.name, first.is_chosen) == ("neoverse v2", True)
+
+
+def shown(row: Row, names: list[str]) -> dict[str, int]:
+    """The counts of a row that are not zero, by the names of their columns."""
+    cells = zip(names, row.cells, strict=True)
+    return {name: cell.count for name, cell in cells if cell.count}

@@ -1,8 +1,11 @@
 """The page of a package: its commands, its rows, its filters with counts."""
 
 import sqlite3
+from dataclasses import replace
+from urllib.parse import parse_qsl
 
 import pytest
+import yaml
 
 from spack_cache_db.query.answers.cover import cover
 from spack_cache_db.query.answers.find import find
@@ -54,7 +57,7 @@ def test_externals_are_no_configurations_of_a_package(
 
     assert page is not None
     assert page.spec_count == page.package.spec_count > 0
-    assert "17.0.6" not in str((page.rows, page.runs, page.choices))
+    assert "17.0.6" not in str((page.rows, page.versions, page.choices, page.chooser))
 
 
 def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
@@ -109,6 +112,74 @@ def test_counts_say_what_a_choice_leads_to(lookups: Lookups, chosen: Filters) ->
         ).configuration_count
 
     assert promised == {each: kept(*each) for each in promised}
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        Filters(),
+        Filters(host="zen3"),
+        Filters(version="1.9"),
+        Filters(release="develop", host="icelake", version="1.14.5"),
+        Filters(variant=("+mpi",), target="aarch64"),
+        Filters(stack="hep"),
+        Filters(os="rhel8", version="1.14.5"),
+    ],
+)
+def test_every_link_of_the_chooser_leads_to_a_build(
+    lookups: Lookups, chosen: Filters
+) -> None:
+    """A value without a link has a reason, and no binary together with the filters."""
+    page = hdf5(lookups, chosen)
+    paths = []
+    for group in page.chooser.groups:
+        for pick in group.picks:
+            assert pick.path is not None or pick.note
+            paths.append(pick.path)
+        if group.label == "Version":
+            for pick in group.picks:
+                behind = hdf5(lookups, replace(chosen, version=pick.name))
+                assert (pick.path is None) == (behind.configuration_count == 0)
+    for switch in page.chooser.switches:
+        assert (switch.path is None) == bool(switch.reason)
+        paths.append(switch.path)
+    assert any(paths)
+    for path in paths:
+        if path is not None:
+            query = path.partition("?")[2].partition("#")[0]
+            # Without a choice, the other filters may have no binary together.
+            filters = Filters.parse(parse_qsl(query))
+            added = set(filters.pairs) - set(chosen.pairs)
+            assert not added or hdf5(lookups, filters).install is not None, path
+
+
+def test_a_row_can_be_used(lookups: Lookups) -> None:
+    """The commands are those of the hash in the address, if the filters leave it."""
+    row = hdf5(lookups, Filters()).rows[-1]
+    used = hdf5(lookups, Filters(use=row.hash))
+    assert used.proposed is not None and used.install is not None
+    assert used.proposed.proposal.hash == row.hash == used.table.used
+    assert used.proposed.reason == "your choice"
+    for filters in (Filters(use="nothing"), Filters(use=row.hash, version="1.14.10")):
+        other = hdf5(lookups, filters)
+        assert other.proposed is not None and not other.proposed.is_named
+
+
+def test_commands_are_files_too(lookups: Lookups) -> None:
+    """An environment with the build and its mirror, and a Dockerfile that runs all
+    commands in an image of its system.
+    """
+    page = hdf5(lookups, Filters(version="1.14.5"))
+    assert page.install is not None and page.proposed is not None
+    shell, environment, dockerfile = page.tabs
+    assert shell.lines == page.install.steps
+    assert (*page.install.setup, *shell.lines) == page.install.commands
+    written = yaml.safe_load(environment.text)["spack"]
+    assert written["specs"] == [page.proposed.proposal.configuration.spec]
+    url = "https://binaries.spack.io/develop"
+    assert written["mirrors"] == {"develop": {"url": url}}
+    assert dockerfile.lines[0] == "FROM spack/ubuntu-noble:latest"
+    assert all(command in dockerfile.text for command in page.install.commands)
 
 
 def test_choices_stay_where_nothing_is_left(lookups: Lookups) -> None:

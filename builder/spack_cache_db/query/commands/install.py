@@ -157,8 +157,9 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
         else:
             complete.append(spec)
 
-    mirrors = _mirrors_of(listed)
+    mirrors = mirrors_of(listed)
     lines = setup_commands(mirrors)
+    setup_count = len(lines)
 
     # Install the binaries.
     if complete:
@@ -187,6 +188,7 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
         needs=tuple(dict.fromkeys(needs)),
         size=size_words(listed) if listed else None,
         closures=tuple(closures),
+        setup_count=setup_count,
     )
 
 
@@ -194,7 +196,7 @@ def setup_of(commands: Commands) -> Commands:
     """Return the commands that install a binary without those that install it: what a
     machine needs once.
     """
-    mirrors = _mirrors_of(closure for closure in commands.closures if closure.is_listed)
+    mirrors = mirrors_of(closure for closure in commands.closures if closure.is_listed)
     return Commands(
         tuple(setup_commands(mirrors)),
         release=commands.release,
@@ -215,7 +217,7 @@ def setup_commands(mirrors: Sequence[Mirror]) -> list[str]:
     return lines
 
 
-def _mirrors_of(closures: Iterable[Closure]) -> list[Mirror]:
+def mirrors_of(closures: Iterable[Closure]) -> list[Mirror]:
     """Return the mirrors of closures in order, each once."""
     mirrors: dict[Mirror, None] = {}
     for closure in closures:

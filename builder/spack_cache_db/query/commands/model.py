@@ -47,6 +47,7 @@ class Commands:
         installed_at: the time in UTC.
         is_external: whether the system provides it.
         machines: the commands for each installation, if several have the spec.
+        setup_count: how many of the first lines a machine needs only once.
     """
 
     commands: tuple[str, ...]
@@ -65,6 +66,17 @@ class Commands:
     installed_at: str | None = None
     is_external: bool = False
     machines: tuple[Commands, ...] = ()
+    setup_count: int = 0
+
+    @property
+    def setup(self) -> tuple[str, ...]:
+        """The lines that a machine needs only once: they add mirrors and trust keys."""
+        return self.commands[: self.setup_count]
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The lines behind `setup`, which install the binaries."""
+        return self.commands[self.setup_count :]
 
     @property
     def text(self) -> str:

@@ -62,7 +62,9 @@ def grid(
         return Markup()
     headings = [element("th", name, scope="col")]
     if span is not None:
-        headings.append(element("th", _span_axis(address, span), class_="life"))
+        snapshots = element("span", "Snapshots", class_="visually-hidden")
+        drawn = _span_axis(address, span)
+        headings.append(element("th", snapshots, drawn, scope="col", class_="life"))
         days = element("span", "Days", class_="visually-hidden")
         headings.append(element("th", days, scope="col", class_="days"))
     for column in columns:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
 
 from spack_cache_db.query.choice.proposal import propose
 from spack_cache_db.query.commands.model import Commands
@@ -32,6 +31,7 @@ from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configu
 from spack_cache_db.query.stored.configurations import shared_variants
 from spack_cache_db.query.stored.gone import Gone, gone_of_package
 from spack_cache_db.query.stored.graph import Node, dependent_packages, read_nodes
+from spack_cache_db.query.stored.listings import stored_spec
 from spack_cache_db.query.stored.package_data import (
     PackageData,
     PackageTotals,
@@ -48,7 +48,6 @@ from spack_cache_db.site.filters import (
     LABELS,
     PLACES,
     Filters,
-    NameCounts,
     Pagination,
     paginated,
     place_condition,
@@ -60,13 +59,21 @@ from spack_cache_db.site.pages.changes import latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import missing
+from spack_cache_db.site.pages.package_builds import (
+    BuildTable,
+    Choice,
+    columns_of,
+    menus_of,
+)
+from spack_cache_db.site.pages.package_choice import Chooser, ChooserInput, chooser_of
+from spack_cache_db.site.pages.package_commands import Tab, tabs_of
 from spack_cache_db.site.pages.package_versions import (
-    Timeline,
-    WhereItRuns,
-    timeline_of,
+    Table,
+    WhereAndWhen,
+    lives_of,
     versions_of,
+    where_and_when,
     where_installed,
-    where_it_runs,
 )
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.sides import Sides
@@ -77,31 +84,6 @@ from spack_cache_db.spack.targets import hosts_of, runs_on
 
 CONFIGURATION_ROWS = 25
 MOST_KNOWN = 100
-VARIANTS = ("+mpi", "+cuda", "+shared")
-"""Well-known variants, the best known first."""
-OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
-"""Filters that are offered above the rows, and the number of values of each."""
-
-
-class Choice(NamedTuple):
-    """A filter, its value if it has one, and for each possible value the configurations
-    left.
-
-    The label of a chosen variant is the variant's name.
-    """
-
-    name: str
-    label: str
-    chosen: str | None
-    values: NameCounts
-
-
-class Offer(NamedTuple):
-    """A filter, one of its values, and the number of configurations that it leaves."""
-
-    name: str
-    value: str
-    configurations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +94,8 @@ class PackagePage:
         gone: the binaries that the mirror has lost and that match the filters. Those of
             a chosen release are in the rows.
         proposed: the build for which the page has commands.
+        chooser: the choices that lead to another build.
+        versions: where and when each version is.
         installed: versions by installation; None if there is only one installation.
         known: specs of a package without a binary that other specs depend on.
         is_explicit: whether a spec of it was installed explicitly.
@@ -125,10 +109,11 @@ class PackagePage:
     gone: Gone | None
     choices: tuple[Choice, ...]
     proposed: ProposedBuild | None
-    runs: WhereItRuns
-    installed: WhereItRuns | None
+    chooser: Chooser
+    versions: WhereAndWhen
+    installed: WhereAndWhen | None
     common_variants: tuple[str, ...]
-    rows: tuple[ConfigurationRow, ...]
+    table: BuildTable
     window: Pagination
     is_compiler: bool
     recipes: Mapping[str, str]
@@ -136,10 +121,14 @@ class PackagePage:
     known: Sequence[Node]
     known_name: KnownName
     changes: tuple[Sides, ...]
-    timeline: Timeline
     data: PackageData
     is_explicit: bool
     notes: Mapping[str, VariantNote]
+
+    @property
+    def rows(self) -> tuple[ConfigurationRow, ...]:
+        """The rows of this page of the table."""
+        return self.table.rows
 
     @property
     def install(self) -> Commands | None:
@@ -147,33 +136,23 @@ class PackagePage:
         return None if self.proposed is None else self.proposed.commands
 
     @property
-    def offers(self) -> list[Offer]:
-        """Filters that leave fewer configurations than there are."""
-        open_choices = {
-            choice.name: choice.values
-            for choice in self.choices
-            if choice.chosen is None
-        }
-        offers = []
-        for name, most in OFFERED.items():
-            values = []
-            for value, count in open_choices.get(name, ()):
-                # A variant that is off, as `~mpi`, is no reason to choose.
-                is_wanted = name != "variant" or value.startswith("+")
-                if count < self.configuration_count and is_wanted:
-                    values.append(Offer(name, value, count))
-            # Versions have their order already: the newest comes first.
-            if name != "version":
-                values.sort(key=_best_known_first)
-            offers += values[:most]
-        return offers
+    def tabs(self) -> tuple[Tab, ...]:
+        """The commands of the proposed build in several forms."""
+        if self.proposed is None:
+            return ()
+        build = self.proposed
+        return tabs_of(build.commands, build.proposal.configuration)
 
+    @property
+    def menus(self) -> tuple[Choice, ...]:
+        """The filters above the rows."""
+        return menus_of(self.choices)
 
-def _best_known_first(offer: Offer) -> tuple[int, int]:
-    """Sort well-known variants first, and others by the number of configurations."""
-    is_known = offer.value in VARIANTS
-    rank = VARIANTS.index(offer.value) if is_known else len(VARIANTS)
-    return rank, -offer.configurations
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether Spack has no newer version than the newest binary."""
+        status = self.data.status
+        return bool(status.latest_version) and status.versions_behind == 0
 
 
 def package(site: Site, request: PageRequest, package: str) -> PageResponse:
@@ -272,17 +251,33 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         defaults,
     )
 
-    # Where and when each version was built or installed.
-    releases = releases_of(conn, ids)
-    versions = versions_of(lookups, misses.rows, releases)
-
     # Specs of a package that no release lists are known from other specs.
     known_ids: list[int] = []
     if not package.release_count:
         known_ids = sorted(specs_of_configurations(conn, ids))
     known = read_nodes(conn, known_ids[:MOST_KNOWN])
 
-    proposal = propose(lookups, list(fitting), conditions)
+    # The build whose commands are shown, and the choices that lead to another.
+    proposed = _build_of(lookups, filters, fitting, conditions)
+    build = None if proposed is None else proposed.proposal.configuration
+    releases = releases_of(conn, ids)
+    versions = versions_of(lookups, misses.rows, releases)
+    lives = lives_of(lookups, versions, releases)
+    version_table = Table(lookups, name, filters, versions, releases, build)
+    chooser = chooser_of(
+        ChooserInput(
+            lookups=lookups,
+            filters=filters,
+            misses=misses,
+            versions=versions,
+            lives=lives,
+            newest=package.newest_version,
+            notes=notes,
+            proposed=build,
+        )
+    )
+
+    columns, shared_words = columns_of(lookups, fitting)
     is_explicit = bool(lookups.trees()) and bool(
         counts_in_scope(lookups, ids, explicitly(lookups))
     )
@@ -293,11 +288,12 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         spec_count=sum(matching.values()),
         gone=gone_among(lookups, conditions),
         choices=tuple(choices_of(lookups, filters, misses)),
-        proposed=proposed_build(lookups, proposal, filters.release),
-        runs=where_it_runs(lookups, versions, releases),
-        installed=where_installed(lookups, versions, releases),
+        proposed=proposed,
+        chooser=chooser,
+        versions=where_and_when(version_table, lives),
+        installed=where_installed(version_table),
         common_variants=tuple(common_variants),
-        rows=rows,
+        table=BuildTable(rows, columns, shared_words, _used(rows, proposed)),
         window=window,
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
@@ -305,11 +301,40 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         known=sorted(known.values(), key=lambda node: node.hash),
         known_name=known_name(lookups, name),
         changes=latest_changes(lookups, package=name),
-        timeline=timeline_of(lookups, versions, releases),
         data=data,
         is_explicit=is_explicit,
         notes=notes,
     )
+
+
+def _build_of(
+    lookups: Lookups,
+    filters: Filters,
+    rows: Mapping[Candidate, int],
+    conditions: Conditions,
+) -> ProposedBuild | None:
+    """Return the build that the address names, if it is in one of the rows, or else the
+    proposed one.
+    """
+    if filters.use:
+        used = stored_spec(lookups.conn, filters.use)
+        candidates = [row for row in rows if used and row.id == used.configuration]
+        by_hash = Condition("hash", filters.use, filters.use)
+        proposal = propose(lookups, candidates, (*conditions, by_hash))
+        build = proposed_build(lookups, proposal, filters.release)
+        if build is not None:
+            return replace(build, is_named=True)
+    proposal = propose(lookups, list(rows), conditions)
+    return proposed_build(lookups, proposal, filters.release)
+
+
+def _used(rows: Iterable[ConfigurationRow], build: ProposedBuild | None) -> str:
+    """Return the first hash of the row whose commands are shown; empty without one."""
+    if build is not None:
+        for row in rows:
+            if row.configuration == build.proposal.configuration:
+                return row.hash
+    return ""
 
 
 def _places_of(lookups: Lookups, filters: Filters) -> Conditions:

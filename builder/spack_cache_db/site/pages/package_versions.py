@@ -1,68 +1,95 @@
-"""The versions of a package by machine, and by release."""
+"""Where and when a package has each of its versions: a row for each version.
+
+A row has the days of the snapshots that list the version, and its binaries by processor
+or by installation.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from itertools import chain, groupby
 from typing import NamedTuple
+from urllib.parse import quote
 
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import Condition
 from spack_cache_db.query.match.candidates import Candidate
-from spack_cache_db.query.open.lookups import Lookups, Release
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.presence import runs_of
+from spack_cache_db.site.charts.records import Cell, Column, Life, Row, Span
 from spack_cache_db.site.filters import Filters
+from spack_cache_db.site.pages.package_processors import (
+    Build,
+    Processor,
+    nearest_first,
+    nearest_to,
+    processors_of,
+)
+from spack_cache_db.site.words import day_words
 
-PLATFORM_LABELS = {"darwin": "macOS"}
-"""The names of platforms on pages, if they differ; linux is not named at all."""
+SHOWN_VERSIONS = 8
+"""Versions on a page, unless all are asked for."""
+RESULT = "#builds"
+"""The part of the page with the chosen build."""
 Versions = Sequence[tuple[str, Sequence[Candidate]]]
 """The versions of a package, newest first, with their configurations."""
 Releases = Mapping[int, Sequence[int]]
 """The releases that list each configuration, all by id."""
 
 
-class Machine(NamedTuple):
-    """A kind of machine, or an installation: its name, and its filters."""
-
-    name: str
-    filters: Filters
-
-
-class VersionRuns(NamedTuple):
-    """A version: its count for each machine, and the releases that have it."""
-
-    version: str
-    counts: tuple[int, ...]
-    releases: tuple[str, ...]
-
-
-class WhereItRuns(NamedTuple):
-    """Binaries of a package by version, newest first, and by machine."""
-
-    machines: tuple[Machine, ...]
-    versions: tuple[VersionRuns, ...]
-
-
-class Lane(NamedTuple):
-    """The releases that have one version for one family of targets.
+class WhereAndWhen(NamedTuple):
+    """The rows and columns of the table of versions, for `charts.grid`.
 
     Attributes:
-        runs: the first and last position of consecutive releases, from the oldest on.
-        since: the first release that has it, or the day of a snapshot.
-        until: the last one; None if that is the newest of all.
-        releases: number of releases that have it.
+        span: the days of all snapshots; None without a snapshot, and then no row has a
+            life.
+        version_count: the number of versions, of which `rows` may be the first.
     """
 
-    family: str
-    runs: list[list[int]]
-    since: str
-    until: str | None
-    releases: int
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    span: Span | None
+    version_count: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all versions are shown."""
+        return len(self.rows) == self.version_count
 
 
-Timeline = list[tuple[str, list[Lane]]]
-"""The versions of a package, newest first, with the releases that have each."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the tables of versions of one page are made of.
+
+    Attributes:
+        name: the name of the package.
+        filters: those of the page.
+        versions: the versions, newest first.
+        releases: the releases of their configurations.
+        proposed: the configuration whose commands are shown; None without one.
+    """
+
+    lookups: Lookups
+    name: str
+    filters: Filters
+    versions: Versions
+    releases: Releases
+    proposed: Configuration | None
+
+    def path(self, filters: Filters) -> str:
+        """Return the address of the package's page with other filters."""
+        return f"/package/{quote(self.name)}{filters.address()}{RESULT}"
+
+    @property
+    def shown(self) -> Versions:
+        """The versions that have a row: the first, or all if these are asked for."""
+        if self.filters.versions == "all":
+            return self.versions
+        return self.versions[:SHOWN_VERSIONS]
 
 
 def versions_of(
@@ -80,115 +107,155 @@ def versions_of(
     return [(names[key], list(group)) for key, group in groupby(listed, key=version)]
 
 
-def where_it_runs(
-    lookups: Lookups, versions: Versions, releases: Releases
-) -> WhereItRuns:
-    """Return the number of binaries by version and machine; machines with most come
-    first.
+def builds_of(lookups: Lookups, rows: Iterable[Candidate]) -> Counter[Build]:
+    """Return the number of binaries for each platform and target."""
+    counts: Counter[Build] = Counter()
+    for row in rows:
+        counts[build_of(lookups, row)] += row.spec_count
+    return counts
+
+
+def build_of(lookups: Lookups, row: Candidate) -> Build:
+    """Return what a configuration was built for."""
+    platform = lookups.words["platform"][row.key("platform")]
+    return Build(platform, lookups.words["target"][row.key("target")])
+
+
+def where_and_when(table: Table, lives: Mapping[str, Life]) -> WhereAndWhen:
+    """Return the days of each version, and its binaries by processor.
+
+    With a machine chosen, the processor whose binaries suit it best comes first.
     """
-    # For each platform and family of targets: the binaries of each configuration.
-    platforms = lookups.words["platform"]
-    counts: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    for row in sorted(chain.from_iterable(rows for _, rows in versions)):
-        # The mirror may have lost all binaries of a configuration.
-        if row.spec_count:
-            platform = platforms[row.key("platform")]
-            counts[platform, _family_of(lookups, row)][row.id] = row.spec_count
+    lookups = table.lookups
+    every_row = chain.from_iterable(rows for _, rows in table.versions)
+    every_build = builds_of(lookups, every_row)
+    has_platforms = len({build.platform for build in every_build}) > 1
+    host = table.filters.host
+    processors = nearest_first(processors_of(every_build), host)
+    chosen = None if host is None else nearest_to(processors, host)
 
-    # The column of each machine, with the filters that lead to its binaries.
-    has_one_platform = len({platform for platform, _ in counts}) <= 1
-    most_first = sorted(counts, key=lambda machine: -sum(counts[machine].values()))
-    machines = {}
-    for platform, family in most_first:
-        name = family
-        if platform != "linux":
-            name = f"{PLATFORM_LABELS.get(platform, platform)} {family}"
-        filters = Filters(
-            target=f"{family}:", platform=None if has_one_platform else platform
+    rows = []
+    for version, candidates in table.shown:
+        counts = builds_of(lookups, candidates)
+        cells = []
+        for processor in processors:
+            count = sum(counts[build] for build in counts if processor.has(build))
+            filters = processor.filters(with_platform=has_platforms)
+            # The machine stays chosen if it is the reason for this column.
+            kept_host = host if processor == chosen else None
+            path = table.path(_with(filters, version, kept_host))
+            is_chosen = _is_proposed(table.proposed, version, processor)
+            cells.append(Cell(count, path, is_chosen))
+        path = table.path(Filters(version=version, host=host))
+        row = Row(
+            version,
+            path if sum(counts.values()) else None,
+            lives.get(version),
+            tuple(cells),
         )
-        machines[Machine(name, filters)] = counts[platform, family]
-    return _table(lookups, versions, releases, machines)
+        rows.append(row)
+    columns = [
+        Column(
+            processor.name,
+            processor.note,
+            processor.short,
+            is_chosen=processor == chosen,
+        )
+        for processor in processors
+    ]
+    span = _span(lookups) if lives else None
+    return WhereAndWhen(tuple(columns), tuple(rows), span, len(table.versions))
 
 
-def where_installed(
-    lookups: Lookups, versions: Versions, releases: Releases
-) -> WhereItRuns | None:
+def _with(filters: Filters, version: str, host: str | None) -> Filters:
+    pairs = [*filters.pairs, ("version", version), ("host", host or "")]
+    return Filters.parse(pairs)
+
+
+def _is_proposed(
+    proposed: Configuration | None, version: str, processor: Processor
+) -> bool:
+    """Return whether a cell has the build whose commands are shown."""
+    if proposed is None or proposed.version != version:
+        return False
+    return processor.has(Build(proposed.platform, proposed.target))
+
+
+def where_installed(table: Table) -> WhereAndWhen | None:
     """Return the number of specs by version and installation; None without two
     installations.
     """
+    lookups = table.lookups
     trees = lookups.trees()
     if len(trees) < 2:
         return None
-    counts = {}
-    for tree in trees:
-        name = lookups.releases[tree].name
+    names = [lookups.releases[tree].name for tree in trees]
+    counts = []
+    for tree, name in zip(trees, names, strict=True):
         scope = (Condition("release", name, tree),)
-        machine = Machine(name, Filters(release=name))
-        counts[machine] = counts_in_scope(lookups, releases, scope)
-    return _table(lookups, versions, releases, counts)
+        counts.append(counts_in_scope(lookups, table.releases, scope))
+
+    rows = []
+    version_count = 0
+    for version, candidates in table.versions:
+        cells = []
+        for name, specs in zip(names, counts, strict=True):
+            count = sum(specs.get(row.id, 0) for row in candidates)
+            path = table.path(Filters(version=version, release=name))
+            cells.append(Cell(count, path))
+        # A version that no installation has is left out.
+        if any(cell.count for cell in cells):
+            version_count += 1
+            path = table.path(Filters(version=version))
+            rows.append(Row(version, path, cells=tuple(cells)))
+    if table.filters.versions != "all":
+        rows = rows[:SHOWN_VERSIONS]
+    columns = tuple(Column(name) for name in names)
+    return WhereAndWhen(columns, tuple(rows), None, version_count)
 
 
-def _table(
-    lookups: Lookups,
-    versions: Versions,
-    releases: Releases,
-    counts: Mapping[Machine, Mapping[int, int]],
-) -> WhereItRuns:
-    """Return the table of the number of specs of each machine and configuration."""
-    table = []
+def lives_of(
+    lookups: Lookups, versions: Versions, releases: Releases
+) -> dict[str, Life]:
+    """Return the days of the snapshots that list each version; versions that no
+    snapshot lists have none.
+    """
+    days = _snapshot_days(lookups)
+    positions = {day: position for position, day in enumerate(days)}
+    lives = {}
     for version, rows in versions:
-        totals = []
-        for specs in counts.values():
-            totals.append(sum(specs.get(row.id, 0) for row in rows))
-        # A version that no machine has is left out.
-        if any(totals):
-            ids = set(chain.from_iterable(releases[row.id] for row in rows))
-            names = lookups.release_names(ids)
-            table.append(VersionRuns(version, tuple(totals), names))
-    return WhereItRuns(tuple(counts), tuple(table))
+        ids = set(chain.from_iterable(releases[row.id] for row in rows))
+        dates = {lookups.releases[key].date for key in ids}
+        listed = sorted(positions[date.fromisoformat(day)] for day in dates if day)
+        if listed:
+            lives[version] = _life(listed, days)
+    return lives
 
 
-def timeline_of(lookups: Lookups, versions: Versions, releases: Releases) -> Timeline:
-    """Return the versions with their lanes, by the first release of each lane."""
-    oldest_first = list(reversed(lookups.releases.values()))
-    positions = {release.id: position for position, release in enumerate(oldest_first)}
-    timeline = []
-    for version, rows in versions:
-        # For each family of targets: the positions of the releases that list it.
-        families: dict[str, set[int]] = defaultdict(set)
-        for row in rows:
-            family = _family_of(lookups, row)
-            families[family].update(positions[key] for key in releases[row.id])
-        lanes = []
-        for family, in_releases in families.items():
-            lanes.append(_lane(family, sorted(in_releases), oldest_first))
-        lanes.sort(key=lambda lane: (lane.runs[0][0], lane.family))
-        timeline.append((version, lanes))
-    return timeline
+def _life(listed: Sequence[int], days: Sequence[date]) -> Life:
+    """Return the life of a version that snapshots list, given by their positions."""
+    runs = tuple((days[first], days[last]) for first, last in runs_of(listed))
+    first_day = days[listed[0]]
+    last_day = days[listed[-1]]
+    newest = days[-1]
+    if last_day == newest:
+        return Life(runs, f"since {_short_day(first_day, newest)}")
+    return Life(runs, f"until {_short_day(last_day, newest)}", is_gone=True)
 
 
-def _family_of(lookups: Lookups, row: Candidate) -> str:
-    """Return the family of a configuration's target, such as `x86_64`."""
-    target = lookups.words["target"][row.key("target")]
-    return lookups.families[target]
+def _short_day(day: date, newest: date) -> str:
+    """Return `4 Oct` in the year of the newest snapshot, and else `4 Oct 2024`."""
+    words = day_words(day)
+    return words.removesuffix(f" {newest.year}") if day.year == newest.year else words
 
 
-def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) -> Lane:
-    """Return the lane of the releases at some positions, from the oldest release on."""
-    # Prefer snapshots: only they have a date.
-    dated = [position for position in positions if releases[position].date]
-    first = releases[(dated or positions)[0]]
-    last = releases[(dated or positions)[-1]]
+def _span(lookups: Lookups) -> Span:
+    """Return the days from the first snapshot to the newest one."""
+    days = _snapshot_days(lookups)
+    return Span(days[0], days[-1])
 
-    # The lane goes on if it has the newest release, or the newest snapshot.
-    snapshots = [release for release in releases if release.date]
-    newest = snapshots[-1] if snapshots else releases[-1]
-    has_newest_release = positions[-1] == len(releases) - 1
-    is_current = has_newest_release or last == newest
-    return Lane(
-        family=family,
-        runs=runs_of(positions),
-        since=first.date or first.name,
-        until=None if is_current else last.date or last.name,
-        releases=len(positions),
-    )
+
+def _snapshot_days(lookups: Lookups) -> list[date]:
+    """Return the days of all snapshots, each once, the oldest first."""
+    days = {release.date for release in lookups.releases.values() if release.date}
+    return sorted(date.fromisoformat(day) for day in days)

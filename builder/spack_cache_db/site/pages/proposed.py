@@ -15,11 +15,19 @@ from spack_cache_db.query.stored.presence import Presence, presence_of_configura
 class ProposedBuild:
     """The build that a page proposes, the commands for it, and where its configuration
     is.
+
+    `is_named` says that the reader named this build, so that no rule chose it.
     """
 
     proposal: Proposal
     commands: Commands
     presence: Presence
+    is_named: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why its commands are shown."""
+        return "your choice" if self.is_named else self.proposal.reason
 
 
 def proposed_build(
