@@ -45,6 +45,7 @@ def register(connection: Any, file: AnyPath | None = None) -> None:
         ArgumentError: it is another connection, or DuckDB's without a file.
         DatabaseError: the file was not made by this builder, or is damaged.
     """
+    # A connection of `sqlite3` needs no file, but a wrong one is a fault in any case.
     path = None if file is None else checked_file("file", file)
     if isinstance(connection, sqlite3.Connection):
         _register_in_sqlite(connection)

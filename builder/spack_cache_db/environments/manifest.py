@@ -4,9 +4,9 @@
       specs: [zlib, hdf5]
       packages: {hdf5: {require: +mpi}}
 
-has two specs; the second has the requirement `+mpi`, and both have the section
-`packages` as their rules. The sections are `specs`, with the groups of Spack 1.2, and,
-from the files that it includes as well, `definitions`, `packages`, `toolchains`,
+has two specs. Each has all of `packages` as its rules, also `zlib`, because they apply
+to dependencies too. The sections are `specs`, with the groups of Spack 1.2, and, from
+the files that it includes as well, `definitions`, `packages`, `toolchains`,
 `concretizer` and `mirrors`. The specs of a `packages.yaml` are its requirements and
 externals.
 """
@@ -84,12 +84,12 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy import legacy_reading
 
 MOST_PACKAGES = 100_000
-"""Maximum of entries in `packages:`, counted anew for each group with sections of its
-own: the section is read once for each of these groups.
+"""Maximum of entries in `packages:`, of all times together that the section is read:
+once for the environment, and again for each group with sections of its own.
 """
 
 DEFAULT_GROUP = "default"
-"""The name of the specs without a group, which a group may repeat."""
+"""Spack's name for the specs without a group. Several groups may have this name."""
 
 _KEYS_OF_A_GROUP_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
 """The keys by which a group differs from a matrix in a list of specs."""
@@ -141,6 +141,7 @@ def _notes_on_keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
         LineFault: one is like a section of Spack's, whose requirements would be
             skipped.
     """
+    # `TOP_KEYS` are `spack`, and its old name `env`.
     others = sorted(entries.keys() - set(TOP_KEYS))
     for key in others:
         section = nearest_key(key, SECTIONS_OF_SPACK)
@@ -202,8 +203,9 @@ class _ManifestReader:
         self._package_count = 0
         # The names of definitions whose `when:` is unknown.
         self._undecided: list[str] = []
-        # The settings that are ignored, those of groups included, each once.
+        # The keys of preferences in `packages:`, which are ignored, also of groups.
         self._weak_keys: set[str] = set()
+        # The notes on `concretizer:` and `mirrors:`, also of groups, each once.
         self._notes_on_reuse: dict[str, None] = {}
         # If an include has a fault, the environment is read without its includes.
         self._configuration = SpackConfiguration(sections_of(node))
@@ -224,14 +226,14 @@ class _ManifestReader:
         settings = self._settings()
         specs: list[UserSpec] = []
         with self._faults.collected():
-            specs += self._specs_of_groups(lists, settings)
+            specs.extend(self._specs_of_groups(lists, settings))
 
         # The lockfiles that the environment includes.
         locked: list[LockedSpec] = []
         with self._faults.collected():
-            locked += self._locked_specs()
+            locked.extend(self._locked_specs())
 
-        # An unknown key may be reported already, by the reader of its section.
+        # Unknown keys, except on lines for which a reader above has reported a fault.
         self._faults.add(self._configuration.faults)
         notes = tuple(self._notes(specs))
         return Environment(tuple(specs), notes, tuple(locked))
@@ -244,6 +246,7 @@ class _ManifestReader:
         specs = list(islice(settings.packages.as_specs(), limit + 1))
         with self._faults.collected():
             if len(specs) > limit:
+                # Line 0: it is not a fault of one line.
                 raise LineFault(0, f"stands for more than {limit:,} specs")
         self._faults.add(self._configuration.faults)
         specs = [replace(spec, reuse=settings.reuse) for spec in specs]
@@ -252,7 +255,8 @@ class _ManifestReader:
 
     def _lists(self) -> SpecLists:
         """Return the lists of `definitions:`."""
-        # A missing file may define a list that the environment names.
+        # A missing file may define a list that the environment names: such a name is
+        # not a fault, but a spec with an error.
         missing = self._configuration.missing + self._configuration.undecided
         # Specs are parsed without toolchains: these are expanded after matrices are, as
         # Spack 1.2 does.
@@ -284,7 +288,8 @@ class _ManifestReader:
     ) -> None:
         """Add the list of an entry such as `{compilers: [gcc], when: os == 'rhel9'}`.
 
-        A list whose condition is false adds nothing, but its name is defined.
+        A list whose condition is false or unknown adds nothing, but its name is
+        defined. Names with an unknown condition are added to `_undecided`.
         """
         lists = entries_of(entry, "the name of a list, and its specs,")
         when = lists.pop("when", None)
@@ -293,9 +298,10 @@ class _ManifestReader:
             raise fault_at(entry, message)
         ((name, node),) = lists.items()
         parts = definitions.setdefault(name, [])
-        if when is None or when_applies(
-            when, self._surroundings, name, self._undecided
-        ):
+        applies = True
+        if when is not None:
+            applies = when_applies(when, self._surroundings, name, self._undecided)
+        if applies:
             parts.append(node)
 
     def _settings(self, group: _SpecGroup | None = None) -> _Settings:
@@ -326,10 +332,13 @@ class _ManifestReader:
         return _Settings(packages, reuse)
 
     def _packages(self, node: yaml.Node) -> PackagesSection:
+        # The pairs of a mapping; anything else is a fault for `read_packages`.
         self._package_count += len(node.value)
         if self._package_count > MOST_PACKAGES:
-            repeated = f"its groups repeat more than {MOST_PACKAGES:,} packages"
-            raise fault_at(node, f"{repeated}: write fewer")
+            message = (
+                f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
+            )
+            raise fault_at(node, message)
         return read_packages(node, self._parse)
 
     def _specs_of_groups(
@@ -338,12 +347,13 @@ class _ManifestReader:
         """Yield the specs of all groups; `settings` are those of the environment."""
         if "specs" not in self._section:
             return
-        # In `$%name`, the sign changes every use of a matrix, so all lists are read
-        # before the matrices of one are combined.
+        # First pass: read the lists of all groups. A reference `$%name` in a later list
+        # puts its sign before the specs of a matrix in earlier lists too.
         groups = []
         for group in _spec_groups(self._section["specs"], self._configuration):
             groups.append((group, lists.items(group.node)))
 
+        # Second pass: combine their matrices into specs.
         count = 0
         for group, items in groups:
             own_settings = self._settings(group) if group.override else settings
@@ -359,7 +369,7 @@ class _ManifestReader:
         hashes: set[str] = set()
         for lockfile in self._lockfiles():
             data = self._surroundings.open(lockfile.path)
-            # A folder is not a lockfile.
+            # It is missing (None), or a folder (a mapping), which is not a lockfile.
             if not isinstance(data, bytes):
                 if not lockfile.is_optional:
                     self._configuration.missing.append(lockfile.written)
@@ -392,7 +402,7 @@ class _ManifestReader:
         yield from self._notes_on_includes()
         if self._undecided:
             names = ", ".join(dict.fromkeys(self._undecided))
-            yield self._strictly(
+            yield self._note_or_fault(
                 f"definitions: left out, because their when: is unknown: {names}"
             )
         for name, toolchain in self._toolchains.items():
@@ -401,10 +411,17 @@ class _ManifestReader:
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
         yield from legacy_notes(specs)
         yield from self._notes_on_settings()
-        develop = self._section.get("develop")
-        is_empty = isinstance(develop, yaml.CollectionNode) and not develop.value
-        if develop is not None and not is_nothing(develop) and not is_empty:
+        if self._has_develop():
             yield "develop: packages built from your own sources are looked for like all others"
+
+    def _has_develop(self) -> bool:
+        """Return whether `develop:` has an entry; `{}` and null have none."""
+        develop = self._section.get("develop")
+        if develop is None or is_nothing(develop):
+            return False
+        if isinstance(develop, yaml.CollectionNode):
+            return bool(develop.value)
+        return True
 
     def _notes_on_includes(self) -> Iterator[str]:
         """Yield a note on unknown keys, and on each kind of includes that are not
@@ -422,11 +439,11 @@ class _ManifestReader:
         for reason, paths in unread.items():
             if not paths:
                 continue
-            count = "one include is"
+            subject = "one include is"
             if len(paths) > 1:
-                count = f"{len(paths):,} includes are"
-            unknown = f"their requirements are unknown: {', '.join(paths)}"
-            yield self._strictly(f"{count} {reason}; {unknown}")
+                subject = f"{len(paths):,} includes are"
+            effect = f"their requirements are unknown: {', '.join(paths)}"
+            yield self._note_or_fault(f"{subject} {reason}; {effect}")
 
     def _notes_on_settings(self) -> Iterator[str]:
         """Yield a note on weak preferences, and one on sources of reuse."""
@@ -435,11 +452,12 @@ class _ManifestReader:
             yield f"packages: {keys}: preferences exclude no binary and are ignored"
         yield from self._notes_on_reuse
 
-    def _strictly(self, note: str) -> str:
-        """Return a note on an ignored part; it is a fault if the surroundings are
-        strict.
+    def _note_or_fault(self, note: str) -> str:
+        """Return a note on an ignored part; it is a fault as well if the surroundings
+        are strict.
         """
         if self._surroundings.is_strict:
+            # `Faults.add` would leave out the second one at line 0.
             with self._faults.collected():
                 raise LineFault(0, note)
         return note
@@ -461,13 +479,13 @@ def _spec_groups(
         entries: dict[str, yaml.Node] = {}
         if isinstance(item, yaml.MappingNode):
             entries = entries_of(item, "a spec")
-        # Another mapping is a matrix.
+        # A mapping without these keys is a matrix, which is an item like a spec.
         is_group = bool(entries.keys() & _KEYS_OF_A_GROUP_ALONE)
         if not is_group:
             ungrouped.append(item)
             continue
 
-        # Specs before the group are a group of their own.
+        # Specs before the group are a group of their own, which may be empty.
         yield _SpecGroup(_list_node(ungrouped, node))
         ungrouped = []
         refuse_unknown_keys(item, KEYS_OF_A_GROUP)

@@ -55,7 +55,7 @@ def describe(datasette: Any) -> SiteFacts:
         # Datasette 1.0, databases do not inherit them, so each gets them as well.
         new_facts = {
             key: text
-            for key, text in content.facts.described.items()
+            for key, text in content.facts.metadata.items()
             if key not in site_metadata
         }
         site_metadata |= new_facts

@@ -106,7 +106,7 @@ class Site:
             "labels": LABELS,
             "stable_only": STABLE_ONLY,
             "links_to": links_to(settings),
-            "metadata": {**facts.described, **settings.metadata},
+            "metadata": {**facts.metadata, **settings.metadata},
             "sha256": settings.sha256,
             "size": settings.size,
             "urls": settings,

@@ -27,11 +27,12 @@ class SiteFacts(NamedTuple):
 
     Attributes:
         variables: values by their names in templates, such as `site_title`.
-        described: the site's metadata by Datasette's keys, such as `license_url`.
+        metadata: what the database says of itself, by Datasette's keys for metadata,
+            such as `license_url`.
     """
 
     variables: Mapping[str, object]
-    described: Mapping[str, str]
+    metadata: Mapping[str, str]
 
 
 NO_FACTS = SiteFacts(
@@ -39,9 +40,10 @@ NO_FACTS = SiteFacts(
         # The search form of every page has the machines.
         "choices": {"hosts": {}},
         "site_title": "Spack build cache",
+        # The vocabulary: what is listed are binaries.
         "words": BINARIES,
     },
-    described={},
+    metadata={},
 )
 """The facts of a site without a database that can be read."""
 
@@ -56,12 +58,15 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     origin = read_origin(lookups.conn)
     title = str(metadata.get("title") or origin.title)
 
+    # If all releases are installations, pages have the words of installations. If only
+    # some are, pages have those of build caches, but speak of specs: an installed spec
+    # need not have a binary.
     words = vocabulary_of(lookups.is_installed)
-    # Specs of an installation (`trees`) need not have a binary.
     if lookups.trees():
         words = replace(words, one="spec", many="specs")
     verb = "has" if words.is_installed else "lists"
 
+    # What the templates use.
     variables = {
         "choices": read_choices(lookups),
         "newest_snapshot": newest_snapshot(lookups),
@@ -69,6 +74,8 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
         "site_title": title,
         "words": words,
     }
+    # What Datasette uses. Only the license of Spack's public build cache is known.
+    license = origin_facts(lookups.conn).get(LICENSE_ROW, "")
     described = {
         "title": title,
         "description": (
@@ -77,10 +84,9 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
         ),
         "source": origin.owner,
         "source_url": origin.url or "",
+        "license": license,
+        "license_url": LICENSE_URLS.get(license, ""),
     }
-    license = origin_facts(lookups.conn).get(LICENSE_ROW, "")
-    described["license"] = license
-    described["license_url"] = LICENSE_URLS.get(license, "")
     # Datasette shows a link for an empty address.
     filled = {key: value for key, value in described.items() if value}
     return SiteFacts(variables, filled)
@@ -92,9 +98,11 @@ def read_choices(lookups: Lookups) -> dict[str, object]:
     Targets of binaries are grouped by family, such as `{"x86_64": ["zen2", "zen3"]}`,
     and machines that can run a binary (`hosts`) by maker.
     """
-    compiler_words = lookups.words["compiler"].values()
-    # `gcc@` for the word `gcc`, because the filter `gcc` means all of its versions.
-    compilers = {value_of("compiler", word) for word in compiler_words}
+    # The texts of a column, by id. A compiler without a version is `gcc@` in the form,
+    # because the filter `gcc` means all versions.
+    compiler_names = lookups.words["compiler"].values()
+    compilers = {value_of("compiler", name) for name in compiler_names}
+    systems = lookups.words["os"].values()
     family_and_target = [
         (family, target) for target, family in lookups.families.items()
     ]
@@ -103,7 +111,7 @@ def read_choices(lookups: Lookups) -> dict[str, object]:
         "stacks": [stack.name for stack in lookups.stacks.values()],
         "targets": grouped(sorted(family_and_target)),
         "compilers": sorted(compilers),
-        "systems": sorted(lookups.words["os"].values()),
+        "systems": sorted(systems),
         "hosts": hosts_of(lookups.families),
         "has_trees": bool(lookups.trees()),
         "has_records": has_records(lookups.conn),

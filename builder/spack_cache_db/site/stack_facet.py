@@ -70,7 +70,10 @@ class StackFacet(Facet):  # type: ignore[misc]
     def _result(
         self, column: str, counts: list[tuple[str, int]], source: str
     ) -> dict[str, Any]:
-        """Return the counts of a column as Datasette's facets do.
+        """Return the counts of a column in the form of Datasette's facets.
+
+        As there, the address that hides the facet is a path, and those that filter by a
+        stack are whole.
 
         Args:
             column: the name of the column.
@@ -103,6 +106,7 @@ class StackFacet(Facet):  # type: ignore[misc]
             root=ROOT,
             limit=self.get_facet_size() + 1,
         )
+        # Datasette need not cut the result, because the statement has its own limit.
         result = await self.ds.execute(
             self.database,
             statement,

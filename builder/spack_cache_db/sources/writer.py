@@ -60,7 +60,9 @@ class Interned(dict[T, int], Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The dictionaries of numbered values: `hashes[text]` is the number of a hash."""
+    """The dictionaries of numbered values, of texts and of records: `hashes[text]` is
+    the number of a hash.
+    """
 
     hashes: Interned[str] = field(default_factory=Interned)
     configurations: Interned[Configuration] = field(default_factory=Interned)
@@ -74,8 +76,9 @@ class Texts:
     def things(self) -> dict[str, list[Any]]:
         """Return the values of each dictionary, in the order of their numbers."""
         things = {}
-        for dictionary in fields(self):
-            things[dictionary.name] = getattr(self, dictionary.name).things
+        for attribute in fields(self):
+            dictionary = getattr(self, attribute.name)
+            things[attribute.name] = dictionary.things
         return things
 
 
@@ -103,7 +106,8 @@ DICTIONARIES = {
     "configuration": "configurations",
     "stacks": "stack_sets",
     "size": "sizes",
-    # Relative to the configuration, unless it is a complete URL.
+    # The beginning of a URL, whose end follows from the configuration and the hash; or
+    # the whole URL.
     "tarball": "tarballs",
     "node": "nodes",
     "install": "installs",
@@ -134,11 +138,13 @@ class Columns:
         tables: the numbers of each table, by column.
         packages: package data.
         modules: environment modules.
-        origins: the options with which databases were built.
-        left_out: the path and the message of each document that a database left out.
+        origins: the options with which a database was built, if the unit is one.
+        left_out: the path and the message of each document that such a database left
+            out.
         faults: why some files could not be read.
-        bytes_read: the size of its files, without those of mirrors.
-        checksum: that of its files (`sources.checksums`); None if it is not known.
+        bytes_read: the size of its files; mirrors count as nothing.
+        checksum: the checksum of its files (`sources.checksums`); None if it is not
+            known.
     """
 
     documents: list[Document] = field(default_factory=list)
@@ -177,6 +183,7 @@ class Writer:
         A reader does so if it finds a fault after it has added rows.
         """
         del self.columns.documents[document - 1 :]
+        # Rows were added document by document, so those of the last are at the end.
         for rows in self.columns.tables.values():
             start = bisect_left(rows["document"], document)
             for column in rows.values():
@@ -206,26 +213,34 @@ class Writer:
         configuration: int,
         listing: Mapping[str, int] | None,
         edges: Collection[tuple[int, int]],
+        *,
         document: int,
         spec: int,
-        **record: int,
+        node: int,
+        install: int,
+        build_spec: int,
     ) -> None:
-        """Add the record of a spec in an index.
+        """Add the record of a spec, from an index or from a database that was built of
+        indexes. All arguments are numbers.
 
         Args:
-            configuration: the number of its configuration.
+            configuration: its configuration.
             listing: the stacks, size and tarball of its binary; None if it has none.
-            edges: the numbers of its dependencies, each with that of its use.
-            document: the number of the index.
-            spec: the number of its hash.
-            record: the other columns of `records`.
+            edges: its dependencies, each with its use.
+            document: the index.
+            spec: its hash.
+            node: its node.
+            install: its installation; 0 if it is not installed.
+            build_spec: the hash of the spec that it is spliced from; 0 if it is not.
         """
         row = {"document": document, "spec": spec}
         if listing is None:
             self.append_row("unlisted", **row, configuration=configuration)
         else:
             self.append_row("listings", **row, configuration=configuration, **listing)
-        self.append_row("records", **row, **record)
+        self.append_row(
+            "records", **row, node=node, install=install, build_spec=build_spec
+        )
         self.append(
             "edges",
             document,
@@ -237,7 +252,15 @@ class Writer:
     def add_unrecorded(self, document: int, spec: int, package: str) -> None:
         """Add a spec that an index names as a dependency, without a record of it."""
         # Only the name is known.
-        configuration = Configuration(package, "", NO_COMPILER, "", "", "", ())
+        configuration = Configuration(
+            package=package,
+            version="",
+            compiler=NO_COMPILER,
+            os="",
+            platform="",
+            target="",
+            variants=(),
+        )
         self.append_row(
             "unrecorded",
             document=document,

@@ -60,13 +60,14 @@ def processor_of(platform: str, target: str) -> Processor:
 
 
 def is_chosen(processor: Processor, host: str | None, constraint: str | None) -> bool:
-    """Return whether binaries of a column run on a machine, or have the target that is
-    asked for.
+    """Return whether a visitor chose a column: by a machine on which its binaries run,
+    or else by their target.
 
     Args:
-        processor: the column; binaries of macOS and others are not known to do so.
-        host: the CPU target of the machine; None for any.
-        constraint: the value of a `target=`, such as `aarch64:`; None for any.
+        processor: the column; those of macOS and of others have no target, and are
+            never chosen.
+        host: the CPU target of the machine; None if no machine was chosen.
+        constraint: the value of a `target=`, such as `aarch64:`; None if there is none.
     """
     if not processor.target:
         return False

@@ -61,6 +61,7 @@ class Toolchain(NamedTuple):
     @property
     def conditions(self) -> Conditions:
         """The conditions on the binaries that belong to it."""
+        # Each condition has its kind, its text in a search, and its value.
         compilers = OneOf(frozenset((self.compiler, NO_COMPILER)))
         return (
             Condition("compiler", f"%{self.compiler}", compilers),
@@ -70,7 +71,12 @@ class Toolchain(NamedTuple):
 
 
 class ToolchainCount(NamedTuple):
-    """A toolchain, and how many specs of an environment have a binary of it."""
+    """A toolchain, and how many specs of an environment have a binary of it.
+
+    Attributes:
+        toolchain: the toolchain.
+        binary: the number of specs, named after their status in `cover`.
+    """
 
     toolchain: Toolchain
     binary: int
@@ -81,32 +87,39 @@ class ToolchainCount(NamedTuple):
 
 
 def toolchain_counts(
-    of_specs: Sequence[Collection[Toolchain]], chosen: Iterable[Toolchain]
+    toolchains_by_spec: Sequence[Collection[Toolchain]], chosen: Iterable[Toolchain]
 ) -> tuple[ToolchainCount, ...]:
     """Return the toolchains with which specs have a binary, those of most specs first.
 
+    Of two toolchains with equally many specs, the one of more `chosen` binaries comes
+    first.
+
     Args:
-        of_specs: for each spec, the toolchains of its binaries.
-        chosen: the toolchains of the binaries that Spack takes; of equal ones, the one
-            of most of them comes first.
+        toolchains_by_spec: for each spec, the toolchains of its binaries.
+        chosen: the toolchains of the binaries that Spack takes.
     """
-    toolchains = {toolchain for of_spec in of_specs for toolchain in of_spec}
+    toolchains: set[Toolchain] = set()
+    for toolchains_of_spec in toolchains_by_spec:
+        toolchains.update(toolchains_of_spec)
+    # A binary that no compiler built belongs to other toolchains of its system and
+    # target. If there are only such binaries, they have toolchains of their own.
     with_compiler = {
         toolchain for toolchain in toolchains if toolchain.compiler != NO_COMPILER
     }
-    taken = Counter(chosen)
     counts = []
-    # Without any compiler, the system and the target are a toolchain.
     for toolchain in with_compiler or toolchains:
-        binary = 0
-        for of_spec in of_specs:
-            binary += any(toolchain.takes(other) for other in of_spec)
-        counts.append(ToolchainCount(toolchain, binary))
+        spec_count = 0
+        for toolchains_of_spec in toolchains_by_spec:
+            if any(toolchain.takes(other) for other in toolchains_of_spec):
+                spec_count += 1
+        counts.append(ToolchainCount(toolchain, spec_count))
 
-    def place(item: ToolchainCount) -> tuple[int, int, Toolchain]:
-        return -item.binary, -taken[item.toolchain], item.toolchain
+    chosen_counts = Counter(chosen)
 
-    return tuple(sorted(counts, key=place))
+    def rank(item: ToolchainCount) -> tuple[int, int, Toolchain]:
+        return -item.binary, -chosen_counts[item.toolchain], item.toolchain
+
+    return tuple(sorted(counts, key=rank))
 
 
 def mixed_sentence(

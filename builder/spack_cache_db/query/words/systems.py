@@ -21,43 +21,51 @@ _NOT_IN_SYSTEMS = re.compile("linux|[-_]")
 def newest_system(name: str, known_systems: Set[str]) -> str | None:
     """Return the newest operating system of a name; None if it is not a system.
 
-    The name may lack a version, or have more or less of it than the database has. A
-    system that Spack knows is returned even if it is not one of `known_systems`, which
-    are those of the database.
+    The version of the name may be missing, or be shorter or longer than the database
+    has it. A system that Spack knows is returned even if the database does not have it.
+
+    Args:
+        name: a name in lower case, such as `redhat8.9`.
+        known_systems: the systems of the database.
     """
     if name in known_systems:
         return name
     match = _SYSTEM.fullmatch(_NOT_IN_SYSTEMS.sub("", name))
     if match is None:
         return None
+    # `redhat` is `rhel`, and `jammy` is `ubuntu22.04`, version included.
     distribution, version = match.groups()
     system = SYSTEM_NAMES.get(distribution, distribution) + version
 
-    # The same system, apart from dots: `ubuntu2204` is `ubuntu22.04`.
+    # The same system, apart from dots: `ubuntu2204` is `ubuntu22.04`. A database may
+    # have both.
     without_dots = system.replace(".", "")
     same = [other for other in known_systems if other.replace(".", "") == without_dots]
     if same:
         return max(same, key=version_key)
-    # One with less or more of a version.
+    # One with a shorter or longer version.
     close = [
         other
         for other in known_systems
-        if _has_more_version(other, system) or _has_more_version(system, other)
+        if _is_longer_version(other, system) or _is_longer_version(system, other)
     ]
     if close:
         return max(close, key=version_key)
-    # One that the database does not have.
+    # One that the database does not have. Those in `SYSTEMS_OF_SPACK` lack versions.
     is_of_spack = system.rstrip("0123456789.") in SYSTEMS_OF_SPACK
     return system if is_of_spack else None
 
 
-def _has_more_version(longer: str, system: str) -> bool:
-    """Return whether a system is another one with more of its version: `rhel8` has more
-    than `rhel`, and `rhel8.9` more than `rhel8`, but not `rhel85`.
+def _is_longer_version(longer: str, system: str) -> bool:
+    """Return whether one system is the other with a longer version.
+
+    `rhel8` is `rhel` with a version, and `rhel8.9` is `rhel8` with a longer one, but
+    `rhel85` is not.
     """
     if not longer.startswith(system):
         return False
     rest = longer.removeprefix(system)
+    # Behind a digit, only a dot begins another part.
     has_version = system[-1:].isdigit()
     pattern = r"\.[\d.]+" if has_version else r"[\d.]+"
     return re.fullmatch(pattern, rest) is not None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from spack_cache_db.site.sql.whole_tables import WholeTable, largest_whole_table
 
-_COLUMNS = "SELECT name FROM pragma_table_xinfo(:source)"
+_COLUMNS = "SELECT name FROM pragma_table_info(:source)"
 
 
 class Condition(NamedTuple):
@@ -37,15 +37,18 @@ class Condition(NamedTuple):
         return f"WHERE {self.column} = {self.sql_value}"
 
 
-class _Example(NamedTuple):
-    """What a condition can name, and where SQL finds one to show.
+class _Nameable(NamedTuple):
+    """A kind of thing that a condition can name, such as releases.
+
+    Views have a column of names, and tables one of ids: `release = 'develop'`, or
+    `release_id = 3`.
 
     Attributes:
-        noun: what it is, which is also the column of its name in views.
-        id_column: the column of its id in tables.
-        table: the table of all of them.
-        name_column: the column of its name in that table.
-        order: the order in that table; the first one is shown.
+        noun: the word for one, and the column of names in views.
+        id_column: the column of ids in tables.
+        table: the table that has all of them.
+        name_column: the column of their names in that table.
+        order: how that table is sorted; the first is the example.
     """
 
     noun: str
@@ -55,36 +58,61 @@ class _Example(NamedTuple):
     order: str
 
 
-_EXAMPLES = (
-    _Example("release", "release_id", "releases", "name", "position"),
-    _Example("package", "package_id", "packages", "name", "spec_count DESC, name"),
-    _Example("hash", "spec_id", "specs", "hash", "id"),
+_NAMEABLE = (
+    _Nameable(
+        noun="release",
+        id_column="release_id",
+        table="releases",
+        name_column="name",
+        order="position",
+    ),
+    _Nameable(
+        noun="package",
+        id_column="package_id",
+        table="packages",
+        name_column="name",
+        order="spec_count DESC, name",
+    ),
+    _Nameable(
+        noun="hash",
+        id_column="spec_id",
+        table="specs",
+        name_column="hash",
+        order="id",
+    ),
 )
 """The plainest first."""
 
 
 def condition_on(conn: sqlite3.Connection, table: WholeTable) -> Condition | None:
-    """Return a condition with which SQLite does not read a table whole; None if there
-    is none of `_EXAMPLES`.
+    """Return a condition with which SQLite does not read a table whole; None if a
+    release, a package or a hash does not have that effect.
+
+    Args:
+        conn: a connection to the published database.
+        table: the table, and the view by which a statement reads it (`source`).
     """
     columns = {name for (name,) in conn.execute(_COLUMNS, {"source": table.source})}
-    for example in _EXAMPLES:
-        condition = _condition_of(conn, example, columns)
+    for nameable in _NAMEABLE:
+        condition = _condition_on_first(conn, nameable, columns)
         if condition is None:
             continue
-        # Does SQLite use it?
+        # Does SQLite use the condition, or does it read the table whole nevertheless?
         sql = f"SELECT * FROM {table.source} {condition.sql}"  # noqa: S608
-        rest = largest_whole_table(conn, sql, {})
-        if rest is None or rest.name != table.name:
+        whole = largest_whole_table(conn, sql, {})
+        if whole is None or whole.name != table.name:
             return condition
     return None
 
 
-def _condition_of(
-    conn: sqlite3.Connection, example: _Example, columns: Collection[str]
+def _condition_on_first(
+    conn: sqlite3.Connection, nameable: _Nameable, columns: Collection[str]
 ) -> Condition | None:
-    """Return the condition of an example on some columns; None if they lack its own."""
-    noun, id_column, table, name_column, order = example
+    """Return a condition that names the first of a kind.
+
+    None if the columns have neither its name nor its id, or if there is none of it.
+    """
+    noun, id_column, table, name_column, order = nameable
     name_and_id = f"SELECT {name_column}, id FROM {table} ORDER BY {order} LIMIT 1"  # noqa: S608
     row = conn.execute(name_and_id).fetchone()
     # The database has no releases, for example.

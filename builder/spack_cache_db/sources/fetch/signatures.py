@@ -25,7 +25,9 @@ from spack_cache_db.sources.indexes.spec_files import read_spec_file
 from spack_cache_db.spack.nodes import Node
 
 SIGNATURES_READ = 3
-"""Binaries of a mirror elsewhere whose signatures are looked for: the first by hash."""
+"""How many binaries are asked for, the first by hash, if the mirror is not on this
+machine.
+"""
 
 
 async def fetch_signatures(
@@ -33,20 +35,22 @@ async def fetch_signatures(
 ) -> None:
     """Set `folder.signed`: whether the binaries of a mirror are signed.
 
-    One or two small files are read for each of a few binaries, or for as many as
-    `build` reads if the mirror is on this machine. A file that cannot be read shows
-    nothing; it is not a fault of the mirror.
+    It is None if some are and others are not, or if no file shows it. One or two small
+    files are read for each of a few binaries, or for as many as `build` reads if the
+    mirror is on this machine. A file that cannot be read shows nothing; it is not a
+    fault of the mirror.
 
     Args:
         web: the HTTP client.
         folder: the folder of the mirror, with its index.
         mirror: the mirror.
-        known: whether binaries are signed that this run has already seen, by hash.
+        known: whether single binaries of the mirror are signed, by hash, as far as
+            asking for their sizes has shown it.
     """
     count = MOST_SIGNATURES if mirror.url.startswith("file:") else SIGNATURES_READ
     entries = await asyncio.to_thread(first_entries, folder.path, count)
     is_layout_2 = LAYOUT_2_INDEX in folder.files
-    is_signed = _is_signed_in_layout_2 if is_layout_2 else _is_signed_in_layout_3
+    read_signature = _read_in_layout_2 if is_layout_2 else _read_in_layout_3
     signatures = []
     for entry in entries:
         dag_hash = entry.node.hash
@@ -54,15 +58,17 @@ async def fetch_signatures(
             signatures.append(known[dag_hash])
             continue
         try:
-            signatures.append(await is_signed(web, mirror.url, entry.node))
+            signatures.append(await read_signature(web, mirror.url, entry.node))
         except (NotThereFault, IndexFault):
+            # This binary has no such file, but others may have one.
             continue
         except (FetchFault, SilenceFault):
-            break  # The server does not answer, or requires a login.
+            # The server does not answer, or requires a login.
+            break
     folder.signed = agreed(signatures)
 
 
-async def _is_signed_in_layout_3(web: Web, url: str, node: Node) -> bool:
+async def _read_in_layout_3(web: Web, url: str, node: Node) -> bool:
     """Return whether a binary is signed; raises a fault if it has no manifest."""
     binary = Binary(node.name, node.version, node.hash)
     data = await web.read(spec_manifest(url, binary))
@@ -71,12 +77,13 @@ async def _is_signed_in_layout_3(web: Web, url: str, node: Node) -> bool:
     return is_clear_signed(data)
 
 
-async def _is_signed_in_layout_2(web: Web, url: str, node: Node) -> bool:
+async def _read_in_layout_2(web: Web, url: str, node: Node) -> bool:
     """Return whether a binary is signed; raises a fault if it has no spec file.
 
     The file is `linux-rhel8-zen2-gcc-13.2.0-zlib-1.3-<hash>.spec.json`, and that of a
     signed binary ends in `.sig`.
     """
+    # Layout 2 is older than Spack 1.0, so its nodes name a compiler: `gcc@13.2.0`.
     compiler = (node.compiler or "").replace("@", "-")
     name = (
         f"{node.platform}-{node.os}-{node.target}-{compiler}"
