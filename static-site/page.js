@@ -41,6 +41,10 @@ const example = catalogue.packages[0]?.[0] ?? "hdf5";
 const EXAMPLE = `SELECT package, version, compiler, target, count(*) AS binaries\nFROM builds WHERE package = '${example}' GROUP BY 1, 2, 3, 4`;
 document.getElementById("title").textContent = catalogue.title;
 document.getElementById("download").href = catalogue.database;
+if (catalogue.tables) {
+  document.getElementById("tables").hidden = false;
+  document.getElementById("tables-link").href = catalogue.tables;
+}
 
 let worker;
 let asked = 0;

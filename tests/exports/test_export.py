@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -196,6 +197,54 @@ def test_files_of_others_are_left_alone(database: Path, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="has other files"):
         spack_cache_db.export(database, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+KILLED = """
+import os, shutil, signal, sys
+from itertools import count
+from pathlib import Path
+import spack_cache_db
+from spack_cache_db.exports import folder as exports_folder
+
+database, folders = map(Path, sys.argv[1:])
+os.fsync = lambda _: None  # A kill loses nothing that the system has taken.
+for moment in count():
+    child = os.fork()
+    if not child:
+        left = moment
+        put = exports_folder.put_in_place
+        def step(part, path):
+            global left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            put(part, path)
+        exports_folder.put_in_place = step
+        spack_cache_db.export(database, folders / str(moment))
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+"""
+"""Exports into a new folder again and again, each time killed one file later."""
+
+
+@pytest.mark.slow
+def test_a_killed_first_export_is_finished_by_the_next(
+    database: Path, tmp_path: Path
+) -> None:
+    """The next one takes the folder, also after Ctrl-C has removed unfinished files."""
+    whole = tmp_path / "whole"
+    spack_cache_db.export(database, whole)
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    completed([sys.executable, "-c", KILLED, database, folders], check=True)
+    killed = sorted(folders.iterdir(), key=lambda folder: int(folder.name))
+    assert len(killed) == len(list(whole.iterdir())) + 1
+    for folder in killed[:: len(killed) // 5]:
+        shutil.rmtree(folder / ".export.tmp", ignore_errors=True)
+        spack_cache_db.export(database, folder)
+        names = {path.name for path in folder.iterdir()}
+        assert names == {path.name for path in whole.iterdir()}
 
 
 def test_other_files_are_no_databases(tmp_path: Path) -> None:

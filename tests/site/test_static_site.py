@@ -48,6 +48,37 @@ def test_the_folder_has_all_that_the_page_needs(
     assert counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.parametrize("tables", ["parquet", "csv"])
+def test_tables_are_beside_the_page(
+    tables: str, samples_file: Path, tmp_path: Path
+) -> None:
+    """The catalogue leads the page to their description; a later export without them
+    does not.
+    """
+    folder = tmp_path / "public"
+    done = run("export-static", samples_file, "-o", folder, "--tables", tables)
+    assert done.exit_code == 0, done.stderr
+    alone = run("export", samples_file, "-o", tmp_path / "alone", "--format", tables)
+    assert alone.exit_code == 0, alone.stderr
+    assert contents(folder / "tables") == contents(tmp_path / "alone")
+    description = json.loads((folder / CATALOGUE).read_text())["tables"]
+    assert description == "tables/datapackage.json"
+    resources = json.loads((folder / description).read_text())["resources"]
+    assert all((folder / "tables" / each["path"]).is_file() for each in resources)
+
+    export(samples_file, folder)
+    assert json.loads((folder / CATALOGUE).read_text())["tables"] is None
+
+
+def test_a_killed_export_with_tables_is_finished_by_the_next(
+    samples_file: Path, tmp_path: Path
+) -> None:
+    """The tables come first, so that they may be there without a page."""
+    folder = tmp_path / "public"
+    run("export", samples_file, "-o", folder / "tables")
+    export(samples_file, folder)
+
+
 def test_another_file_is_exported_under_another_name(
     samples_file: Path, tmp_path: Path
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from spack_cache_db.cli.databases import file_argument
-from spack_cache_db.cli.forms import say
+from spack_cache_db.cli.forms import fail, say
 from spack_cache_db.cli.options import export_folder_option
+from spack_cache_db.exports.contents import FORMAT_NAMES
 from spack_cache_db.site.folder import site_folder
 
 
@@ -24,16 +26,27 @@ def site() -> None:
 @click.command()
 @file_argument
 @export_folder_option
-def export_static(file: Path, output: Path) -> None:
+@click.option(
+    "--tables",
+    type=click.Choice(FORMAT_NAMES),
+    help="Also write the tables of export, in this format.",
+)
+def export_static(file: Path, output: Path, tables: str | None) -> None:
     """Write a site that any web server can serve.
 
     The site is a copy of FILE and one page that searches packages, shows install
     commands and runs SQL in the browser. The web server must support range requests.
+    With --tables, the page links to tables for DuckDB, polars, pandas and R, which need
+    the extra export.
 
     Example: spack-cache-db export-static dist/spack-cache.db -o public
     """
     from spack_cache_db.site import static_site
 
-    written = static_site.export_static(file, output)
+    if tables is not None and find_spec("pyarrow") is None:
+        fail(
+            "--tables needs pyarrow, which is not installed; install the extra `export`"
+        )
+    written = static_site.export_static(file, output, tables)
     megabytes = written["size"] / 1e6
     say(f"{output}: index.html and {written['database']}, {megabytes:.1f} MB")

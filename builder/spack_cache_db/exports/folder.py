@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,21 @@ def write_folder(file: Path, folder: Path, format: str, license: str) -> ExportR
 
 
 def _require_own(folder: Path) -> None:
-    """Raise OutputError if a folder has files, and none of an earlier export."""
+    """Raise OutputError if a folder has files of others, and no earlier export."""
     names = {path.name for path in folder.iterdir()}
-    # An export that was killed may have left its unfinished files.
-    names.discard(PART)
-    if names and _MARK not in names:
+    if _MARK in names:
+        return
+    # The first export may have been killed, after it had put some files in place.
+    if names - {PART, *_names_of_files()}:
         raise other_files(folder)
+
+
+def _names_of_files() -> Iterator[str]:
+    """Yield the names of all files that exports write, in any format."""
+    yield from DESCRIPTIONS
+    for table in (*WIDE_VIEWS, *(table.name for table in TABLES)):
+        for file_format in FORMATS.values():
+            yield f"{table}{file_format.suffix}"
 
 
 def _origin(conn: sqlite3.Connection, file: Path, license: str) -> DataOrigin:
@@ -170,9 +180,6 @@ def _remove_other_formats(folder: Path, written: set[str]) -> None:
 
     Files of others in the folder stay, whatever their format.
     """
-    tables = (*WIDE_VIEWS, *(table.name for table in TABLES))
-    for table in tables:
-        for file_format in FORMATS.values():
-            name = f"{table}{file_format.suffix}"
-            if name not in written:
-                (folder / name).unlink(missing_ok=True)
+    for name in _names_of_files():
+        if name not in written and name not in DESCRIPTIONS:
+            (folder / name).unlink(missing_ok=True)

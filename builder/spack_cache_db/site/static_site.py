@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.bounded_files import sha256_of
+from spack_cache_db.exports.exporting import export
 from spack_cache_db.output_folders import (
     alone_in,
     folder_errors,
@@ -34,6 +35,10 @@ from spack_cache_db.site.folder import site_folder
 
 CATALOGUE = "catalogue.json"
 """A folder that contains this file was written by this command."""
+TABLES = "tables"
+"""The folder for tables inside the other one."""
+PACKAGE = "datapackage.json"
+"""The description of the tables, in their folder."""
 PART = ".export-static.tmp"
 """A folder inside the other one, and so on the same file system, for unfinished
 files.
@@ -78,9 +83,13 @@ _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 """The name of a copy of a database, with the first digits of its checksum."""
 
 
-def export_static(file: Path, folder: Path) -> dict[str, Any]:
+def export_static(
+    file: Path, folder: Path, tables: str | None = None
+) -> dict[str, Any]:
     """Write a page that shows a database, with a copy of it, and return the page's
     catalogue.
+
+    With `tables`, a format of `export`, the folder `tables` gets the tables as files.
 
     The copy of the database is named after its content, so that an open page never
     mixes two exports. Earlier copies are removed. A link in place of a file is
@@ -93,18 +102,22 @@ def export_static(file: Path, folder: Path) -> dict[str, Any]:
     with connected(file):  # Checks the file before anything is written.
         pass
     with alone_in(folder, "export"), folder_errors(folder):
-        return _export(file, folder)
+        return _export(file, folder, tables)
 
 
-def _export(file: Path, folder: Path) -> dict[str, Any]:
+def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
     """Write the files into a folder that no other process changes."""
-    # Refuse a folder with files of somebody else. Copies may be there without a
-    # catalogue, if this command was killed before it wrote the catalogue.
-    names = {path.name for path in folder.iterdir()} - {PART}
+    # Refuse a folder with files of somebody else. Copies and tables may be there
+    # without a catalogue, if this command was killed before it wrote the catalogue.
+    names = {path.name for path in folder.iterdir()} - {PART, TABLES}
     copies = {name for name in names if _COPY.fullmatch(name)}
     others = names - copies
     if others and not (folder / CATALOGUE).is_file():
         raise other_files(folder)
+
+    # The tables first, which have a folder of their own: the page links to them.
+    if tables is not None:
+        export(file, folder / TABLES, format=tables)
 
     # Write the new files beside the old ones.
     part = folder / PART
@@ -113,6 +126,8 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         shutil.copyfile(file, copy)
         with connected(copy) as conn:
             content = catalogue(conn, copy)
+        # Without tables of this database, those of an earlier one are not linked.
+        content["tables"] = None if tables is None else f"{TABLES}/{PACKAGE}"
         name = content["database"]
         copy.rename(part / name)
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")

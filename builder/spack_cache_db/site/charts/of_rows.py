@@ -20,6 +20,13 @@ from spack_cache_db.site.charts.records import Point, Value
 
 MOST_BARS = 20
 """Bars of a chart; the rows below it have all values."""
+_UNITS = {
+    "spec_count": "binaries",
+    "package_count": "packages",
+    "version_count": "versions",
+    "needed_by": "binaries that need it",
+}
+"""What columns count, in words for people; of others, the name is the unit."""
 
 
 def of_rows(
@@ -47,7 +54,7 @@ def of_rows(
         return Markup()
     pairs = list(_pairs(rows, columns.index(chart["x"]), columns.index(chart["y"])))
     title = str(query.get("title") or "")
-    unit = chart["y"].replace("_", " ")
+    unit = _UNITS.get(chart["y"], chart["y"].replace("_", " "))
 
     if chart.get("kind") == "line":
         # Snapshots of several branches may have one day.
