@@ -24,7 +24,12 @@ from spack_cache_db.site.pages.files import FILES, file
 from spack_cache_db.site.pages.lists import ListFilters, listed
 from spack_cache_db.site.pages.names import suggest
 from spack_cache_db.site.pages.overviews import CoverageFilters, about, home, overview
-from spack_cache_db.site.pages.package import badge, package, package_json
+from spack_cache_db.site.pages.package import (
+    badge,
+    package,
+    package_json,
+    release_badge,
+)
 from spack_cache_db.site.pages.pasted_environment import cover
 from spack_cache_db.site.pages.search import find, find_rows
 from spack_cache_db.site.pages.sides import Sides
@@ -70,6 +75,7 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING)),
     Route(rf"^/dependents{_FORMS}", dependents, DependentsFields.names()),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
+    Route(r"^/badge/release/(?P<release>.+)\.svg$", release_badge),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
     Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, CoverageFilters.names()),
     Route(r"^/diff$", compare, _SIDES),

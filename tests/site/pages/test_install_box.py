@@ -198,6 +198,29 @@ async def test_data_and_badges_name_lost_binaries(served: Any) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_bar_says_where_dependencies_come_from(served: Any) -> None:
+    """From the same mirror, from another one, from the system, or from source."""
+    shares = {
+        "signed": "2 with a binary in develop",
+        "split": "1 with a binary in another mirror",
+        "incomplete": "3 to build from source",
+        "external": "1 of the system",
+    }
+    for package, words in shares.items():
+        text = await text_of(served, f"/spec/{hash_of(package)}")
+        assert words in text, (package, text)
+
+
+@pytest.mark.asyncio
+async def test_releases_have_badges(served: Any) -> None:
+    """With the number of their binaries; others are not found."""
+    badge = await get(served, f"/badge/release/{FIRST}.svg")
+    assert re.search(r">\d+ (binary|binaries|specs?)<", badge.text)
+    missing = await get(served, "/badge/release/nothing.svg")
+    assert missing.status_code == 404
+
+
+@pytest.mark.asyncio
 async def test_the_json_of_a_binary_has_the_facts_of_its_box(
     served: Any, forms: Path
 ) -> None:

@@ -163,7 +163,7 @@ async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
     assert '<span class="differs">not compared</span>' in text
     assert "Binaries without dependency data are not compared" in text
     alone = (await get(site(mixed), f"/spec/{pagetexts.spec_hash(1)}")).text
-    assert "in their dependencies, of which this database has no data" in alone
+    assert "in their dependencies, which this database does not record" in alone
     assert 'class="differs"' not in alone
 
 

@@ -1,6 +1,6 @@
 """`/package/<name>`: how to install a package, where it runs, and its configurations.
 
-Also `/package/<name>.json` and `/badge/<name>.svg`.
+Also `/package/<name>.json`, and the badges of packages and releases.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import vocabulary_of
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
@@ -209,6 +210,21 @@ def badge(site: Site, request: PageRequest, package: str) -> PageResponse:
     if text is None:
         return missing(site, request, "package", package)
     return site.page(request, "badge.svg", package=package, text=text, kind="svg")
+
+
+def release_badge(site: Site, request: PageRequest, release: str) -> PageResponse:
+    """Return `/badge/release/<release>.svg`: how many binaries a release has."""
+    record = site.lookups.release(release)
+    if record is None:
+        return missing(site, request, "release", release)
+    words = vocabulary_of(site.lookups.is_installed)
+    return site.page(
+        request,
+        "badge.svg",
+        package=release,
+        text=words.counted(record.spec_count),
+        kind="svg",
+    )
 
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:

@@ -7,6 +7,7 @@ begin with it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +41,7 @@ from spack_cache_db.query.stored.listings import (
     listings_of,
     stored_spec,
 )
+from spack_cache_db.site.charts.records import Share
 from spack_cache_db.site.data_links import data_links
 from spack_cache_db.site.filters import (
     Narrowing,
@@ -95,6 +97,45 @@ class SpecPage:
     release: str | None
     installed: tuple[Commands, ...]
     install: Commands | None
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Where Spack takes the link and run dependencies from; none if the database
+        does not record them, or if nothing is to be installed.
+        """
+        closures = () if self.install is None else self.install.closures
+        if len(closures) != 1 or not closures[0].is_known:
+            return ()
+        release = closures[0].binary.release
+        counts: Counter[str] = Counter()
+        for member in closures[0].members[1:]:
+            if member.external is not None:
+                counts["pale"] += 1
+            elif member.release is None:
+                counts["warning"] += 1
+            else:
+                counts["good" if member.release == release else "data"] += 1
+        names = {
+            "good": f"with a binary in {release}",
+            "data": "with a binary in another mirror",
+            "warning": "to build from source",
+            "pale": "of the system",
+        }
+        return tuple(
+            Share(name, counts[kind], kind)
+            for kind, name in names.items()
+            if counts[kind]
+        )
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether the size of its binary is known in a release."""
+        return any(listing.size != "-" for listing in self.listings)
+
+    @property
+    def has_tarballs(self) -> bool:
+        """Whether the address of its tarball is known in a release."""
+        return any(listing.tarball for listing in self.listings)
 
 
 def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
