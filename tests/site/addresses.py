@@ -33,6 +33,8 @@ OWN = (
     "/coverage/develop",
     "/coverage/develop?by=stack&reference=v0.23.1",
     "/diff/develop:e4s...v0.23.1:hep",
+    "/dependents",
+    "/dependents?q=hdf5@:1.14",
     "/about",
 )
 DATASETTES = (
