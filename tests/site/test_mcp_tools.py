@@ -163,9 +163,12 @@ def test_an_assistant_learns_why_there_is_nothing(plugin: Path, server: Server) 
         ("find_binary", {"spec": "hdf5@99"}),
         ("explain", {"spec": "hdf5"}),
         ("package", {"name": "HDF5"}),
+        ("find_binary", {"spec": "hdf5 with mpi for zen3", "machine": "m1"}),
+        ("find_binary", {"spec": "hdf5 %gcc target=zen3"}),
     ]
     answers = _ask(plugin, server, *calls)["answers"]
-    why, nothing, some, package = (json.loads(answer["text"]) for answer in answers)
+    documents = [json.loads(answer["text"]) for answer in answers]
+    why, nothing, some, package, words, moved = documents
 
     assert why["count"] == 0
     assert any("newest 1.14.10" in reason for reason in why["reasons"])
@@ -174,6 +177,12 @@ def test_an_assistant_learns_why_there_is_nothing(plugin: Path, server: Server) 
     assert some["count"] == 5
     assert some["reasons"] == []
     assert (package["name"], package["spec_count"]) == ("hdf5", 14)
+    # Plain words, whose machine replaces the other; options behind a compiler.
+    assert "read as hdf5 +mpi on zen3" in words["notes"]
+    assert words["install"] is not None
+    assert any(
+        "the answer for hdf5 target=zen3 %gcc" in note for note in moved["notes"]
+    )
 
 
 @pytest.mark.slow

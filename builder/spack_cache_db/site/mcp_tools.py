@@ -25,12 +25,14 @@ from spack_cache_db.query.answers.find import found_part, found_rows
 from spack_cache_db.query.answers.install import chosen_build
 from spack_cache_db.query.answers.spec_functions import LONGEST, parse
 from spack_cache_db.query.answers.why_not import why_corrected, why_in_time, why_not
+from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import Question, recent_question
 from spack_cache_db.query.names.known import known_name, spec_in
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.package_data import read_package
+from spack_cache_db.query.words.reader import read_words
 from spack_cache_db.site.catalogue import may_view, published
 from spack_cache_db.site.filters import Narrowing
 from spack_cache_db.site.http.checks import LONGEST_NAME, MOST_BODY
@@ -40,6 +42,12 @@ from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.changes import MOST_EXPLAINED
 from spack_cache_db.site.pages.pasted_environment import covered
+from spack_cache_db.site.pages.search import is_spec
+from spack_cache_db.site.pages.search_notes import (
+    CORRECTED,
+    notes_on_words,
+    phrases_of_names,
+)
 from spack_cache_db.site.site import Site
 
 MOST_FOUND = 50
@@ -101,7 +109,8 @@ class Tools:
         install one.
 
         Args:
-            spec: a spec in Spack's syntax, such as `hdf5@1.14: +mpi %gcc@13`.
+            spec: a spec in Spack's syntax, such as `hdf5@1.14: +mpi %gcc@13`, or plain
+                words such as `pytorch for A100 gcc 13`; `notes` say how they were read.
             machine: the CPU target that the binaries must run on, such as `zen3`.
             release: only binaries of this release; the table `releases` has the names.
 
@@ -277,14 +286,31 @@ def _question(
     # The text may be a command that somebody copied, such as `spack install hdf5`.
     pasted = spec_in(lookups, text)
     notes = tuple(pasted.notes_on(text))
+    query_text = pasted.spec
 
-    scope = Narrowing(host=machine, release=release).scope(lookups)
-    question = recent_question(lookups, parse(pasted.spec), scope)
+    # Or plain words, read as on the page of a search.
+    narrowing = Narrowing(host=machine, release=release)
+    words: Conditions = ()
+    if not is_spec(lookups, query_text):
+        reading = read_words(lookups, query_text)
+        if reading is not None:
+            narrowing = narrowing.within(reading)
+            words = reading.conditions()
+            notes += notes_on_words(query_text, reading, "binary")
+            query_text = reading.spec or "*"
+            notes += (f"read as {query_text}{phrases_of_names(narrowing)}",)
+    scope = (*words, *narrowing.scope(lookups))
+    question = recent_question(lookups, parse(query_text), scope)
     try:
         question.check()
     except UnsupportedQuery as error:
-        # Add a spec that has an answer, if one is found in time.
+        # Answer the spec that is meant, or add one that has an answer, if one is found
+        # in time.
         why = why_in_time(why_corrected, question)
+        corrected = why and (why.corrected or why.read_as)
+        if corrected:
+            question = recent_question(lookups, parse(corrected), scope)
+            return question, (*notes, CORRECTED.format(corrected))
         advice = () if why is None else why.advice()
         raise UnsupportedQuery("; ".join((str(error), *advice))) from None
     return question, notes

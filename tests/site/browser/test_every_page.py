@@ -28,6 +28,8 @@ OWN = (
     "/coverage/develop?by=stack&reference=v0.23.1",
     "/find?q=hdf5+%2Bmpi",
     "/find?q=hdf5@99+%2Bmpi",
+    "/find?q=hdf5+torch+arm+nothing",
+    "/find?q=%25gcc&host=zen3",
     "/packages",
     "/about",
     "/cover",

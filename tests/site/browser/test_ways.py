@@ -84,18 +84,49 @@ def test_a_cuda_build_for_ones_machine(walk: Walk) -> None:
 
 
 def test_what_installs_an_environment(walk: Walk) -> None:
-    """Of an environment of twelve, one button copies what installs the eight with a
-    binary.
+    """Of an environment of twelve, one button copies what installs the seven with a
+    binary of one compiler; with others, there are eight.
     """
     having = "hdf5 hdf5@1.9 hdf5~mpi py-torch+cuda py-torch~cuda py-torchvision netcdf-c zlib"
     lacking = "nothing hdf5@99 zlib+nothing py-torch@9:"
     walk.follow("Check my spack.yaml")
     walk.page.locator("textarea").fill("\n".join(f"{having} {lacking}".split()))
     walk.page.get_by_role("main").get_by_role("button").first.click()
-    expect(walk.page.get_by_role("heading", level=1)).to_contain_text("8 of 12")
-    commands = walk.copy("Copy all").splitlines()
+    for count in (7, 8):
+        heading = walk.page.get_by_role("heading", level=1)
+        expect(heading).to_contain_text(f"{count} of 12")
+        commands = walk.copy("Copy all").splitlines()
+        words = commands[-1].removeprefix("spack install --cache-only ").split()
+        assert len(words) == count
+        if count == 7:
+            walk.follow("Mix compilers")
 
-    assert len(commands[-1].removeprefix("spack install --cache-only ").split()) == 8
+
+def test_a_machine_that_is_typed_replaces_the_chosen_one(walk: Walk) -> None:
+    """What was understood can be removed with one click; the box keeps the words."""
+    walk.search("torch for zen3 with cuda and gcc 13")
+    box = walk.page.locator("input[type=search][name=q]").first
+    expect(box).to_have_value("torch for zen3 with cuda and gcc 13")
+    tokens = walk.page.get_by_role("list", name="What was understood")
+    expect(tokens.get_by_role("listitem")).to_have_count(4)
+
+    tokens.get_by_role("link", name="Remove zen3").click()
+    walk.page.wait_for_load_state()
+    expect(walk.page.get_by_role("link", name="Remove zen3")).to_have_count(0)
+
+
+def test_what_runs_on_an_arm_machine(walk: Walk) -> None:
+    """A search without a package lists packages; each button copies the command of its
+    own row.
+    """
+    walk.search("arm")
+    expect(walk.page.get_by_role("heading", level=1)).to_contain_text(
+        re.compile("packages? ha(s|ve) a binary for any aarch64")
+    )
+    row = walk.page.locator("tr.package").first
+    name = row.locator("th a").inner_text()
+    commands = walk.copy("Copy install").splitlines()
+    assert commands[-1].startswith(f"spack install --cache-only {name}/")
 
 
 def test_what_changed_for_a_stack(walk: Walk) -> None:

@@ -72,6 +72,7 @@ from spack_cache_db.site.pages.search_notes import (
     notes_on_words,
     packages_heading,
     phrases_of,
+    phrases_of_names,
 )
 from spack_cache_db.site.pages.search_tokens import (
     Token,
@@ -81,7 +82,7 @@ from spack_cache_db.site.pages.search_tokens import (
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import STABLE_ONLY, Vocabulary
+from spack_cache_db.site.words import Vocabulary
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
@@ -218,16 +219,7 @@ class SearchPage:
     @property
     def names(self) -> str:
         """The names that narrow the answer, such as ` on zen3 in e4s in develop`."""
-        narrowing = self.narrowing
-        texts = []
-        if narrowing.host:
-            texts.append(f" on {narrowing.host}")
-        for name in (narrowing.stack, narrowing.release):
-            if name:
-                texts.append(f" in {name}")
-        if narrowing.stable:
-            texts.append(f", {STABLE_ONLY}")
-        return "".join(texts)
+        return phrases_of_names(self.narrowing)
 
     @property
     def facet_names(self) -> str:
@@ -449,7 +441,7 @@ class Search:
         page = self._page_of_name(text) or self._page_of_hash(hash_prefix)
         if page is not None:
             return page
-        if not self._is_spec(text):
+        if not is_spec(self.lookups, text):
             return self._result_of_words(text) or self._packages(plain_words(text))
 
         # Read the spec. If that fails, the text may be plain words after all.
@@ -531,19 +523,6 @@ class Search:
         if result.why is not None and result.why.corrected:
             return self._corrected(result.why.corrected)
         return replace(result, compiler=compiled)
-
-    def _is_spec(self, text: str) -> bool:
-        """Return whether a text has Spack's signs, or is a spec of a package such as
-        `Hdf5+mpi`.
-        """
-        if _SIGNS.search(text):
-            return True
-        try:
-            name = parse(text).name or ""
-        except QuerySyntaxError:
-            return False
-        package = read_spellings(self.lookups).canonical("package", name)
-        return package in self.lookups.packages
 
     def _page_of_name(self, text: str) -> Elsewhere | SearchPage | None:
         """Return the page of a name in any spelling, also of a package without
@@ -770,6 +749,20 @@ class Search:
             facets=facets_of(lookups, results, question.canonical_spec, words),
             proposed=proposed,
         )
+
+
+def is_spec(lookups: Lookups, text: str) -> bool:
+    """Return whether a text has Spack's signs, or is a spec of a package such as
+    `Hdf5+mpi`; otherwise it is plain words.
+    """
+    if _SIGNS.search(text):
+        return True
+    try:
+        name = parse(text).name or ""
+    except QuerySyntaxError:
+        return False
+    package = read_spellings(lookups).canonical("package", name)
+    return package in lookups.packages
 
 
 def _common_variants(lookups: Lookups, results: ResultSet) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from spack_cache_db.errors import counted
 from spack_cache_db.query.words.reading import Reading
 from spack_cache_db.query.words.splitting import fillers_in
+from spack_cache_db.site.filters import Narrowing
 from spack_cache_db.site.pages.search_tokens import Token
-from spack_cache_db.site.words import Vocabulary
+from spack_cache_db.site.words import STABLE_ONLY, Vocabulary
 from spack_cache_db.spack.facts import GPU_SWITCHES
 
 CORRECTED = (
@@ -89,6 +90,19 @@ def phrases_of(tokens: Sequence[Token], labels: Sequence[str]) -> str:
             if token.label == label:
                 phrases.append(f" {PHRASES[label]} {token.text}")
     return "".join(phrases)
+
+
+def phrases_of_names(narrowing: Narrowing) -> str:
+    """Return the names that narrow an answer, such as ` on zen3 in e4s in develop`."""
+    texts = []
+    if narrowing.host:
+        texts.append(f" on {narrowing.host}")
+    for name in (narrowing.stack, narrowing.release):
+        if name:
+            texts.append(f" in {name}")
+    if narrowing.stable:
+        texts.append(f", {STABLE_ONLY}")
+    return "".join(texts)
 
 
 def packages_heading(
