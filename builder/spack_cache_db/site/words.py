@@ -105,6 +105,21 @@ class Vocabulary:
         return counted(number, self.one, self.many)
 
     @property
+    def map_help(self) -> str:
+        """What the table of versions and processors shows."""
+        return (
+            f"{self.many.capitalize()} by version and processor. "
+            "Dark is many. Choose a cell to pick it above."
+        )
+
+    def package_description(self, name: str) -> str:
+        """Return the description of a package's page for search engines."""
+        return (
+            f"{self.kind} {self.many} of {name} for Spack: versions, compilers, "
+            f"targets, variants, and the commands that {self.verb} them."
+        )
+
+    @property
     def description(self) -> str:
         """The description of pages that have none of their own."""
         return (
