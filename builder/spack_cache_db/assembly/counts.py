@@ -145,6 +145,7 @@ def _in_stacks(numbered: Numbered, available: Frame) -> Frame:
     sets = distinct_pairs(
         configuration=available["configuration"], stacks=available["stacks"]
     )
+    # For each stack of each set: the row in `sets`, and the stack.
     row, stack = numbered.stack_members.members_of(sets["stacks"])
     return distinct_pairs(
         configuration=sets["configuration"][row],
@@ -273,6 +274,8 @@ def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
     counts_added = _counts_by_key(added, all_keys)
     counts_before = _counts_by_key(listed_before, all_keys)
     configuration, release = unpacked(all_keys)
+    # What was listed before or is added is listed now, unless it is removed. A release
+    # without one before it removes nothing.
     removed = counts_before + counts_added - counts_listed
     return Frame(
         configuration=configuration,
@@ -410,7 +413,8 @@ def _facet_counts(
         ),
     )
 
-    # Stacks in each release, counted by sets of stacks first.
+    # Stacks in each release, counted by sets of stacks first. Release and package are
+    # one number, because pairs have two columns.
     listings = numbered.listings
     package_of_listing = package_of[listings["configuration"]]
     package_limit = len(numbered.ids["packages"]) + 1

@@ -53,7 +53,8 @@ class Frame:
         return Frame(**self.columns | columns)
 
     def renumbered(self, numbers: Mapping[str, Numbers]) -> Frame:
-        """Return the frame with new numbers in the columns of some of `DICTIONARIES`.
+        """Return the frame with new numbers in the columns of some of `DICTIONARIES`,
+        such as the column `spec` of the dictionary `hashes`.
 
         `numbers[dictionary]` has the new number of each old one, and 0 for 0.
         """
@@ -118,7 +119,8 @@ class NumberSets(NamedTuple):
         """
         starts = self.starts[sets]
         sizes = self.starts[sets + 1] - starts
-        # The positions of the members of each set: `start`, `start + 1`, ….
+        # The positions of the members of each set: `start`, `start + 1`, …. Each is the
+        # position in the result, moved by as much as the set starts elsewhere.
         members_before = np.cumsum(sizes) - sizes
         position_in_result = np.arange(int(sizes.sum()))
         positions = np.repeat(starts - members_before, sizes) + position_in_result
@@ -212,7 +214,13 @@ def numbers_in(values: Numbers) -> Numbers:
 
 
 def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
-    """Return the sum of the weights of each group, for at least `size` groups."""
+    """Return the sum of the weights of each group, for at least `size` groups.
+
+    Args:
+        groups: the group of each row.
+        weights: the weight of each row.
+        size: the number of sums, if it is larger than that of groups.
+    """
     # NumPy sums in floating point, which is exact below 2**53.
     return np.bincount(groups, weights, size).astype(np.int64)
 

@@ -73,7 +73,10 @@ class Numbered:
 
 
 def number(merged: Merged) -> Numbered:
-    """Return the columns with final ids, without values of refused documents only."""
+    """Return the columns with final ids.
+
+    Values that only refused documents have get no id.
+    """
     texts = merged.texts
     ids = _ids(merged)
 
@@ -155,7 +158,7 @@ def _ids(merged: Merged) -> Ids:
     listings = merged.listings
     of_documents = merged.document_listings
 
-    # The words of configurations.
+    # The words of configurations. A set of variants is a tuple of variants.
     configurations = _in_use(texts.configurations.things, specs["configuration"])
     ids: Ids = {}
     for column, table in CONFIGURATION.items():

@@ -140,6 +140,8 @@ class Merge:
         self._units: list[Columns] = []
         self._documents: list[Document] = []
         self._texts = Texts()
+        # The rows of each table by unit, behind an empty frame: a table without rows
+        # has columns too.
         self._parts: dict[str, list[Frame]] = {}
         for table, columns in TABLES.items():
             empty = Frame(**dict.fromkeys(columns, np.zeros(0, np.uint32)))
@@ -148,7 +150,7 @@ class Merge:
     def add(self, columns: Columns) -> None:
         """Add the columns of one unit."""
         # For each number in the unit: the number in the whole input. 0 (no value) stays
-        # 0; no document has the number 0.
+        # 0, except for documents: all rows have one, so index 0 is not used.
         before = len(self._documents)
         self._documents += columns.documents
         new_numbers = {}
@@ -185,7 +187,8 @@ class Merge:
         documents = self._documents
         tables: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
 
-        # Add the snapshots of today, and leave out those that options remove.
+        # Add the snapshots of today, and leave out those that options remove. Behind
+        # this, `snapshots` says which these are.
         replaced: set[int] = set()
         if snapshots != NO_SNAPSHOTS:
             documents, tables, snapshots, replaced = dated(
@@ -205,7 +208,8 @@ class Merge:
         }
 
         # Merge their listings. Each document states a configuration, stacks, a size and
-        # a tarball of a spec; the first statement counts.
+        # a tarball of a spec; the first statement counts. Specs without a listing have
+        # a record without a binary (`unlisted`), or only a name (`unrecorded`).
         stated = _stated_listings(tables["listings"], document_release)
         unlisted = tables["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
@@ -220,7 +224,8 @@ class Merge:
         listings, other_values = fold(stated, texts.stack_sets)
         differences += other_values
 
-        # Merge records and package data.
+        # Merge records and package data. Today's package data replaces that of the same
+        # form.
         records = tables["records"]
         edges, other_dependencies = first_dependencies(records, tables["edges"])
         packages, refused_packages = distinct_facts(
@@ -343,11 +348,13 @@ def _document_listings(
         documents: all documents; their numbers count from 1.
     """
     # Listings of one release and spec are a group; a group has one folded listing.
+    # A group of several listings is shared by their documents.
     _, group = groups(packed(stated["release"], stated["spec"]))
     is_shared = (np.bincount(group) > 1)[group]
     shared = stated.where(is_shared)
     folded = listings.where(group[is_shared])
 
+    # Pages, and other documents with another size or tarball.
     is_page = [False]
     for document in documents:
         is_page.append(document.page is not None)
@@ -443,7 +450,8 @@ def _specs(
     first = first_row_of_number[spec]
     document = rows["document"][first]
 
-    # The stacks of all its rows. Few specs have different ones.
+    # The stacks of all its rows. Few specs have different ones: only for these are the
+    # rows read, and the stacks of the first row replaced by the union.
     stacks = rows["stacks"][first]
     varies = has_different_values(rows["spec"], rows["stacks"], len(texts.hashes))
     varies_in_row = varies[rows["spec"]]
@@ -483,6 +491,8 @@ def _with_tarballs_of_specs(listings: Frame, specs: Frame, texts: Texts) -> Fram
     changed = np.flatnonzero(has_other & (listings["tarball"] > 0))
 
     tarball = listings["tarball"].copy()
+    # Only where a listing with a tarball has another configuration: from the old one to
+    # the URL, and from the URL to the new one.
     configurations = texts.configurations.things
     parts = TarballParts(configurations)
     rows = listings.having(new=new).where(changed)

@@ -37,8 +37,8 @@ TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 """A table's name, and its rows in the order of the schema's columns."""
 
 _FRAME_COLUMNS = {"stack_set_id": "stacks", "tarball_prefix_id": "tarball"}
-"""The columns of frames that are not called like the column of the table, without
-`_id`.
+"""The names in frames of columns of tables. All other columns have the same name, but
+without `_id`: `package_id` is `package` in a frame.
 """
 
 
@@ -96,6 +96,7 @@ def _frame_rows(
     for column in tables.table(table).columns:
         name = _FRAME_COLUMNS.get(column.name, column.name.removesuffix("_id"))
         names.append(name)
+        # A number in a nullable column stands for a value; other numbers are written.
         if column.nullable and name not in values:
             dictionary = DICTIONARIES[name]
             # Values with ids are written as their ids; sizes and other texts as texts.
@@ -213,7 +214,8 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     )
     yield _frame_rows(numbered, "listings", numbered.listings)
 
-    # The listings of single documents, which are pages or mirrors.
+    # The listings of single documents, which are pages or mirrors. The id of a page is
+    # the number of its document, because pages are the first documents.
     listings = numbered.document_listings
     mirror = mirrors[listings["document"]]
     listings = listings.having(
@@ -221,6 +223,7 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
         page=np.where(mirror > 0, 0, listings["document"]),
         mirror=mirror,
     )
+    # Ids stay what they are, and 0 becomes NULL.
     ids = [None, *range(1, len(mirrors) + 1)]
     yield _frame_rows(numbered, "document_listings", listings, page=ids, mirror=ids)
 
@@ -312,7 +315,9 @@ def _record_rows(
 def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
     """Yield the rows of dependencies, and of their types and virtual packages.
 
-    A use has types, virtual packages, and whether it is direct; each becomes a column.
+    A use has types, virtual packages, and whether it is direct. Each becomes a column
+    with the number of the use, which stands for the id of the types or virtual packages
+    of this use, or for its `direct`.
     """
     uses = numbered.ids["uses"]
     values: dict[str, list[Any]] = {"direct": [None, *(use.direct for use in uses)]}
@@ -354,7 +359,8 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     columns = counts.columns
     yield _release_rows(numbered, counts)
 
-    # Packages. The records of documents that list a spec make it external there.
+    # Packages. A spec that a release lists is no binary if a document that lists it has
+    # a record of it as an external.
     records = numbered.records
     is_listed = numbered.specs["is_listed"] > 0
     is_external_where_listed = _are_external(

@@ -35,13 +35,17 @@ STATUSES = (
 )
 """The statuses of specs, in the order in which they are shown."""
 OF_NODES = ("missing", "alike", "rebuilt")
-"""The statuses of nodes without a binary."""
+"""The other statuses of nodes of a lockfile: they have no binary."""
 LOST = "lost"
-"""The status that is shown first."""
+"""The status of what had a binary in the baseline. It is shown first, and is in no list
+of statuses above, because it is counted only if there is a baseline.
+"""
 AVAILABLE = ("binary", "installed")
 """The statuses of what need not be built."""
 TO_BUILD = ("near", "incomplete", LOST, *OF_NODES)
-"""The statuses of specs and nodes that Spack builds from source."""
+"""The statuses of specs and nodes that Spack builds from source. A spec with another
+one, such as `none`, is not named as a package to build.
+"""
 MOST_TO_BUILD = 12
 """Maximum of packages to build that the totals name."""
 
@@ -55,14 +59,15 @@ class CoveredSpec:
     - `installed`: an installed tree has it;
     - `binary`: a mirror has it, with all that it links or runs, as far as known;
     - `incomplete`: a mirror has it, but mirrors lack something that it links or runs;
-    - `lost`: none of these, but a binary in the baseline, which is an older database.
+    - `lost`: it was `binary` or `installed` in the baseline, which is an older
+      database, and is neither now, nor `external`.
 
     Of specs also:
 
     - `external`: Spack must use an external, or only an installation's external
       satisfies it;
-    - `near`: binaries satisfy it without one or two conditions; or one satisfies it,
-      but Spack's solver does not reuse it, or a mirror has lost it;
+    - `near`: binaries satisfy it without one or two conditions; or a binary satisfies
+      it, but Spack's solver does not reuse this binary, or its mirror has lost it;
     - `unknown`: binaries satisfy the conditions for which the database has data, or
       whether the solver reuses one depends on settings that are not known;
     - `none`: no binary satisfies it, even without two conditions;
@@ -194,7 +199,7 @@ class Cover(NotebookTable):
         is_lock: whether the environment is a lockfile.
         notes: the parts of it that were ignored, with reasons.
         is_of_trees: whether the database has only installations, and no build cache.
-        others: the lines of a list that are not specs.
+        others: if the environment is a list of specs, its lines that are not specs.
         baseline: the older database that it is compared with; empty for none.
         download: what Spack downloads; None if the database lacks the dependencies.
         release: the id of the release whose mirror must have everything; None for any.
@@ -315,8 +320,8 @@ class Cover(NotebookTable):
         """The toolchains with which specs have a binary, those of most specs first;
         none for a lockfile, which names its binaries.
         """
-        of_specs = [spec.toolchains for spec in self._with_binary]
-        return toolchain_counts(of_specs, self.chosen_toolchains)
+        toolchains_by_spec = [spec.toolchains for spec in self._with_binary]
+        return toolchain_counts(toolchains_by_spec, self.chosen_toolchains)
 
     @property
     def chosen_toolchains(self) -> tuple[Toolchain, ...]:
@@ -344,7 +349,9 @@ class Cover(NotebookTable):
         toolchains = self.toolchains
         if not toolchains:
             return None
-        return mixed_sentence(self.chosen_toolchains, toolchains[0], self.total)
+        # The toolchain of most specs.
+        best = toolchains[0]
+        return mixed_sentence(self.chosen_toolchains, best, self.total)
 
     @property
     def totals(self) -> tuple[str, ...]:
@@ -355,6 +362,7 @@ class Cover(NotebookTable):
         """
         mixed = self.mixed
         texts = [] if mixed is None else [mixed]
+        # If the dependencies are not known, neither is this: a binary may lack some.
         if self.download is None:
             return tuple(texts)
         names = self.to_build

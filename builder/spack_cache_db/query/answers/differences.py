@@ -33,7 +33,9 @@ RECIPE_HASH_LENGTH = 7
 MAX_CACHED_SPECS = 10_000
 """Maximum of specs whose facts a process caches: some 6 MB."""
 _SPECS_AT_ONCE = 200
-"""Specs whose dependencies are one graph: that of all specs would be too large."""
+"""Number of specs whose dependencies are read into one graph: that of all specs would
+be too large.
+"""
 _FORMS = {
     "": "@{}",
     "compiler": " %{}",
@@ -50,6 +52,9 @@ FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 LEFT JOIN records ON records.spec_id = specs.id AND records.mirror_id = (
   SELECT min(mirror_id) FROM records AS first WHERE first.spec_id = specs.id)
 LEFT JOIN nodes ON nodes.id = records.node_id
+"""
+"""The facts of specs, by the record of the first mirror that has one. A spec without a
+record has a configuration only.
 """
 
 
@@ -71,11 +76,15 @@ class _Feature(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A difference in a package between this spec and another one; None if one has no
-    value.
+    """A difference between the dependencies of this spec and of another one.
 
-    `part` is a part of the package such as `flags`, `provider` of virtual packages, or
-    empty for its version or presence.
+    Attributes:
+        what: the package that differs; or virtual packages, such as `mpi`, which
+            different packages provide.
+        part: the part of the package, such as `flags`; empty for its version or
+            presence; `provider` for virtual packages.
+        here: the value of this spec; None if it has none.
+        there: the value of the other one; None if it has none.
     """
 
     what: str
@@ -99,7 +108,8 @@ class Change(NamedTuple):
 class Differences:
     """The changes of run-time dependencies; of build dependencies if only these differ.
 
-    There are none if only the dependencies' own builds differ.
+    There are none if both specs need the same, and only the builds of what they need
+    differ.
     """
 
     changes: tuple[Change, ...]
@@ -121,28 +131,34 @@ def differences(
     """Return the differences between a spec and others that the graph has, by the
     others' ids.
     """
-    known = [other for other in specs if graph.missing.isdisjoint((this, other))]
+    # A spec with too many dependencies for the graph is not compared.
+    known: list[int] = []
+    if this not in graph.missing:
+        known = [other for other in specs if other not in graph.missing]
     reach = Reach(graph)
     provided = _provided_virtuals(graph)
 
-    # The dependencies that only this spec has, and those that only the other one has.
+    # The dependencies that only this spec has, and those that only the other one has:
+    # at run time, and with all that was used to build them.
     run_time = {}
     used = {}
     needed: set[int] = set()
     for other in known:
-        run_time[other] = reach.not_in_all(
-            [reach.run_time(this), reach.run_time(other)]
-        )
-        used[other] = reach.not_in_all([reach.used(this), reach.used(other)])
+        run_time_sets = [reach.run_time(this), reach.run_time(other)]
+        run_time[other] = reach.not_in_all(run_time_sets)
+        used_sets = [reach.used(this), reach.used(other)]
+        used[other] = reach.not_in_all(used_sets)
         needed.update(*run_time[other], *used[other])
     facts = read_facts(lookups, needed)
 
     result = {}
     for other in known:
-        changes = tuple(_changes(facts, provided, *run_time[other]))
+        ours, theirs = run_time[other]
+        changes = tuple(_changes(facts, provided, ours, theirs))
         is_build_only = not changes
         if is_build_only:
-            changes = tuple(_changes(facts, provided, *used[other]))
+            ours, theirs = used[other]
+            changes = tuple(_changes(facts, provided, ours, theirs))
         result[other] = Differences(changes, is_build_only)
     return result
 
@@ -184,16 +200,19 @@ def distinctions(
 
 
 def _pieces(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-    """Yield the groups of several specs in pieces of about `_SPECS_AT_ONCE` specs."""
+    """Yield the groups of two or more specs in pieces of about `_SPECS_AT_ONCE` specs.
+
+    A new piece begins where the number of all specs passes a multiple of this.
+    """
     piece: list[Sequence[int]] = []
     spec_count = 0
     for group in groups:
         if len(group) < 2:
             continue
-        pieces_before = spec_count // _SPECS_AT_ONCE
+        multiple_before = spec_count // _SPECS_AT_ONCE
         spec_count += len(group)
-        is_full = spec_count // _SPECS_AT_ONCE > pieces_before
-        if piece and is_full:
+        multiple = spec_count // _SPECS_AT_ONCE
+        if piece and multiple > multiple_before:
             yield piece
             piece = []
         piece.append(group)
@@ -209,12 +228,13 @@ def _features_of_group(
 ) -> dict[int, tuple[str, ...]]:
     """Return the features of the specs of one group (see `distinctions`)."""
     features: dict[int, dict[str, _Feature]] = {spec: {} for spec in group}
-    # First run-time dependencies; then, of specs that these do not distinguish, all.
+    # First the run-time dependencies. If these do not distinguish some specs, then also
+    # what was used to build them.
     for dependencies, prefix in ((reach.run_time, ""), (reach.used, "built with ")):
         for alike in _alike(features):
             sets = [dependencies(spec) for spec in alike]
-            only = reach.not_in_all(sets)
-            found = _features(lookups, provided, only)
+            not_in_all = reach.not_in_all(sets)
+            found = _features(lookups, provided, not_in_all)
             for spec, features_of_spec in zip(alike, found, strict=True):
                 for feature in features_of_spec:
                     text = prefix + feature.text
@@ -246,14 +266,18 @@ def _alike(features: Mapping[int, Mapping[str, object]]) -> list[list[int]]:
 def _features(
     lookups: Lookups,
     provided: Mapping[int, frozenset[str]],
-    only: Sequence[tuple[int, ...]],
+    not_in_all: Sequence[tuple[int, ...]],
 ) -> list[list[_Feature]]:
-    """Return the features of each spec, given the dependencies that not all specs
-    have.
+    """Return the features of each spec, given those of its dependencies that not all
+    specs have.
     """
-    facts = read_facts(lookups, {spec for specs in only for spec in specs})
-    sides = [by_package(facts, specs) for specs in only]
-    # The last side that has a package decides what it provides.
+    needed: set[int] = set()
+    needed.update(*not_in_all)
+    facts = read_facts(lookups, needed)
+    # Each spec is one side of the comparison: its dependencies by package.
+    sides = [by_package(facts, dependencies) for dependencies in not_in_all]
+    # The rank of a package is that of its specs on the last side that has it: specs of
+    # one package rarely provide different virtual packages.
     packages: dict[str, tuple[int, ...]] = {}
     for side in sides:
         packages |= side
@@ -263,11 +287,14 @@ def _features(
         rank = _rank(provided, specs)
         texts = _texts_of_package(facts, name, sides)
         for side, features_of_side in zip(sides, features, strict=True):
-            # A text without a difference is the bare name.
-            if name in side and texts[side[name]] != name:
-                features_of_side.append(_Feature(rank, name, texts[side[name]]))
+            if name not in side:
+                continue
+            text = texts[side[name]]
+            # The bare name says nothing: it is the text of specs without a difference.
+            if text != name:
+                features_of_side.append(_Feature(rank, name, text))
 
-    # A spec without a feature may still lack a package that others have.
+    # A spec without a feature may still lack packages that others have: name the first.
     for side, features_of_side in zip(sides, features, strict=True):
         lacking = packages.keys() - side.keys()
         if not features_of_side and lacking:
@@ -299,27 +326,33 @@ def _texts_of_package(
     texts = dict.fromkeys(groups, name)
     facts_of_groups = [[facts[spec] for spec in group] for group in groups]
     for part, values in differing(facts_of_groups):
-        form = _FORMS.get(part, f" {part}={{}}")
         for group, value in zip(groups, values, strict=True):
-            texts[group] += form.format(value or "none")
+            shown = value or "none"
+            if part in _FORMS:
+                texts[group] += _FORMS[part].format(shown)
+            else:
+                texts[group] += f" {part}={shown}"
     return texts
 
 
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     """Return the facts of specs, from the first mirror that has a record of each."""
     specs = list(specs)
+    # The cache of this database, which is empty at first.
     cached = lookups.once(Facts, dict[int, Facts])
     if len(cached) > MAX_CACHED_SPECS:
         cached.clear()
+
+    # Read the specs that it lacks, then their configurations.
     unread = [spec for spec in specs if spec not in cached]
     rows = list(select_in(lookups.conn, FACTS, unread))
-    ids = sorted({configuration for _, configuration, *_ in rows})
+    ids = sorted({configuration_id for _, configuration_id, *_ in rows})
     configurations = {}
     for key, row in zip(ids, configurations_by_id(lookups, ids), strict=True):
         configurations[key] = row.configuration
-    for spec, configuration, namespace, recipe, parameters in rows:
+    for spec, configuration_id, namespace, recipe, parameters in rows:
         cached[spec] = Facts(
-            configurations[configuration],
+            configurations[configuration_id],
             namespace=namespace or "",
             recipe=recipe or "",
             flags=_flags(parameters or "{}"),
@@ -398,8 +431,8 @@ def differing(
     """Yield the parts in which groups of specs of a package differ, with the text of
     each group.
 
-    These are the versions (an empty text), or else other parts without their common
-    values. For example `("variants", ["+mpi", "~mpi"])`.
+    If the versions differ, these are all: `("", ["4.1.6", "5.0.3"])`. Otherwise, each
+    part has the values that not all groups have: `("variants", ["+mpi", "~mpi"])`.
     """
     versions = [{spec.configuration.version for spec in facts} for facts in groups]
     if any(group != versions[0] for group in versions):

@@ -59,7 +59,9 @@ SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration_id = wanted.value
 WHERE {HASH_BEGINS_OR_ANY}
 """
-"""The specs of configurations, and how many releases list each."""
+"""The specs of configurations whose hashes begin with a text, and how many releases
+list each.
+"""
 
 
 def why_in_time(
@@ -84,6 +86,7 @@ def why_not(question: Question) -> WhyNot:
     """
     candidates = Candidates(question.lookups)
     corrected = _why_corrected(candidates, question)
+    # If the query that is meant has no answer either, its reasons are given instead.
     if corrected is not None and corrected.read_as is not None:
         return corrected
     why = explained(candidates, question.canonical_spec, question.conditions)
@@ -112,7 +115,8 @@ def _why_corrected(candidates: Candidates, question: Question) -> WhyNot | None:
     except UnsupportedQuery:
         return None
     text = spec_text(moved.canonical_spec)
-    if misses_of(candidates, conditions).fitting():
+    has_answers = bool(misses_of(candidates, conditions).fitting())
+    if has_answers:
         return WhyNot(corrected=text)
     why = explained(candidates, moved.canonical_spec, conditions)
     return replace(why, read_as=text)
@@ -136,16 +140,19 @@ def explained(
         if not known.spec_count and not _is_provided(lookups, known):
             others = without(conditions, "package")
             near = _near_names(candidates, known, query, others)
-            return WhyNot(known=known, named=near.specs, close=near.names, notes=notes)
+            return WhyNot(known=known, named=near.named, close=near.close, notes=notes)
 
     misses = misses_of(candidates, conditions)
     answers = answers_without(misses, query)
-    # If the words of a configuration satisfy all conditions, they are not the reason:
-    # no release or mirror may list such a spec.
+    # If the words of a configuration satisfy all conditions (it misses 0), they are not
+    # the reason. If its specs do not satisfy them in any other release either, no
+    # release or mirror may list such a spec.
     has_right_words = 0 in misses.missed
-    releases = misses.positions_of("release")
-    if has_right_words and not misses.fitting(releases):
-        notes = (*_not_counted(lookups, conditions), *notes)
+    if has_right_words:
+        position_of_release = misses.positions_of("release")
+        in_any_release = misses.fitting(left_out=position_of_release)
+        if not in_any_release:
+            notes = (*_not_counted(lookups, conditions), *notes)
     return WhyNot(
         missing=tuple(_missing_versions(misses)),
         without=tuple(answers),
@@ -164,10 +171,12 @@ def _is_provided(lookups: Lookups, known: KnownName) -> bool:
 
 
 class _Near(NamedTuple):
-    """Queries with near names that have answers, and the other near names."""
+    """Queries with near names that have answers, and the other near names; both as in
+    `WhyNot`.
+    """
 
-    specs: tuple[NearSpec, ...] = ()
-    names: tuple[str, ...] = ()
+    named: tuple[NearSpec, ...] = ()
+    close: tuple[str, ...] = ()
 
 
 def _near_names(
@@ -177,23 +186,23 @@ def _near_names(
 
     Args:
         candidates: the database.
-        known: the unknown name.
+        known: what is known of the name; other kinds than `unknown` have no near names.
         query: the query with this name.
         conditions: the other conditions; without any, names alone are proposed.
     """
     if known.kind != "unknown":
         return _Near()
-    specs = []
-    names = []
+    named = []
+    close = []
     for name in known.others:
         condition = Condition("package", name, Word(name))
         fitting = misses_of(candidates, (condition, *conditions)).fitting()
         if fitting and conditions:
             text = spec_text(replace(query, name=name))
-            specs.append(NearSpec(text, len(fitting)))
+            named.append(NearSpec(text, len(fitting)))
         else:
-            names.append(name)
-    return _Near(tuple(specs), tuple(names))
+            close.append(name)
+    return _Near(tuple(named), tuple(close))
 
 
 def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
@@ -204,7 +213,8 @@ def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
     if gone is not None:
         return (gone.instead,)
 
-    # Find the specs that satisfy all conditions but those on the place.
+    # Find the specs that satisfy all conditions but those on the place. Specs that only
+    # may satisfy conditions on records (`Verdict.unknown`) are left out.
     everywhere = without(conditions, "release", "stack")
     ids = configuration_ids(lookups, everywhere, every=True)
     prefix = condition_value(conditions, "hash") or ""
@@ -241,17 +251,17 @@ def _missing_versions(misses: Misses) -> Iterator[str]:
 
 
 def _nearest(misses: Misses) -> NearestConfiguration | None:
-    """Return the configuration that misses the fewest conditions; None if there is none
-    that misses one.
+    """Return the configuration that misses the fewest conditions; None without a
+    configuration, or if one misses no condition.
 
     Configurations in the release and the stack of the query have precedence.
     """
     release_and_stack = misses.positions_of("release", "stack")
-    # First with both, then without one of them, then without both.
+    # First among the specs in both, then without one of them, then without both.
     for size in range(len(release_and_stack) + 1):
         best: Miss | None = None
-        for positions in combinations(release_and_stack, size):
-            nearest = misses.missing_least(set(positions))
+        for left_out in combinations(release_and_stack, size):
+            nearest = misses.missing_least(set(left_out))
             if nearest is None:
                 continue
             if best is None or nearest.missed_count < best.missed_count:

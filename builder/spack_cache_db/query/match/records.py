@@ -56,6 +56,9 @@ from spack_cache_db.spack.queries import (
 class SpecRecords(RecordedSpecs):
     """The specs of a database, or of one package, that satisfy parts of queries.
 
+    Sets of specs such as `every` and `unrecorded`, and `edges`, the dependencies of
+    all specs, are inherited.
+
     Args:
         lookups: the database.
         package: the package; None for all.
@@ -70,6 +73,7 @@ class SpecRecords(RecordedSpecs):
     def conditions(self, query: SpecQuery) -> Conditions:
         """Return the conditions of a query that need records, such as `^zlib@1.3`."""
         conditions = []
+        # Each part is a query of its own.
         for part in beyond_configurations(query):
             conditions.append(Condition("specs", spec_text(part), self._verdict(part)))
         return tuple(conditions)
@@ -78,11 +82,12 @@ class SpecRecords(RecordedSpecs):
         """Return the specs that satisfy conditions, whether they are binaries or
         not.
         """
-        # Conditions on configurations, on hashes, and on records.
         verdicts = []
+        # The specs of the configurations that satisfy conditions on words.
         of_words = without(conditions, *OF_SPECS)
         if of_words:
             verdicts.append(Verdict(self.configured(of_words)))
+        # The specs by their hashes and by their records.
         prefix = condition_value(conditions, "hash")
         if prefix is not None:
             verdicts.append(Verdict(specs_beginning(self.lookups.conn, prefix).keys()))
@@ -94,7 +99,7 @@ class SpecRecords(RecordedSpecs):
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return notes on how the dependencies of a query were read."""
         notes: list[str] = []
-        # Pages answer for the specs without a record.
+        # Specs without a record are compared by what pages show.
         direct = [edge for edge in query.dependencies if edge.direct]
         if direct and self.unrecorded:
             notes += notes_on_pages(direct)
@@ -123,6 +128,7 @@ class SpecRecords(RecordedSpecs):
         text = spec_text(query)
         verdict = self._verdicts.get(text)
         if verdict is None:
+            # With its query, for which explanations say what exists instead.
             verdict = replace(self._verdict_on_all(query), query=query)
             self._verdicts[text] = verdict
         return verdict
@@ -193,12 +199,15 @@ class SpecRecords(RecordedSpecs):
     def _with_edge(self, edge: Dependency) -> Verdict:
         """Return the specs with an edge that satisfies an edge of a query.
 
-        The edge is one of the spec itself; or the compiler that an old record names, as
-        a build dependency for all languages; or, for `^`, a link or run edge at any
-        depth.
+        These edges of a spec are compared:
+
+        - its own;
+        - the compiler that an old record names, like a build dependency for all
+          languages;
+        - for `^`, link and run edges at any depth.
         """
         # Specs with a record. Some records lack virtual packages, and do not show which
-        # dependency provides `mpi`.
+        # dependency provides `mpi`. They do show the compiler of a language.
         satisfying = self._with_recorded_edge(edge)
         virtuals = set(edge.virtuals)
         if edge.node.name is not None and self.is_virtual(edge.node.name):
@@ -215,25 +224,27 @@ class SpecRecords(RecordedSpecs):
     def _with_recorded_edge(self, edge: Dependency) -> Set[int]:
         """Return the specs with a record of an edge; see `_with_edge`."""
         edges = self.edges
-        # The ids of the sets of types that an edge may have.
+        # The ids of sets of types: those that the edge may have, and those of link and
+        # run edges.
+        allowed_types = edges.of_all_types(edge.deptypes)
         run_time = set(edges.run_time)
-        types = edges.of_all_types(edge.deptypes)
         ends = list(self._ends(edge))
         # With `%`, the edges of the spec itself count.
         if edge.direct:
             satisfying = set(self._with_recorded_compiler(edge))
-            return satisfying | self._with_own_edge(ends, types)
+            return satisfying | self._with_own_edge(ends, allowed_types)
 
         # With `^`, link and run edges count at any depth.
-        types_at_any_depth = run_time.intersection(types)
+        types_at_any_depth = run_time.intersection(allowed_types)
         needing: set[int] = set()
         for end in ends:
             needing |= edges.needing(end.specs, types_at_any_depth, end.virtuals)
         satisfying = edges.with_ancestors(needing, edges.run_time)
-        # Build and test edges count if they are the spec's own.
+        # Build and test edges count if they are the spec's own; of a binary that is
+        # reused, only if the query asks for types (`^[deptypes=build]`).
         if not self.is_run_time or edge.deptypes:
             satisfying |= self._with_recorded_compiler(edge)
-            own_types = [key for key in types if key not in run_time]
+            own_types = [key for key in allowed_types if key not in run_time]
             satisfying |= self._with_own_edge(ends, own_types)
         return satisfying
 
@@ -255,7 +266,8 @@ class SpecRecords(RecordedSpecs):
         if node.name is None:
             return
         # A provider, if the name is a virtual package: the edge provides it. Of other
-        # constraints, only those on its dependencies are compared, as in Spack.
+        # constraints, only those on its dependencies are compared, as in Spack. The
+        # version of `mpi@3` is not that of a provider, and indexes do not have it.
         if node.name in self.edges.virtuals and node.versions is None:
             provider = self._like(SpecQuery(dependencies=node.dependencies))
             yield _EdgeEnd(provider, virtuals | {node.name})
@@ -279,7 +291,9 @@ class SpecRecords(RecordedSpecs):
         if node.name in LANGUAGES:
             has_constraints = node.versions or node.dependencies
             return NONE if has_constraints else self.with_compiler
-        # Other constraints cannot be compared; flags without a value do not count.
+        # A query with any other constraint cannot be compared. Here, all that can be
+        # compared or does not matter is taken away: flags without a value ask for
+        # nothing.
         others = replace(
             node,
             name=None,
@@ -302,8 +316,10 @@ class SpecRecords(RecordedSpecs):
         """
         if not self.unrecorded:
             return Verdict(NONE)
+        # `when` has its own verdict (`_verdicts_on_parts`).
+        unconditional = replace(edge, when=None)
         try:
-            compiler = compiler_condition(compiler_of_pages(replace(edge, when=None)))
+            compiler = compiler_condition(compiler_of_pages(unconditional))
         except UnsupportedQuery:
             return Verdict(NONE, self.unrecorded)
         return Verdict(self.unrecorded & self.configured((compiler,)))

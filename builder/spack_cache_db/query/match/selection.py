@@ -85,7 +85,7 @@ def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     `order_for`.
     """
     ids = configuration_ids(lookups, conditions)
-    # With one release or stack, `ids` are exact.
+    # With conditions on words and on a release or a stack, `ids` are exact.
     kinds = {condition.kind for condition in only(conditions, *PLACE_KINDS)}
     if len(kinds) < 2 and kinds.isdisjoint(OF_SPECS):
         return ResultSet(conditions, ids)
@@ -117,8 +117,8 @@ def configuration_ids(
     `order_for`.
 
     The result is exact for conditions on words and one release or stack. With
-    conditions on specs, or on release and stack, use `specs_in_scope` to keep the
-    configurations with a spec.
+    conditions on specs, or on release and stack, use `specs_in_scope` of
+    `query.stored.binary` to keep the configurations with a spec.
 
     Args:
         lookups: the database.
@@ -132,7 +132,8 @@ def configuration_ids(
         if value is not None:
             values[kind] = value
     if "release" in values:
-        # The stack is that of the release, which only its listings have.
+        # A spec must be in the stack in this release. The filter on stacks is for all
+        # releases, and only the listings of specs have the stacks of one release.
         values.pop("stack", None)
     filters = [_FILTERS[kind] for kind in values]
     is_in_place = "release" in values or "stack" in values
@@ -147,9 +148,10 @@ def configuration_ids(
         parameters = values | order.parameters
         return _having(lookups.conn, columns, filters, parameters, order.sql)
 
+    # A machine is a condition on the order.
     if columns or values or chosen_machine(conditions) is not None:
         return read()
-    # Without such conditions, these are all configurations, which are cached.
+    # Without any of these, the result is all configurations, which are cached.
     return lookups.once(("configurations in order", every), read)
 
 
@@ -243,7 +245,9 @@ def with_other_variant(
         if not all(variant_matches(constraint, variant) for variant in variants):
             violating.append(key)
     sets = select_ids(conn, SETS_WITH, violating)
-    return _having(conn, {"variants": sets}, [], {}, "id")
+    return _having(
+        conn, columns={"variants": sets}, filters=(), parameters={}, order="id"
+    )
 
 
 def _having(
@@ -274,7 +278,8 @@ def _having(
         if len(columns[column]) > IDS_AT_ONCE:
             long_columns.append(column)
             continue
-        (pieces[column],) = json_pieces(columns[column])
+        (piece,) = json_pieces(columns[column])
+        pieces[column] = piece
         tests.append(
             f"{ID_COLUMNS[column]} IN (SELECT value FROM json_each(:{column}))"
         )

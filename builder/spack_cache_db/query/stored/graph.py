@@ -21,14 +21,18 @@ from spack_cache_db.query.open.sql import select, select_ids, select_in
 from spack_cache_db.query.stored.configurations import OF_IDS
 from spack_cache_db.spack.facts import RUN_TIME
 
+# The statements on edges end with conditions, so that others can follow.
 EDGES = """
 SELECT dependencies.spec_id, dependency_id, dependency_type_id, dependency_virtual_id
 FROM json_each(:ids) AS wanted
 CROSS JOIN dependencies ON dependencies.spec_id = wanted.value
 WHERE 1"""
+"""The edges of some specs."""
 TYPED = "\n  AND dependency_type_id IN (SELECT value FROM json_each(:types))"
 PROVIDING = "\n  AND dependency_virtual_id IN (SELECT value FROM json_each(:virtuals))"
-"""Conditions on edges, which follow a statement: on its types, and virtual packages."""
+"""Conditions on edges, which follow a statement: on the types of an edge, and on its
+virtual packages.
+"""
 NEEDING = (
     """
 SELECT dependencies.spec_id FROM json_each(:ids) AS wanted
@@ -36,6 +40,7 @@ CROSS JOIN dependencies ON dependencies.dependency_id = wanted.value
 WHERE 1"""
     + TYPED
 )
+"""The dependents of some specs."""
 NEEDING_PAIRS = (
     """
 SELECT dependencies.spec_id, dependencies.dependency_id FROM json_each(:ids) AS wanted
@@ -45,6 +50,7 @@ WHERE 1"""
 )
 """The dependents of some specs, each with the spec that it needs."""
 NEEDING_ANY = "SELECT spec_id FROM dependencies WHERE 1" + TYPED
+"""The dependents of any spec."""
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary, specs.is_gone,
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
@@ -54,6 +60,9 @@ FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 JOIN configurations ON configurations.id = specs.configuration_id
 LEFT JOIN packages ON packages.id = configurations.package_id
 LEFT JOIN versions ON versions.id = configurations.version_id
+"""
+"""The nodes of some specs. Several indexes may record an external at different places,
+of which any will do: `max` takes the same one each time.
 """
 DEPENDENT_PACKAGES = """
 SELECT DISTINCT packages.name FROM (
@@ -89,11 +98,11 @@ class Edge(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What a spec needs, by id, of the specs that are sought.
+    """Why a spec is found by `read_needing`: it needs one of the sought specs.
 
     Attributes:
-        spec: the nearest of them; of several, the one with the lowest id.
-        is_direct: whether the spec has an edge to it.
+        spec: the id of the nearest sought spec; of several, the lowest id.
+        is_direct: whether the spec that is found has an edge to it.
     """
 
     spec: int
@@ -164,19 +173,22 @@ def read_needs(lookups: Lookups, roots: Iterable[int], limit: int) -> Needs:
     dependencies = _cached_dependencies(lookups)
     edges_of_spec: dict[int, list[Edge]] = {}
     missing: list[int] = []
-    # The specs that were read for missing roots.
+    # The missing roots, and the specs that were read for them.
     incomplete: set[int] = set()
     for root, edges in dependencies.edges(list(roots)).items():
         count_before = len(edges_of_spec)
+        # A root that was read as a dependency gets its other edges too, at its old
+        # place.
         edges_of_spec[root] = edges
         ahead = {edge.dependency for edge in edges} - edges_of_spec.keys()
         is_whole = dependencies.follow(edges_of_spec, ahead, limit)
         if not is_whole:
             missing.append(root)
             incomplete.add(root)
-            incomplete.update(islice(edges_of_spec, count_before, None))
+            read_for_root = islice(edges_of_spec, count_before, None)
+            incomplete.update(read_for_root)
 
-    # Only these may have edges to specs that were not read.
+    # Leave out edges to specs that were not read. Only these specs may have them.
     for spec in incomplete:
         edges_of_spec[spec] = [
             edge for edge in edges_of_spec[spec] if edge.dependency in edges_of_spec
@@ -243,9 +255,11 @@ def read_needing(conn: sqlite3.Connection, sought: Set[int]) -> dict[int, Need]:
         next_level: dict[int, int] = {}
         for spec, dependency in select_in(conn, NEEDING_PAIRS, level, types=types):
             nearest = level[dependency]
-            # Known on a level before this one; or a cycle, which only a faulty index
-            # has.
-            if spec in needs or spec == nearest:
+            # It was found on a level before this one.
+            if spec in needs:
+                continue
+            # It needs itself: a cycle, which only a faulty index has.
+            if spec == nearest:
                 continue
             next_level[spec] = min(nearest, next_level.get(spec, nearest))
         for spec, nearest in next_level.items():
@@ -302,15 +316,20 @@ def _path_or_modules(external: str) -> str:
 
 
 class Dependencies:
-    """Reads dependencies in both directions, by spec id; `virtuals` has all virtual
-    names.
+    """Reads dependencies in both directions, by spec id.
 
     A database stores sets of types, such as `build,link`, and of virtual packages, and
-    an edge has the ids of two sets. `run_time` are the ids of the sets of types that
-    have `link` or `run`, or no type; `run_time_types` are those without the latter.
+    an edge has the ids of two sets.
 
     The graph is read level by level. A recursive statement would take three times as
     long, because SQLite stores the visited specs in a table.
+
+    Attributes:
+        virtuals: the names of all virtual packages that an edge has.
+        run_time_types: the ids of the sets of types that have `link` or `run`: what a
+            spec needs at run time.
+        run_time: these, and the ids of sets without a type: what `^` in a query means
+            at any depth, because an edge without a type satisfies any in Spack.
     """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
@@ -318,7 +337,7 @@ class Dependencies:
         types = _sets(select(conn, "SELECT id, types FROM dependency_types"))
         virtuals = _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
 
-        # Many specs have the same edges.
+        # Many specs have the same edges, which are one object in memory.
         @lru_cache(maxsize=MAX_CACHED_SPECS)
         def edge_of(dependency: int, types_id: int, virtuals_id: int) -> Edge:
             return Edge(dependency, types[types_id], virtuals[virtuals_id])
@@ -367,8 +386,15 @@ class Dependencies:
         ahead: set[int],
         limit: int = sys.maxsize,
     ) -> bool:
-        """Add the run-time edges of specs and of their dependencies; False if above
-        `limit`.
+        """Add the run-time edges of specs and of all that they need.
+
+        Args:
+            edges_of_spec: the edges that are known, to which others are added.
+            ahead: the specs to begin with, whose edges are not known.
+            limit: the number of specs above which no further level is read.
+
+        Returns:
+            Whether all edges were read.
         """
         cached = self._run_time_edges
         if len(cached) > MAX_CACHED_SPECS:
@@ -394,11 +420,12 @@ class Dependencies:
         `_select_edges`).
         """
         wanted = set(types)
-        return [
-            key
-            for key, names in self._types.items()
-            if (not wanted.isdisjoint(names) if names else is_untyped)
-        ]
+        ids = []
+        for key, names in self._types.items():
+            is_of_type = not wanted.isdisjoint(names) if names else is_untyped
+            if is_of_type:
+                ids.append(key)
+        return ids
 
     def of_all_types(self, types: Iterable[str]) -> list[int]:
         """Return the ids of sets with all of these types."""

@@ -48,7 +48,7 @@ SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
 LIMIT 1
 """
 """Whether the package, or any package if its name is empty, has a boolean variant."""
-WITH_VALUES = """
+VARIANT = """
 SELECT 1 FROM variants WHERE name = :name AND (
   :package = '' OR EXISTS (
     SELECT 1 FROM packages JOIN configurations ON configurations.package_id = packages.id
@@ -56,7 +56,7 @@ SELECT 1 FROM variants WHERE name = :name AND (
     WHERE packages.name = :package AND member.variant_id = variants.id))
 LIMIT 1
 """
-"""Whether the package, or any package if its name is empty, has a variant."""
+"""The same for a variant with any values."""
 WITH_WORDS = """
 SELECT 1 FROM configurations_fts
 JOIN configurations ON configurations.id = configurations_fts.rowid
@@ -110,9 +110,11 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     else:
         unread = reader.read_all()
 
-    # Search for the words without a meaning.
+    # Search for the words without a meaning. A negated word is one unread text of two
+    # words, so a text such as `without abc` has a reading, in which it is left out.
     searched = _searched_words(lookups, unread, package)
-    if len(unread) == len(words) and not searched:
+    has_meaning = len(unread) < len(words)
+    if not has_meaning and not searched:
         return _reading_of_hash(lookups, words[0]) if is_single else None
     left_out = tuple(word for word in unread if word not in searched)
     return reader.reading(tuple(searched), left_out)
@@ -197,8 +199,9 @@ class _Reader:
     def package(self) -> str:
         """Return the package that the words name, or ""."""
         known_packages = package_counts(self._lookups)
-        # `read_all` finds a package with binaries. Another one counts if there is none,
-        # or if it depends on the one with binaries.
+        # `read_all` finds a package with binaries, and leaves packages without a binary
+        # unread. One of these is the package if the words name no other, or if it
+        # depends on the other.
         for word in self.read_all():
             name = name_and_version(word).name
             if name not in known_packages:
@@ -218,16 +221,18 @@ class _Reader:
         A negated word is returned with its negation: `without mpi`.
         """
         unread: list[str] = []
-        is_negated = False
+        # The word before, if it negates the next one, such as `without`.
+        negation = ""
         is_behind_unread = False
         position = 0
         while position < len(self._words):
             word = self._words[position]
             if word.lower() in NEGATIONS:
-                is_negated = True
+                negation = word
                 position += 1
                 continue
 
+            # What is known before the word shows what the word has changed.
             parts_before = self._parts()
             scope_size = len(self._scope)
             target_before = self._conditions.get("target")
@@ -239,24 +244,26 @@ class _Reader:
                 # It is the version of the unread word.
                 is_read = False
                 self._add_version_of_unrecorded(number_in(word) or "")
-            elif is_negated:
+            elif negation:
                 is_read = self._read_variant(word, "~")
             else:
                 is_read = self._read_word(word)
 
-            # Remember which words chose a release, a stack or a target.
+            # Remember which words stand for a part, and which ones chose a release, a
+            # stack or a target.
             next_position = position + max(length, 1)
             words_of_name = self._words[position:next_position]
-            self._keep_words(parts_before, words_of_name, is_negated=is_negated)
+            words_of_part = [negation, *words_of_name] if negation else words_of_name
+            self._keep_words(parts_before, words_of_part)
             if self._conditions.get("target") != target_before:
                 self._target_words.update(words_of_name)
             elif len(self._scope) != scope_size:
                 self._scope_words.update(words_of_name)
 
             if not is_read:
-                unread.append(f"without {word}" if is_negated else word)
+                unread.append(f"without {word}" if negation else word)
             is_behind_unread = not is_read
-            is_negated = False
+            negation = ""
             position = next_position
         return unread
 
@@ -299,7 +306,10 @@ class _Reader:
         )
 
     def _parts(self) -> dict[str, str]:
-        """Return the parts of the spec, and the scope, by what they are on."""
+        """Return the parts of the spec, and the scope, by what they are on.
+
+        For example `{"package": "hdf5@1.14", "^zlib": "^zlib@1.3", "mpi": "+mpi"}`.
+        """
         parts = {"package": self._name + self._version, "compiler": self._compiler}
         for dependency in self._dependencies:
             name = dependency.partition("@")[0]
@@ -308,18 +318,12 @@ class _Reader:
         parts |= self._scope
         return {key: text for key, text in parts.items() if text}
 
-    def _keep_words(
-        self, before: dict[str, str], words: Sequence[str], *, is_negated: bool
-    ) -> None:
+    def _keep_words(self, before: dict[str, str], words: Sequence[str]) -> None:
         """Remember the words of the parts that have changed since `before`."""
         for key, text in self._parts().items():
             if before.get(key) == text:
                 continue
-            kept = self._words_of_part.setdefault(key, [])
-            if is_negated:
-                position = self._words.index(words[0])
-                kept.append(self._words[position - 1])
-            kept.extend(words)
+            self._words_of_part.setdefault(key, []).extend(words)
 
     def _meanings(self) -> tuple[Meaning, ...]:
         """Return the parts of the reading with their words."""
@@ -397,7 +401,8 @@ class _Reader:
         elif word[0] == "^":
             self._dependencies.append(word)
         else:
-            # The name is `mpi` in `+mpi`, and `libs` in `libs:=static`.
+            # The name is `mpi` in `+mpi`, and `libs` in `libs:=static`. A hash (`/abc`)
+            # is a condition of its own name.
             name = word.lstrip("+~").partition("=")[0].rstrip(":")
             return self._add(name, word)
         return True
@@ -465,11 +470,13 @@ class _Reader:
         if not is_known(target):
             return False
 
-        # A target is more exact than its family, which may be before or behind it.
+        # A target is more exact than its family, which may be before or behind it. The
+        # family behind a target adds nothing (`zen3 x86_64`).
         family_of_target = family(target)
         is_family = target == family_of_target
         if is_family and self._target_family == family_of_target:
             return True
+        # The family before a target is replaced (`x86_64 zen3`).
         of_family = f"target={family_of_target}:"
         if self._conditions.get("target") == of_family:
             del self._conditions["target"]
@@ -487,7 +494,7 @@ class _Reader:
             return False
         variant = condition.partition("=")[0]
         names = {"name": variant, "package": self._expected_package}
-        if any(select(self._conn, WITH_VALUES, **names)):
+        if any(select(self._conn, VARIANT, **names)):
             return self._add(variant, condition)
         if not self._read_variant(GPU_SWITCHES[variant], "+"):
             return False
@@ -499,7 +506,8 @@ class _Reader:
         if self._name:
             return False
         name = name.lower()
-        # A single word may be a part of many names: only its own is read.
+        # The name may be that of another package manager, such as `libhdf5-dev`. But a
+        # single word may be a part of many names: only its own is read.
         names = [name] if len(self._words) == 1 else names_elsewhere(name)
         for package in names:
             if self._expected_package:
@@ -532,8 +540,10 @@ class _Reader:
         return False
 
     def _read_number(self, word: str, variant: str) -> bool:
-        """Read the version of the variant before it, as a dependency, or of a compiler,
-        a dependency or the package without one.
+        """Read a number as the version of what stands before it.
+
+        This is the variant of the last word, which is a package then; or else the
+        compiler, the last dependency or the package, if it has no version.
         """
         version = number_in(word)
         if version is None:
@@ -574,6 +584,7 @@ class _Reader:
         """
         if not self._name or name not in self._has_binaries:
             return False
+        # The word stays unread, and `unrecorded` says why.
         if not has_records(self._conn):
             self._unrecorded.append(_with_version(name, version))
             return False
