@@ -71,6 +71,7 @@ OWN = (
         "/package/py-mpi4py",
         "/package/py-mpi4py.json",
         "/badge/py-mpi4py.svg",
+        "/badge/release/develop.svg",
         "/stack/e4s",
     ),
     *(
@@ -79,6 +80,7 @@ OWN = (
     ),
     *("/diff/develop-2025-04-20...develop", "/diff?old=develop-2025-04-20&new=develop"),
     *("/coverage/develop", "/release/develop", "/spack-cache.db"),
+    f"/dependents?q={SPEC}",
     *("/llms.txt", "/robots.txt", "/sitemap.xml", "/opensearch.xml"),
 )
 STOCK = (

@@ -30,6 +30,7 @@ OWN = (
     "/find?q=hdf5@99+%2Bmpi",
     "/find?q=hdf5+torch+arm+nothing",
     "/find?q=%25gcc&host=zen3",
+    "/dependents?q=hdf5",
     "/packages",
     "/about",
     "/cover",
