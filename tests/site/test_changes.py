@@ -16,6 +16,8 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected
 from spack_cache_db.schema.changes import CHANGE_WORDS
 from spack_cache_db.site.pages import changes
+from spack_cache_db.site.pages.changed_packages import Upgrade
+from spack_cache_db.site.pages.sides import Sides
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
@@ -171,11 +173,16 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes.load_changes(lookups, compare(lookups, OLD, NEW), None)
+        sides = Sides(OLD, NEW)
+        whole = changes.load_changes(lookups, compare(lookups, OLD, NEW), sides)
         found = compare(lookups, OLD, NEW, package="rebuilt")
-        one = changes.load_changes(lookups, found, "rebuilt")
-    assert (whole["counts"]["rebuilt"], whole["rows"]) == ({"rebuilt": 1}, {})
-    assert [*map(len, one["rows"]["rebuilt"].values())] == [1]
+        narrowed = Sides(OLD, NEW, package="rebuilt")
+        one = changes.load_changes(lookups, found, narrowed)
+    rebuilt = {part.change: part for part in whole.parts}["rebuilt"]
+    assert [package.name for package in rebuilt.packages] == ["rebuilt"]
+    assert not any(part.has_rows for part in whole.parts)
+    (part,) = one.parts
+    assert [len(package.rows) for package in part.packages] == [1]
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -218,3 +225,77 @@ async def test_form_leads_to_the_comparison(datasette: Any) -> None:
     answer = await get(datasette, "/diff?old=develop&new=v0.23.1&stack=e4s")
     assert chosen == [OLD, NEW, "e4s"]
     assert answer.headers["location"] == "/diff/develop...v0.23.1?stack=e4s"
+
+
+@pytest.mark.asyncio
+async def test_without_releases_the_newest_snapshots_are_compared(
+    served: Any,
+) -> None:
+    """`/diff` says what the comparison of the two newest snapshots says."""
+    newest = (await get(served, "/diff")).text
+    named = (await get(served, f"/diff/{OLD}...{NEW}")).text
+    start = "<main"
+    assert newest[newest.index(start) :] == named[named.index(start) :]
+
+
+@pytest.mark.asyncio
+async def test_what_is_lost_comes_first(served: Any) -> None:
+    """A package without a binary in the new release comes before all others, with its
+    version, its processors and a release that still has it.
+    """
+    text = (await get(served, f"/diff/{OLD}...{NEW}")).text
+    lost = section(text, "lost")
+    assert lost.startswith("Lost 1 package")
+    assert lost.endswith(f"gone 1.0 zen3 still in {OLD}")
+    assert f"/package/gone?release={OLD}" in text
+    ids = re.findall(r'<section aria-labelledby="(\w+)">', text)
+    assert ids[:4] == ["lost", "upgraded", "new", "stacks"]
+
+
+@pytest.mark.asyncio
+async def test_numbers_count_packages(served: Any) -> None:
+    """The numbers at the top are those of the parts below them."""
+    text = (await get(served, f"/diff/{OLD}...{NEW}")).text
+    found = re.search(r'<ul class="numbers".*?</ul>', text, re.DOTALL)
+    assert found is not None
+    words = " ".join(re.sub(r"<[^>]*>", " ", found[0]).split())
+    assert words == (
+        "1 package lost its last binary 1 package upgraded 1 package new: fresh"
+        " 1 package rebuilt at the same version"
+    )
+
+
+def test_stacks_gain_and_lose(planted: Path) -> None:
+    """Each stack has the binaries that it kept, got and lost."""
+    with connected(planted) as conn:
+        found = compare(read_lookups(conn), OLD, NEW).by_stack()
+    assert found == {"e4s": (2, 2, 3), "hep": (3, 1, 2), "ml": (0, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_major", "is_older"),
+    [
+        ("1.9.1", "2.0", True, False),
+        ("1.9.1", "1.10", False, False),
+        ("2.0", "1.9", False, True),
+    ],
+)
+def test_major_upgrades_are_marked(
+    old: str, new: str, *, is_major: bool, is_older: bool
+) -> None:
+    """A major upgrade has a larger first number; an older version is none."""
+    upgrade = Upgrade("hdf5", "/diff", old, new)
+    assert (upgrade.is_major, upgrade.is_older) == (is_major, is_older)
+
+
+@pytest.mark.asyncio
+async def test_each_snapshot_leads_to_its_changes(served: Any) -> None:
+    """The chart has a link for each snapshot after another; that of the page stands
+    out.
+    """
+    text = (await get(served, f"/diff/{OLD}...{NEW}?stack=e4s")).text
+    links = re.findall(r'href="([^"]*)" aria-label="([^"]*)"', text)
+    assert links == [
+        (f"/diff/{OLD}...{NEW}?stack=e4s", "20 Apr 2025: 4 new binaries, 5 gone")
+    ]
+    assert "data chosen" in text

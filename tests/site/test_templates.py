@@ -13,7 +13,6 @@ LONG = {
     "_facet_results",
     "_head",
     "_timeline",
-    "changes",
     "cover",
     "coverage",
     "package",

@@ -249,6 +249,205 @@ def vocabulary_of(is_installed: bool) -> Vocabulary:
     return INSTALLED if is_installed else BINARIES
 
 
+@dataclass(frozen=True, slots=True)
+class PartWords:
+    """The heading of a part of a comparison, and what its configurations are."""
+
+    title: str
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWords:
+    """The words of a comparison.
+
+    Nothing is lost or new between two sides that exist beside each other, such as two
+    installations.
+
+    Attributes:
+        title: the title of the page.
+        numbers: the name of the list of numbers, for screen readers.
+        parts: the headings by change, and of `lost`, `upgraded` and `new`.
+        kept: the heading of the counts that both sides have.
+        added: that of counts that only the new side has.
+        removed: that of counts that only the old side has.
+        causes: what comes before the reasons of rebuilds.
+        too_many: what takes their place if they would take too long to find.
+    """
+
+    title: str
+    numbers: str
+    parts: Mapping[str, PartWords]
+    kept: str
+    added: str
+    removed: str
+    causes: str
+    too_many: str
+
+
+def change_words(old: str, new: str, place: str, vocabulary: Vocabulary) -> ChangeWords:
+    """Return the words of the comparison of two sides.
+
+    Args:
+        old: the name of the old side, such as `v1.1.0` or `develop:e4s`.
+        new: the name of the new side.
+        place: the word before sides that exist beside each other, `on` or `in`; empty
+            if one is older.
+        vocabulary: the words for what is compared.
+    """
+    many = vocabulary.many
+    if place:
+        only_old = f"Only {place} {old}"
+        only_new = f"Only {place} {new}"
+        return ChangeWords(
+            title="Differences",
+            numbers="Packages that differ",
+            parts={
+                "lost": PartWords(only_old),
+                "upgraded": PartWords("Other versions"),
+                "new": PartWords(only_new),
+                "added": PartWords(only_new),
+                "removed": PartWords(only_old),
+                "rebuilt": PartWords("Other hashes", f"{place} both"),
+                "grown": PartWords(f"More {many}", f"{place} {new}"),
+                "shrunk": PartWords(f"Fewer {many}", f"{place} {new}"),
+            },
+            kept="Both",
+            added=only_new,
+            removed=only_old,
+            causes="Dependencies that differ:",
+            too_many="Too many differ to say why: choose a stack or a package.",
+        )
+    return ChangeWords(
+        title="What changed",
+        numbers="Changed packages",
+        parts={
+            "lost": PartWords("Lost", f"No {vocabulary.one} in {new} any more."),
+            "upgraded": PartWords("Upgraded"),
+            "new": PartWords("New packages", f"No {vocabulary.one} in {old}."),
+            "added": PartWords("New", f"that only {new} has"),
+            "removed": PartWords("Removed", f"that only {old} has"),
+            "rebuilt": PartWords("Rebuilt at the same version", "with other hashes"),
+            "grown": PartWords("Grown", f"with more {many} than before"),
+            "shrunk": PartWords("Shrunk", f"with fewer {many} than before"),
+        },
+        kept="Kept",
+        added="New",
+        removed="Removed",
+        causes="Why:",
+        too_many="Too many were rebuilt to say why: choose a stack or a package.",
+    )
+
+
+MOST_NAMED = 3
+"""Limit of names in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedNumbers:
+    """How many packages a comparison found: lost, upgraded, new and rebuilt.
+
+    `major` counts the upgrades by a major version; `new_packages` are names.
+    """
+
+    lost: int
+    upgraded: int
+    major: int
+    new_packages: Sequence[str]
+    rebuilt: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers, by the parts of the page that list them."""
+        return {
+            "lost": self.lost,
+            "upgraded": self.upgraded,
+            "new": len(self.new_packages),
+            "rebuilt": self.rebuilt,
+        }
+
+
+def number_notes(
+    numbers: ChangedNumbers, old: str, new: str, place: str, vocabulary: Vocabulary
+) -> dict[str, str]:
+    """Return what each number counts, by its part.
+
+    The arguments `old`, `new`, `place` and `vocabulary` are those of `change_words`.
+
+    >>> numbers = ChangedNumbers(1, 2, 1, ["z3"], 0)
+    >>> number_notes(numbers, "v1", "v2", "", BINARIES)["new"]
+    'package new: z3'
+    """
+    nouns = {
+        part: "package" if count == 1 else "packages"
+        for part, count in numbers.counts.items()
+    }
+    new_names = _first_names(numbers.new_packages)
+    if place:
+        return {
+            "lost": f"{nouns['lost']} only {place} {old}",
+            "upgraded": f"{nouns['upgraded']} with other versions",
+            "new": f"{nouns['new']} only {place} {new}{new_names}",
+            "rebuilt": f"{nouns['rebuilt']} with other hashes at the same version",
+        }
+    whose = "its" if numbers.lost == 1 else "their"
+    major = ""
+    if numbers.major:
+        major = f", {numbers.major:,} of them by a major version"
+    return {
+        "lost": f"{nouns['lost']} lost {whose} last {vocabulary.one}",
+        "upgraded": f"{nouns['upgraded']} upgraded{major}",
+        "new": f"{nouns['new']} new{new_names}",
+        "rebuilt": f"{nouns['rebuilt']} rebuilt at the same version",
+    }
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Return the first names behind a colon, and the number of others."""
+    if not names:
+        return ""
+    text = ": " + ", ".join(names[:MOST_NAMED])
+    others = len(names) - MOST_NAMED
+    return f"{text} and {others:,} more" if others > 0 else text
+
+
+def package_on_one_side(change: str, place: str) -> str:
+    """Return what a package is that only one side has: `change` is `added` or
+    `removed`.
+
+    >>> package_on_one_side("removed", "")
+    'last package'
+    """
+    if place:
+        return "package"
+    return "new package" if change == "added" else "last package"
+
+
+def newest_and_others(versions: Sequence[str]) -> str:
+    """Return the newest of some versions, which is the last, and the number of others.
+
+    >>> newest_and_others(["1.0", "1.1", "2.0"])
+    '2.0 and 2 more'
+    """
+    others = len(versions) - 1
+    return f"{versions[-1]} and {others:,} more" if others > 0 else versions[-1]
+
+
+MOST_PROCESSORS = 4
+"""Limit of processors that are named."""
+
+
+def names_of_processors(names: Sequence[str]) -> str:
+    """Return the names of some processors, or their number if they are many.
+
+    >>> names_of_processors(["x86-64-v3", "aarch64"])
+    'x86-64-v3, aarch64'
+    """
+    if len(names) > MOST_PROCESSORS:
+        return f"{len(names)} kinds of processor"
+    return ", ".join(names)
+
+
 def sentence(text: str) -> str:
     """Return a text that begins with a capital, unless it begins with a spec or a hash.
 

@@ -24,6 +24,7 @@ OWN = (
     f"/spec/{spec_hash(MPI)}",
     "/release/develop-2025-04-20",
     "/stack/e4s",
+    "/diff",
     "/diff/v0.23.1...develop?package=hdf5",
     "/coverage/develop?by=stack&reference=v0.23.1",
     "/find?q=hdf5+%2Bmpi",

@@ -141,6 +141,32 @@ def test_what_changed_for_a_stack(walk: Walk) -> None:
     assert walk.clicks <= 3
 
 
+def test_what_changed_between_two_other_releases(walk: Walk) -> None:
+    """Two choices and one click compare any other releases; both can be read."""
+    walk.follow("What changed")
+    for field, name in (("From", "v0.23.1"), ("To", "develop-2025-04-20")):
+        choice = walk.page.get_by_label(field, exact=True)
+        choice.select_option(name)
+        assert choice.evaluate("field => field.clientWidth") > 24
+    walk.page.get_by_role("button", name="Compare").click()
+    walk.page.wait_for_load_state()
+
+    assert walk.path == "/diff/v0.23.1...develop-2025-04-20"
+    expect(walk.page.get_by_role("heading", level=1)).to_contain_text(
+        "v0.23.1 → develop-2025-04-20"
+    )
+
+
+def test_what_changed_in_a_week(walk: Walk) -> None:
+    """A column of the chart is a link to its week, also for a keyboard."""
+    walk.follow("What changed")
+    column = walk.page.get_by_role("group").get_by_role("link", name="20 Apr 2025")
+    column.press("Enter")
+    walk.page.wait_for_load_state()
+
+    assert walk.path == "/diff/develop-2025-04-13...develop-2025-04-20"
+
+
 def test_a_package_in_pandas(walk: Walk, conn: sqlite3.Connection) -> None:
     """One copied line reads all binaries of a package; CSV and JSON have the same
     rows.

@@ -266,12 +266,18 @@ class Changes:
     """The changes from one side to the other, by numbers; `in_words` returns them as a
     `Diff`.
 
-    `removed` and `added` are the specs that only one side has, by configuration;
-    `amounts` counts the specs of each changed configuration.
+    Attributes:
+        before: the specs of the old side, by their numbers.
+        after: those of the new side.
+        removed: the specs that only the old side has, by configuration.
+        added: those that only the new side has.
+        amounts: the number of specs of each changed configuration.
     """
 
     numbering: Numbering
     sides: Sequence[str]
+    before: _Listed
+    after: _Listed
     removed: Mapping[int, Set[int]]
     added: Mapping[int, Set[int]]
     amounts: Mapping[int, Amount]
@@ -291,6 +297,36 @@ class Changes:
             change = CHANGES[kept > 0, added > 0, removed > 0]
             configurations[change].append(configuration)
         return configurations
+
+    def by_stack(self) -> dict[str, Amount]:
+        """Return the number of specs that each stack kept, got and lost, by its name.
+
+        A spec that another stack lists too is gone from the stack that does not list it
+        any more.
+        """
+        # There are few different pairs of the stacks of a spec on both sides.
+        pairs: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = Counter()
+        for spec in self.before.keys() | self.after.keys():
+            old = self.before.get(spec)
+            new = self.after.get(spec)
+            old_stacks = old.stacks if old is not None else ()
+            new_stacks = new.stacks if new is not None else ()
+            pairs[old_stacks, new_stacks] += 1
+
+        kept: Counter[str] = Counter()
+        added: Counter[str] = Counter()
+        removed: Counter[str] = Counter()
+        for (old_stacks, new_stacks), count in pairs.items():
+            for stack in set(old_stacks) & set(new_stacks):
+                kept[stack] += count
+            for stack in set(new_stacks) - set(old_stacks):
+                added[stack] += count
+            for stack in set(old_stacks) - set(new_stacks):
+                removed[stack] += count
+        return {
+            stack: Amount(kept[stack], added[stack], removed[stack])
+            for stack in sorted(kept.keys() | added.keys() | removed.keys())
+        }
 
     def in_words(self, most_explained: int | None = None) -> Diff:
         """Return the changes in words."""
@@ -419,6 +455,8 @@ def changes_of(
     return Changes(
         numbering,
         sides,
+        before=before,
+        after=after,
         removed=removed,
         added=added,
         amounts=amounts,

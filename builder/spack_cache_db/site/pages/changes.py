@@ -1,31 +1,55 @@
 """`/diff/<old>...<new>`: the changes between two releases or stacks, or the difference
 between two hashes.
 
-`/diff` is the form that chooses them.
+`/diff` is the comparison of the two newest snapshots, with a form that chooses others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
+from urllib.parse import quote
 
-from spack_cache_db.query.answers.diff import Changes
+from spack_cache_db.query.answers.diff import ChangedConfiguration, Changes
 from spack_cache_db.query.answers.diff import compare as compare_sides
 from spack_cache_db.query.answers.diff_specs import SpecDiff, diff_specs
+from spack_cache_db.query.answers.rebuilds import Cause
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.query.stored.binary import specs_beginning
-from spack_cache_db.site.filters import DataLinks
+from spack_cache_db.site.charts.records import Change, Step
+from spack_cache_db.site.filters import LABELS, DataLinks
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
-from spack_cache_db.site.pages.feeds import Topic
+from spack_cache_db.site.pages.changed_packages import (
+    PackageOnOneSide,
+    Upgrade,
+    packages_on_one_side,
+    stacks_of,
+    steps_of,
+    upgrades_of,
+)
+from spack_cache_db.site.pages.feeds import Topic, date_of
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.pages.snapshots import branch_of
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import (
+    ChangedNumbers,
+    ChangeWords,
+    PartWords,
+    Vocabulary,
+    change_words,
+    day_words,
+    number_notes,
+    package_on_one_side,
+    vocabulary_of,
+)
 
 MOST_EXPLAINED = 5_000
 """Limit of added and removed hashes up to which causes are searched; more would take
@@ -37,6 +61,7 @@ TOO_MANY = (
     "{:,} configurations differ, but this site lists at most {:,}: add package, stack, target or"
     " host, or use the command diff on the downloaded file"
 )
+ONE_RELEASE = "this database has one release: nothing can be compared yet"
 MOST_ROWS = 150
 """Limit of configurations that are listed; beyond it, packages link to their own
 comparison.
@@ -51,24 +76,29 @@ def comparison(
     if specs is not None:
         return _spec_comparison(site, request, diff_specs(site.lookups, *specs), form)
     sides = replace(Sides.parse(request.pairs), old=old, new=new)
+    if form is not None:
+        return _as_data(compare_sides(site.lookups, **asdict(sides)), form)
+    return _compared(site, request, sides)
+
+
+def _compared(site: Site, request: PageRequest, sides: Sides) -> PageResponse:
+    """Return the page of a comparison; with an unknown name, the form in which it can
+    be corrected.
+    """
     try:
         changes = compare_sides(site.lookups, **asdict(sides))
     except UnknownNameError as error:
-        # A page shows the form, in which the name can be corrected.
-        if form is not None:
-            raise
         return site.page(
             request, "changes.html", sides=sides, error=str(error), status=404
         )
-    if form is not None:
-        return _as_data(changes, form)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     return site.page(
         request,
         "changes.html",
-        page=load_changes(site.lookups, changes, sides.package),
+        page=load_changes(site.lookups, changes, sides),
         sides=sides,
         links=DataLinks(None, sides.address("json"), sides.address("csv")),
+        latest=latest_changes(site.lookups),
         feed=topic.feed,
     )
 
@@ -113,56 +143,277 @@ def _as_data(changes: Changes, form: str) -> PageResponse:
     return data(form_of(diff.as_dict(), diff.rows, form), form)
 
 
-def load_changes(
-    lookups: Lookups, changes: Changes, package: str | None
-) -> dict[str, Any]:
-    """Return the variables of the page: `counts` and `rows` are configurations by
-    package.
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One of the numbers at the top of a comparison, such as `5 packages lost their
+    last binary`.
 
-    There are rows for one package or for few changes. Causes are None beyond
-    `MOST_EXPLAINED`.
+    Attributes:
+        part: the id of the part of the page that lists them.
+        count: the number.
+        note: what it counts.
+        is_alarming: whether it stands out.
     """
-    # The number of changed configurations, by the word for the change and by package.
+
+    part: str
+    count: int
+    note: str
+    is_alarming: bool = False
+
+
+class ChangedPackage(NamedTuple):
+    """A package in a part of a comparison.
+
+    Attributes:
+        name: the package.
+        extent: what changed and how much, such as `2.0 (12)`.
+        path: the comparison of this package.
+        rows: the configurations that are listed.
+        others: the number of configurations that are not.
+    """
+
+    name: str
+    extent: str
+    path: str
+    rows: tuple[ChangedConfiguration, ...]
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The configurations with one kind of change, by package.
+
+    Attributes:
+        change: the word for the change (`schema.CHANGE_WORDS`).
+        words: its heading.
+        configuration_count: the number of configurations.
+        packages: the packages with such configurations.
+        stacks: the stacks that only one side has.
+        has_rows: whether configurations are listed; otherwise packages are links.
+    """
+
+    change: str
+    words: PartWords
+    configuration_count: int
+    packages: tuple[ChangedPackage, ...]
+    stacks: tuple[str, ...]
+    has_rows: bool
+
+    @property
+    def is_on_one_side(self) -> bool:
+        """Whether only one side has these configurations."""
+        return self.change in ("added", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPage:
+    """The variables of a comparison.
+
+    Attributes:
+        diff: the changes.
+        words: the words of the page.
+        heading: the title with the names that narrow the comparison.
+        span: both sides for people: `15 Nov 2026 → 22 Nov 2026`.
+        chips: the names that narrow the comparison, each with the address without it.
+        numbers: the numbers at the top.
+        steps: the columns of the chart.
+        lost: the packages that only the old side has.
+        upgrades: the packages with other versions.
+        new: the packages that only the new side has.
+        stacks: the stacks with what they gained and lost.
+        parts: the changed configurations.
+        causes: why configurations were rebuilt; None beyond `MOST_EXPLAINED`.
+    """
+
+    diff: Changes
+    words: ChangeWords
+    heading: str
+    span: str
+    chips: tuple[tuple[str, str], ...]
+    numbers: tuple[Number, ...]
+    steps: tuple[Step, ...]
+    lost: tuple[PackageOnOneSide, ...]
+    upgrades: tuple[Upgrade, ...]
+    new: tuple[PackageOnOneSide, ...]
+    stacks: tuple[Change, ...]
+    parts: tuple[Part, ...]
+    causes: tuple[Cause, ...] | None
+
+
+def load_changes(lookups: Lookups, changes: Changes, sides: Sides) -> ChangesPage:
+    """Return the variables of the page of a comparison."""
+    vocabulary = vocabulary_of(lookups.is_installed)
+    place = changes.place
+    words = change_words(sides.old, sides.new, place, vocabulary)
+    parts = _parts(lookups, changes, sides, words)
+
+    # The page of one package has only its configurations.
+    lost: tuple[PackageOnOneSide, ...] = ()
+    new: tuple[PackageOnOneSide, ...] = ()
+    numbers: tuple[Number, ...] = ()
+    upgrades = upgrades_of(changes, sides)
+    if not sides.package:
+        lost = packages_on_one_side(lookups, changes, sides, "removed")
+        new = packages_on_one_side(lookups, changes, sides, "added")
+        numbers = _numbers(changes, sides, upgrades, parts, vocabulary)
+
+    # A side that is a stack of a release has no other stacks.
+    has_stacks = not sides.package and not any(":" in side for side in changes.sides)
+    return ChangesPage(
+        diff=changes,
+        words=words,
+        heading=words.title + _topic(sides),
+        span=_span(lookups, sides),
+        chips=_chips(sides),
+        numbers=numbers,
+        steps=() if place or sides.package else steps_of(lookups, sides),
+        lost=lost,
+        upgrades=upgrades,
+        new=new,
+        stacks=stacks_of(changes.by_stack(), sides) if has_stacks else (),
+        parts=parts,
+        causes=changes.causes(MOST_EXPLAINED),
+    )
+
+
+def _parts(
+    lookups: Lookups, changes: Changes, sides: Sides, words: ChangeWords
+) -> tuple[Part, ...]:
+    """Return the kinds of changes that there are.
+
+    Configurations are listed for one package or for few changes.
+    """
+    has_rows = bool(sides.package) or len(changes.amounts) <= MOST_ROWS
+    rows: Mapping[str, tuple[ChangedConfiguration, ...]] = {}
+    if has_rows:
+        rows = changes.configurations()
     names = lookups.words["package"]
     package_of = lookups.column("configurations", "package_id")
-    counts = {}
+    parts = []
     for change, keys in changes.by_change.items():
-        counts[change] = Counter(sorted(names[package_of[key]] for key in keys))
+        counts = Counter(sorted(names[package_of[key]] for key in keys))
+        stacks = getattr(changes.stacks, change, ())
+        if not counts and not stacks:
+            continue
+        part = Part(
+            change,
+            words.parts[change],
+            configuration_count=len(keys),
+            packages=_packages(
+                changes, sides, change, counts, rows.get(change, ())[:MOST_ROWS]
+            ),
+            stacks=stacks,
+            has_rows=has_rows,
+        )
+        parts.append(part)
+    # In the order of headings.
+    order = list(words.parts)
+    return tuple(sorted(parts, key=lambda part: order.index(part.change)))
 
-    # Two snapshots may differ in thousands of configurations.
-    rows = {}
-    if package or len(changes.amounts) <= MOST_ROWS:
-        for change, configurations in changes.configurations().items():
-            rows[change] = grouped(
-                (row.configuration.package, row) for row in configurations[:MOST_ROWS]
-            )
 
-    versions = {
-        change: grouped(pairs) for change, pairs in changes.versions._asdict().items()
-    }
-    return {
-        "diff": changes,
-        "counts": counts,
-        "rows": rows,
-        "versions": versions,
-        "upgrades": sorted(versions["added"].keys() & versions["removed"].keys()),
-        "causes": changes.causes(MOST_EXPLAINED),
-    }
+def _packages(
+    changes: Changes,
+    sides: Sides,
+    change: str,
+    counts: Mapping[str, int],
+    rows: Sequence[ChangedConfiguration],
+) -> tuple[ChangedPackage, ...]:
+    """Return the packages of one kind of change.
+
+    One address is made for all packages: a call for each of a thousand would take too
+    long.
+    """
+    start, end = sides.address(package="PACKAGE").split("PACKAGE")
+    rows_of = grouped((row.configuration.package, row) for row in rows)
+    versions = grouped(getattr(changes.versions, change, ()))
+    on_one_side = set(getattr(changes.packages, change, ()))
+    packages = []
+    for name, count in counts.items():
+        words = ""
+        if name in on_one_side:
+            words = package_on_one_side(change, changes.place) + " "
+        elif name in versions:
+            words = ", ".join(versions[name]) + " "
+        shown = rows_of.get(name, ())
+        package = ChangedPackage(
+            name,
+            extent=f"{words}({count:,})",
+            path=f"{start}{quote(name, safe='')}{end}#{change}",
+            rows=shown,
+            others=count - len(shown),
+        )
+        packages.append(package)
+    return tuple(packages)
+
+
+def _numbers(
+    changes: Changes,
+    sides: Sides,
+    upgrades: Sequence[Upgrade],
+    parts: Sequence[Part],
+    vocabulary: Vocabulary,
+) -> tuple[Number, ...]:
+    """Return the four numbers of a comparison: packages lost, upgraded, new and
+    rebuilt.
+    """
+    rebuilt = sum(len(part.packages) for part in parts if part.change == "rebuilt")
+    found = ChangedNumbers(
+        lost=len(changes.packages.removed),
+        upgraded=len(upgrades),
+        major=sum(upgrade.is_major for upgrade in upgrades),
+        new_packages=changes.packages.added,
+        rebuilt=rebuilt,
+    )
+    notes = number_notes(found, sides.old, sides.new, changes.place, vocabulary)
+    numbers = []
+    for part, count in found.counts.items():
+        is_alarming = part == "lost" and count > 0 and not changes.place
+        numbers.append(Number(part, count, notes[part], is_alarming))
+    return tuple(numbers)
+
+
+def _topic(sides: Sides) -> str:
+    """Return the names that narrow a comparison: ` for hdf5, on zen3`."""
+    host = f"on {sides.host}" if sides.host else None
+    names = [name for name in (sides.package, sides.stack, sides.target, host) if name]
+    return f" for {', '.join(names)}" if names else ""
+
+
+def _span(lookups: Lookups, sides: Sides) -> str:
+    """Return both sides for people: the days of two snapshots of a branch, or names."""
+    old = lookups.release(sides.old)
+    new = lookups.release(sides.new)
+    if old is not None and new is not None and branch_of(old) == branch_of(new):
+        old_day = date_of(old.date)
+        new_day = date_of(new.date)
+        if old_day is not None and new_day is not None:
+            return f"{day_words(old_day)} → {day_words(new_day)}"
+    return f"{sides.old} → {sides.new}"
+
+
+def _chips(sides: Sides) -> tuple[tuple[str, str], ...]:
+    """Return the names that narrow a comparison, each after the address without it."""
+    chips = []
+    for name, value in sides.pairs:
+        if name not in ("old", "new"):
+            without_name = sides.without(name).address()
+            chips.append((without_name, f"{LABELS[name]} {value}"))
+    return tuple(chips)
 
 
 def compare(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/diff`, the form that chooses two releases, or a redirect to their
-    comparison.
+    """Return `/diff`: the comparison of the two newest snapshots, or a redirect to that
+    of two chosen releases.
+
+    A database with one release has nothing to compare.
     """
     sides = Sides.parse(request.pairs)
     if sides.old and sides.new:
         return site.redirect(sides.address())
-    return site.page(
-        request,
-        "compare.html",
-        sides=with_defaults(site.lookups, sides),
-        latest=latest_changes(site.lookups),
-    )
+    sides = with_defaults(site.lookups, sides)
+    if not sides.old or not sides.new:
+        return site.page(request, "changes.html", sides=sides, error=ONE_RELEASE)
+    return _compared(site, request, sides)
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:

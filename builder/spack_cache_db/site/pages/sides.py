@@ -36,3 +36,7 @@ class Sides(AddressFields):
         # Both sides are in the path already.
         query = sides.query(old="", new="")
         return f"/diff/{old}...{new}{extension}{query}"
+
+    def without(self, name: str) -> Sides:
+        """Return the comparison without one of the names that narrow it."""
+        return replace(self, **{name: None})  # type: ignore[arg-type]
