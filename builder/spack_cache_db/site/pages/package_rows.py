@@ -50,8 +50,10 @@ from spack_cache_db.spack.processors import (
 
 ROWS_OF_WORDS = 12
 """Limit of the packages of words that have a row; the others are named."""
-ROWS_OF_QUESTION = 20
-"""Packages on one page of an answer that asks for no package."""
+ROWS_OF_QUESTION = 10
+"""Packages on one page of an answer that asks for no package. Choosing the build of
+each takes most of the time of the page.
+"""
 MACHINE_KINDS = ("host", "target")
 """Kinds of conditions on the processor, which the columns of a row do not use."""
 
