@@ -101,7 +101,7 @@ async def test_a_name_in_place_of_an_id_is_told_where_it_is(datasette: Any) -> N
     answer = await get(datasette, f"{SQL}.json?sql={quote(sql)}")
     assert answer.json()["error"] == (
         "no such column: package; close: package_id, package_hash, package_count; "
-        "it is a column of builds, build_listings, configuration_counts and 12 more"
+        "it is a column of builds, build_listings, configuration_counts and 15 more"
     )
 
 
