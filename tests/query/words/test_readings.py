@@ -22,6 +22,8 @@ VARIANTS = {
     "py-numpy": [],
     "python": [],
     "mesa": [],
+    "netcdf-c": [],
+    "netcdf-fortran": [],
 }
 
 
@@ -110,6 +112,14 @@ def test_each_part_knows_its_words(file: Path) -> None:
         Meaning("compiler", "%gcc@13", ("gcc", "13")),
     )
     assert Meaning("target", "target=:zen3", ("milan",)) in found.meanings
+
+
+def test_a_negated_name_of_several_words_is_not_wanted(file: Path) -> None:
+    """It is left out as one name, wherever it stands."""
+    alone = reading(file, "without netcdf fortran")
+    assert (alone.spec, alone.left_out) == ("", ("without netcdf fortran",))
+    beside = reading(file, "netcdf-c without netcdf fortran")
+    assert (beside.spec, beside.left_out) == ("netcdf-c", ("without netcdf fortran",))
 
 
 def test_one_of_two_words_is_no_misspelling(file: Path) -> None:

@@ -237,15 +237,16 @@ class _Reader:
             scope_size = len(self._scope)
             target_before = self._conditions.get("target")
             # Several words may be one name: `netcdf fortran`.
-            length = self._read_joined(self._words[position : position + MOST_JOINED])
-            if length:
+            ahead = self._words[position : position + MOST_JOINED]
+            length = 0 if negation else self._read_joined(ahead)
+            if negation:
+                length, is_read = self._read_negated(ahead)
+            elif length:
                 is_read = True
             elif is_behind_unread and number_in(word) is not None:
                 # It is the version of the unread word.
                 is_read = False
                 self._add_version_of_unrecorded(number_in(word) or "")
-            elif negation:
-                is_read = self._read_variant(word, "~")
             else:
                 is_read = self._read_word(word)
 
@@ -261,7 +262,8 @@ class _Reader:
                 self._scope_words.update(words_of_name)
 
             if not is_read:
-                unread.append(f"without {word}" if negation else word)
+                name = " ".join(words_of_name)
+                unread.append(f"without {name}" if negation else name)
             is_behind_unread = not is_read
             negation = ""
             position = next_position
@@ -352,6 +354,21 @@ class _Reader:
                 if self._read_name(joint.join(words[:length])):
                     return length
         return 0
+
+    def _read_negated(self, words: Sequence[str]) -> tuple[int, bool]:
+        """Read the variant behind a negation; return the number of words that belong to
+        the negation, and whether they were read.
+
+        A package cannot be left out of a spec: its name stays unread, as a whole.
+        """
+        for length in range(len(words), 0, -1):
+            for joint in JOINTS:
+                name = joint.join(words[:length])
+                if self._read_variant(name, "~"):
+                    return length, True
+                if name in self._has_binaries:
+                    return length, False
+        return 1, False
 
     def _read_name(self, name: str) -> bool:
         """Read a name that may have several words: `ml-linux-x86_64-cuda`, `rhel-8`."""
