@@ -19,7 +19,10 @@ from tests.serving import Server, running, serving
 from tests.site.addresses import get
 from tests.site.conftest import IS_065
 
-TOOLS = ("find_binary", "check_environment", "what_changed", "explain", "package")
+TOOLS = (
+    *("find_binary", "check_environment", "what_changed", "explain", "dependents"),
+    "package",
+)
 PACKAGES = (
     "annotated-types",
     "cffi",
@@ -46,6 +49,7 @@ QUESTIONS = (
     ("find_binary", {"spec": "hdf5+mpi", "machine": "zen3"}, ["find", "--install"]),
     ("check_environment", {"text": ENVIRONMENT}, ["cover"]),
     ("what_changed", SIDES, ["diff"]),
+    ("dependents", {"spec": "hdf5@1.14:"}, ["dependents"]),
 )
 """Tools with arguments, and the commands that print the same JSON."""
 HOSTILE = (
@@ -56,6 +60,8 @@ HOSTILE = (
     ("find_binary", {"spec": "hdf5", "machine": "zen33"}, "zen3"),
     ("explain", {"spec": "hdf5\0"}, "NUL character"),
     ("explain", {"spec": "hdf5", "release": "nowhere"}, "no release is called"),
+    ("dependents", {"spec": "hdf5@@"}, "expected a version after '@'"),
+    ("dependents", {"spec": "hdf5", "release": "nowhere"}, "no release is called"),
     ("check_environment", {"text": "spack: [["}, "broken YAML"),
     ("check_environment", {"text": "zlib\n" * 1_001}, "1,000"),
     ("what_changed", {"old": "develop", "new": "'; DROP"}, "no release is called"),
@@ -127,6 +133,7 @@ def _printed(database: Path, tool: str, arguments: dict[str, str], words: Any) -
         "find_binary": [arguments.get("spec", ""), database, "--host", "zen3"],
         "check_environment": ["-", database],
         "what_changed": [*SIDES.values(), database],
+        "dependents": [arguments.get("spec", ""), database],
     }[tool]
     command = [*program, *words, *given, "--json"]
     return json.loads(completed(command, input=arguments.get("text", "")).stdout)
@@ -137,7 +144,7 @@ def _printed(database: Path, tool: str, arguments: dict[str, str], words: Any) -
 def test_an_assistant_gets_what_the_commands_print(
     plugin: Path, server: Server, database: Path, mode: str
 ) -> None:
-    """With the official client of both protocols: five tools with descriptions, and the
+    """With the official client of both protocols: six tools with descriptions, and the
     JSON of the commands from any process.
     """
     calls = [(tool, arguments) for tool, arguments, _ in QUESTIONS]

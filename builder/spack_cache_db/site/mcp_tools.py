@@ -41,6 +41,7 @@ from spack_cache_db.site.http.own_pages import run_page
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.changes import MOST_EXPLAINED
+from spack_cache_db.site.pages.dependents import DependentsFields
 from spack_cache_db.site.pages.pasted_environment import covered
 from spack_cache_db.site.pages.search import is_spec
 from spack_cache_db.site.pages.search_notes import (
@@ -51,7 +52,9 @@ from spack_cache_db.site.pages.search_notes import (
 from spack_cache_db.site.site import Site
 
 MOST_FOUND = 50
-"""Limit of configurations in one answer, which the assistant reads as a whole."""
+"""Limit of configurations, or of binaries that need a spec, in one answer: an
+assistant reads it as a whole.
+"""
 MOST_CHANGED = 1_000
 """Limit of changed configurations in one answer, as for rows of SQL."""
 MCP_PATH = "/-/mcp"
@@ -78,6 +81,7 @@ def register(datasette: Any, server: Any) -> None:
         tools.check_environment,
         tools.what_changed,
         tools.explain,
+        tools.dependents,
         tools.package,
     )
     for function in functions:
@@ -191,6 +195,25 @@ class Tools:
         """
         arguments = {"spec": spec, "machine": machine, "release": release}
         return await self._answer("explain", context, _explained, arguments)
+
+    async def dependents(
+        self, context: Context, spec: str, release: str | None = None
+    ) -> str:
+        """List the binaries that link or run what satisfies a spec, such as a
+        vulnerable version.
+
+        Args:
+            spec: a spec in Spack's syntax, such as `openssl@:3.0.6`.
+            release: only binaries of this release.
+
+        Returns:
+            JSON: `status` is `needed`, `not needed`, `not satisfied` or `unknown`
+            (without dependency data). `packages` counts the binaries of each package;
+            `binaries` has the first 50 of `count`, each with the nearest spec that it
+            needs.
+        """
+        arguments = {"spec": spec, "release": release}
+        return await self._answer("dependents", context, _needing, arguments)
 
     async def package(self, context: Context, name: str) -> str:
         """Return what is known of a package, and its number of binaries.
@@ -398,6 +421,15 @@ def _explained(
         document["reasons"] = why.reasons()
         document["corrected"] = why.corrected
     return _json(document)
+
+
+def _needing(site: Site, spec: str | None, release: str | None) -> PageResponse:
+    """Return what `dependents --json` prints, with the first binaries."""
+    fields = DependentsFields(q=spec or "", release=release)
+    document = fields.answer(site.lookups).as_dict()
+    count = len(document["binaries"])
+    document["binaries"] = document["binaries"][:MOST_FOUND]
+    return _json({**document, "count": count})
 
 
 def _package(site: Site, name: str | None) -> PageResponse:
