@@ -11,8 +11,10 @@ from spack_cache_db.site.words import (
     BINARIES,
     INSTALLED,
     Vocabulary,
+    compiler_name,
     listed,
     sentence,
+    system_name,
 )
 
 VOCABULARIES = pytest.mark.parametrize(
@@ -139,3 +141,28 @@ def test_lists_are_links_and_commas() -> None:
         '<a href="/package/a">a</a>, <a href="/package/%3Cb%3E">&lt;b&gt;</a>'
     )
     assert listed([], link) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("os", "ubuntu24.04", "Ubuntu 24.04"),
+        ("os", "amzn2", "Amazon Linux 2"),
+        ("os", "sequoia", "sequoia"),
+        ("compiler", "gcc@13.2.0", "gcc 13.2.0"),
+        ("compiler", "intel-oneapi-compilers@2025.1.0", "oneAPI 2025.1.0"),
+        ("compiler", "none", "no compiler"),
+    ],
+)
+def test_words_of_builds_are_for_people(name: str, text: str, expected: str) -> None:
+    """A name that is not known stays as Spack has it."""
+    name_of = {"os": system_name, "compiler": compiler_name}[name]
+    assert name_of(text) == expected
+
+
+@VOCABULARIES
+def test_what_excludes_a_value_is_named(words: Vocabulary) -> None:
+    """All filters that do, or that the package has no such binary at all."""
+    filters = [("host", "zen3"), ("variant", "+cuda"), ("os", "rhel8")]
+    assert words.none(filters) == "none for zen3 with +cuda on RHEL 8"
+    assert words.none([]) == f"no {words.one}"
