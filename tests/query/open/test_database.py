@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import sqlite_connection
+from spack_cache_db import database_damage, sqlite_connection
 from spack_cache_db.database_damage import damage_as_error, stored_json
 from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import DatabaseError
@@ -96,9 +96,9 @@ def test_a_statement_that_does_not_end_is_ended(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is counted by itself; the command says in one line what is wrong."""
-    monkeypatch.setattr(
-        sqlite_connection, "MOST_STEPS", 10 * sqlite_connection.STEPS_AT_ONCE
-    )
+    steps = 10 * sqlite_connection.STEPS_AT_ONCE
+    for module in (sqlite_connection, database_damage):
+        monkeypatch.setattr(module, "MOST_STEPS", steps)
     some = f"SELECT max(id) FROM ({ENDLESS} LIMIT 200000)"
     with closing(open_database(copy)) as connection:
         for _ in range(8):
