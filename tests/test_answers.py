@@ -3,7 +3,9 @@ sources.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -184,11 +186,16 @@ def the_search_finds_what_find_finds(
     narrowing: Narrowing = EVERYWHERE,
 ) -> None:
     """All its pages together have the configurations, with as many specs, and hashes of
-    these.
+    these; or the packages of a spec without one, with as many specs.
+
+    A target in the text replaces the machine.
     """
+    if parse_query(text).target is not None:
+        narrowing = replace(narrowing, host=None)
     answer = expected.answer(text, **dict(narrowing.pairs))
     lookups = read_lookups(conn)
     found: dict[Configuration, int] = {}
+    packages: Counter[str] = Counter()
     number, count = 1, 1
     while number <= count:
         page = Search(lookups, narrowing, str(number)).result(text)
@@ -206,6 +213,11 @@ def the_search_finds_what_find_finds(
                 name and each.startswith(name) for each in found_hashes
             )
             return
+        if page.packages is not None and page.spec:
+            for package in page.packages.rows:
+                packages[package.name] += package.spec_count
+            number, count = number + 1, page.packages.window.page_count
+            continue
         if page.answer is None:
             # A text that names no package of the database is read as words.
             assert not answer, (text, narrowing, page)
@@ -214,6 +226,12 @@ def the_search_finds_what_find_finds(
             found[row.configuration] = row.spec_count
             assert row.hash in answer[row.configuration], (text, narrowing)
         number, count = number + 1, page.answer.window.page_count
+    if packages:
+        of_packages: Counter[str] = Counter()
+        for configuration, hashes in answer.items():
+            of_packages[configuration.package] += len(hashes)
+        assert packages == of_packages, (text, narrowing)
+        return
     assert found == {key: len(some) for key, some in answer.items()}, (text, narrowing)
 
 
