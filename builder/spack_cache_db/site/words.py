@@ -382,7 +382,9 @@ def number_notes(
         part: "package" if count == 1 else "packages"
         for part, count in numbers.counts.items()
     }
-    new_names = _first_names(numbers.new_packages)
+    new_names = ""
+    if numbers.new_packages:
+        new_names = f": {_first(numbers.new_packages)}"
     if place:
         return {
             "lost": f"{nouns['lost']} only {place} {old}",
@@ -400,15 +402,6 @@ def number_notes(
         "new": f"{nouns['new']} new{new_names}",
         "rebuilt": f"{nouns['rebuilt']} rebuilt at the same version",
     }
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """Return the first names behind a colon, and the number of others."""
-    if not names:
-        return ""
-    text = ": " + ", ".join(names[:MOST_NAMED])
-    others = len(names) - MOST_NAMED
-    return f"{text} and {others:,} more" if others > 0 else text
 
 
 def package_on_one_side(change: str, place: str) -> str:
@@ -446,6 +439,70 @@ def names_of_processors(names: Sequence[str]) -> str:
     if len(names) > MOST_PROCESSORS:
         return f"{len(names)} kinds of processor"
     return ", ".join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a snapshot changed of the packages that a feed is about.
+
+    Attributes:
+        package: the one package of the feed; None if it is about several.
+        new: the new versions, such as `hdf5 2.1.0`, with their processors.
+        gone: the versions that are not there any more, with their processors.
+        appeared: the number of new configurations.
+        disappeared: the number of configurations that are not there any more.
+    """
+
+    package: str | None
+    new: Mapping[str, Sequence[str]]
+    gone: Mapping[str, Sequence[str]]
+    appeared: int
+    disappeared: int
+
+    @property
+    def title(self) -> str:
+        """The title of an entry: `hdf5 2.1.0: new on 5 processors`.
+
+        Without a new version, configurations are counted.
+        """
+        parts = []
+        if len(self.new) == 1:
+            ((version, processors),) = self.new.items()
+            parts.append(f"{version}: new on {_processors(processors)}")
+        elif self.new:
+            parts.append(f"{_first(list(self.new))}: new")
+        if self.gone:
+            parts.append(f"{_first(list(self.gone))}: gone")
+        if not parts:
+            counts = []
+            if self.appeared:
+                counts.append(f"{counted(self.appeared, 'new configuration')}")
+            if self.disappeared:
+                counts.append(f"{counted(self.disappeared, 'configuration')} gone")
+            start = f"{self.package}: " if self.package else ""
+            parts.append(start + ", ".join(counts))
+        return "; ".join(parts)
+
+
+def _processors(names: Sequence[str]) -> str:
+    """Return the one processor, or the number of processors."""
+    return names[0] if len(names) == 1 else counted(len(names), "processor")
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return the first names, and the number of others."""
+    text = ", ".join(names[:MOST_NAMED])
+    others = len(names) - MOST_NAMED
+    return f"{text} and {others:,} more" if others > 0 else text
+
+
+def numbers_title(day: date, added: int, removed: int, vocabulary: Vocabulary) -> str:
+    """Return the title of an entry about everything.
+
+    >>> numbers_title(date(2026, 11, 22), 549, 562, BINARIES)
+    '22 Nov 2026: 549 binaries new, 562 gone'
+    """
+    return f"{day_words(day)}: {vocabulary.counted(added)} new, {removed:,} gone"
 
 
 def sentence(text: str) -> str:

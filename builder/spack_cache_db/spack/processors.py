@@ -59,6 +59,16 @@ def processor_of(platform: str, target: str) -> Processor:
     return _BY_TARGET.get(target, OTHERS)
 
 
+def processor_name(platform: str, target: str) -> str:
+    """Return what a binary runs on: the name of its column, or its target.
+
+    >>> processor_name("linux", "zen3")
+    'zen3'
+    """
+    processor = processor_of(platform, target)
+    return target if processor is OTHERS else processor.name
+
+
 def is_chosen(processor: Processor, host: str | None, constraint: str | None) -> bool:
     """Return whether a visitor chose a column: by a machine on which its binaries run,
     or else by their target.

@@ -21,7 +21,7 @@ from spack_cache_db.site.pages.feeds import date_of
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.pages.snapshots import branch_of, snapshots_of
 from spack_cache_db.site.words import names_of_processors, newest_and_others
-from spack_cache_db.spack.processors import OTHERS, PROCESSORS, processor_of
+from spack_cache_db.spack.processors import PROCESSORS, processor_name
 from spack_cache_db.spack.versions import newest_version, version_key
 
 MOST_STEPS = 52
@@ -125,8 +125,8 @@ def _processors(
         if name is None:
             continue
         target = lookups.words["target"][target_of[key]]
-        processor = processor_of(lookups.words["platform"][platform_of[key]], target)
-        found[name].add(target if processor is OTHERS else processor.name)
+        platform = lookups.words["platform"][platform_of[key]]
+        found[name].add(processor_name(platform, target))
     columns = [processor.name for processor in PROCESSORS]
 
     def order(processor: str) -> tuple[int, str]:

@@ -7,6 +7,7 @@ make all entries new with every build.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -25,12 +26,15 @@ from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.origin import read_origin
 from spack_cache_db.query.stored.recipe_facts import RECIPE_KINDS
+from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.filters import AddressFields
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import News, numbers_title, vocabulary_of
+from spack_cache_db.spack.processors import processor_name
 
 MOST_SNAPSHOTS = 26
 """The number of the newest snapshots that a feed compares: half a year of weekly
@@ -89,8 +93,13 @@ class Topic(AddressFields):
 
 
 class Entry(NamedTuple):
-    """The changes in one snapshot; `lines` are the first changed configurations, in
-    words.
+    """The changes in one snapshot.
+
+    Attributes:
+        added: the number of binaries that it added.
+        removed: the number of binaries that it removed.
+        title: what a reader wants to know.
+        lines: the first changed configurations, in words.
     """
 
     id: str
@@ -98,6 +107,7 @@ class Entry(NamedTuple):
     sides: Sides
     added: int
     removed: int
+    title: str
     lines: tuple[str, ...]
 
 
@@ -125,10 +135,11 @@ class _Snapshot(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """The binaries that a snapshot added and removed, and configurations in words."""
+    """What a snapshot changed, as in `Entry`."""
 
     added: int
     removed: int
+    title: str
     lines: tuple[str, ...] = ()
 
 
@@ -158,17 +169,17 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     most = MOST_OF_STACK if is_whole_stack else MOST_SNAPSHOTS
     snapshots = _snapshots(lookups)[:most]
     if conditions:
-        changes = _changes_of_specs(lookups, snapshots, conditions)
+        changes = _changes_of_specs(lookups, snapshots, conditions, package)
     else:
         changes = _changes_of_everything(lookups, snapshots)
 
-    # Snapshots without a change have no entry.
+    # Snapshots without a change have no entry, nor have those with rebuilds only.
     origin = read_origin(lookups.conn)
     seed = f"{origin.url or origin.owner} {topic.feed}"
     entries = []
     for day, release, before in snapshots:
-        change = changes[release.id]
-        if not (change.added or change.removed):
+        change = changes.get(release.id)
+        if change is None:
             continue
         entry = Entry(
             id=uuid5(NAMESPACE_URL, f"{seed} {release.name}").urn,
@@ -178,6 +189,7 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
             ),
             added=change.added,
             removed=change.removed,
+            title=change.title,
             lines=change.lines,
         )
         entries.append(entry)
@@ -212,36 +224,87 @@ def date_of(text: object) -> date | None:
 def _changes_of_everything(
     lookups: Lookups, snapshots: Collection[_Snapshot]
 ) -> Mapping[int, _Changes]:
-    """Return the stored numbers of changes by the ids of snapshots."""
-    ids = sorted(_ids_of(snapshots))
-    amounts = amounts_of_releases(lookups, ids)
-    return {
-        snapshot.release.id: _Changes(*amounts[snapshot.release.id])
-        for snapshot in snapshots
-    }
+    """Return the stored numbers of changes by the ids of snapshots.
+
+    They count rebuilds, too: without them, all binaries of all snapshots would be read.
+    """
+    vocabulary = vocabulary_of(lookups.is_installed)
+    amounts = amounts_of_releases(lookups, sorted(_ids_of(snapshots)))
+    changes = {}
+    for day, release, _ in snapshots:
+        added, removed = amounts[release.id]
+        if added or removed:
+            title = numbers_title(day, added, removed, vocabulary)
+            changes[release.id] = _Changes(added, removed, title)
+    return changes
 
 
 def _changes_of_specs(
-    lookups: Lookups, snapshots: Collection[_Snapshot], conditions: Conditions
+    lookups: Lookups,
+    snapshots: Collection[_Snapshot],
+    conditions: Conditions,
+    package: str | None,
 ) -> Mapping[int, _Changes]:
-    """Return the changes of the specs that satisfy conditions, by ids of snapshots."""
-    # For each release: its specs, with their configurations.
+    """Return the changes of the specs that satisfy conditions, by ids of snapshots.
+
+    Other hashes of the same configurations are no change.
+    """
     specs = shown_specs(lookups, conditions, _ids_of(snapshots))
+    configurations = {release: set(found.values()) for release, found in specs.items()}
     changes = {}
     for _, release, before in snapshots:
-        new = specs[release.id]
-        old = specs[before.id]
-        appeared = set(new.values()) - set(old.values())
-        disappeared = set(old.values()) - set(new.values())
+        new = configurations[release.id]
+        old = configurations[before.id]
+        appeared = new - old
+        disappeared = old - new
+        if not appeared and not disappeared:
+            continue
+        news = News(
+            package=package,
+            new=_versions(lookups, appeared, old),
+            gone=_versions(lookups, disappeared, new),
+            appeared=len(appeared),
+            disappeared=len(disappeared),
+        )
         changes[release.id] = _Changes(
-            added=len(new.keys() - old.keys()),
-            removed=len(old.keys() - new.keys()),
+            added=len(specs[release.id].keys() - specs[before.id].keys()),
+            removed=len(specs[before.id].keys() - specs[release.id].keys()),
+            title=news.title,
             lines=(
                 *_lines(lookups, "new", appeared),
                 *_lines(lookups, "gone", disappeared),
             ),
         )
     return changes
+
+
+def _versions(
+    lookups: Lookups, ids: Collection[int], others: Collection[int]
+) -> dict[str, tuple[str, ...]]:
+    """Return the versions of configurations that other configurations do not have, each
+    with its processors: `{"hdf5 2.1.0": ("aarch64",)}`.
+    """
+    version_of = lookups.column("configurations", "version_id")
+    package_of = lookups.column("configurations", "package_id")
+    platform_of = lookups.column("configurations", ID_COLUMNS["platform"])
+    target_of = lookups.column("configurations", ID_COLUMNS["target"])
+
+    # Each package has its own versions.
+    known = {version_of[key] for key in others}
+    configurations = [key for key in sorted(ids) if version_of[key] not in known]
+    lookups.learn({version_of[key] for key in configurations}, set())
+    words = lookups.words
+    processors: dict[str, list[str]] = defaultdict(list)
+    for key in configurations:
+        package = words["package"][package_of[key]]
+        version = words["version"][version_of[key]]
+        platform = words["platform"][platform_of[key]]
+        target = words["target"][target_of[key]]
+        names = processors[f"{package} {version}"]
+        name = processor_name(platform, target)
+        if name not in names:
+            names.append(name)
+    return {name: tuple(processors[name]) for name in sorted(processors)}
 
 
 def _ids_of(snapshots: Collection[_Snapshot]) -> set[int]:
