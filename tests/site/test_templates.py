@@ -14,7 +14,6 @@ LONG = {
     "_head",
     "_timeline",
     "cover",
-    "coverage",
     "package",
     "spec",
 }

@@ -116,6 +116,10 @@ def test_gaps_are_where_only_the_reference_has_a_binary(
             assert found["binaries"] == here
             assert found["rows"] == sorted({package for package, _ in missing})
             assert found["gap_counts"] == Counter(column for _, column in missing)
+            for package, cells in found["lines"]:
+                for cell in cells:
+                    assert cell.count == here[package, cell.column]
+                    assert cell.is_gap is ((package, cell.column) in missing)
             assert columns <= dict(found["columns"]).keys()
 
 

@@ -7,7 +7,7 @@ called `load_…` return the variables of a template.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import product
@@ -33,6 +33,7 @@ from spack_cache_db.query.stored.totals import (
     read_mirrors,
     read_totals,
 )
+from spack_cache_db.site.charts.grids import heat_of
 from spack_cache_db.site.charts.records import Value
 from spack_cache_db.site.data_links import data_links
 from spack_cache_db.site.filters import (
@@ -282,6 +283,28 @@ Cell = tuple[str, str]
 """A package and a column."""
 
 
+@dataclass(frozen=True, slots=True)
+class CoverageCell:
+    """The binaries of a package in a column.
+
+    Attributes:
+        column: the name of the column.
+        count: the number of binaries.
+        is_gap: whether only the reference has one.
+        heat: the colour of the count, from 1 to 4.
+    """
+
+    column: str
+    count: int
+    is_gap: bool
+    heat: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither the column nor the reference has a binary."""
+        return not self.count and not self.is_gap
+
+
 def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str, Any]:
     """Return the gaps of a release.
 
@@ -314,19 +337,41 @@ def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str,
     columns = most_first({column: packages[column] for column in packages | gap_counts})
     rows = sorted({package for package, _ in gaps})
     window = paginated(len(rows), filters.page, COVERAGE_ROWS)
+    shown = rows[window.rows]
     return {
         "release": release,
         "filters": filters,
+        "lines": _coverage_lines(shown, columns, binaries, gaps),
         "reference": reference,
         "columns": columns,
         "gaps": gaps,
         "gap_counts": gap_counts,
         "binaries": binaries,
-        "rows": rows[window.rows],
+        "rows": shown,
         "row_count": len(rows),
         "window": window,
         "fault": fault,
     }
+
+
+def _coverage_lines(
+    packages: Sequence[str],
+    columns: Sequence[tuple[str, int]],
+    binaries: Mapping[Cell, int],
+    gaps: Collection[Cell],
+) -> list[tuple[str, list[CoverageCell]]]:
+    """Return packages with a cell for each column; a package has its own colours."""
+    lines = []
+    for package in packages:
+        counts = [binaries.get((package, column), 0) for column, _ in columns]
+        top = max(counts, default=0)
+        cells = []
+        for (column, _), count in zip(columns, counts, strict=True):
+            is_gap = (package, column) in gaps
+            cell = CoverageCell(column, count, is_gap, heat=heat_of(count, top))
+            cells.append(cell)
+        lines.append((package, cells))
+    return lines
 
 
 def _cells_like(
