@@ -22,10 +22,11 @@ from tests.site.conftest import site
 SAYS = re.compile(
     r'id="configurations-heading">([\d,]+) configurations? <span[^>]*>\s*'
     r"(?:that runs? on [^,]*, )?([\d,]+) binar"
-    r'|class="lead result" role="status">.*?()([\d,]+) binar'
+    r'|class="lead result" role="status">[^/]*?(?:<a [^>]*>[^<]*</a>[^/]*?)?()([\d,]+) binar'
     r'|id="configurations-heading">([\d,]+)() configuration'
     r'|class="facts" role="status">([\d,]+)() configuration'
     r'|class="facts">()([\d,]+) (?:binar|spec)\w+ of'
+    r'|class="facts">([\d,]+) configurations?,\s+([\d,]+) (?:binar|spec)'
 )
 """What a page says of itself: how many configurations, how many binaries."""
 FACETS = re.compile(r'<details class="facets">.*?</details>', re.DOTALL)

@@ -12,10 +12,7 @@ TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
 LONG = {
     "_facet_results",
     "_head",
-    "_timeline",
     "cover",
-    "package",
-    "spec",
 }
 """Templates with longer lines; the icon of `_head` is one address."""
 SHARED = [path for path in TEMPLATES if path.name.startswith("_")]

@@ -21,6 +21,7 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     OneOf,
+    Word,
     condition_value,
     only,
     without,
@@ -38,6 +39,7 @@ from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.charts.records import Cell
 from spack_cache_db.site.filters import PLACES, Pagination, paginated
 from spack_cache_db.site.pages.names import load_names
+from spack_cache_db.spack.printing import variant_text
 from spack_cache_db.spack.processors import (
     MAC,
     MACS,
@@ -47,6 +49,7 @@ from spack_cache_db.spack.processors import (
     is_chosen,
     processor_of,
 )
+from spack_cache_db.spack.queries import VariantConstraint
 
 ROWS_OF_WORDS = 12
 """Limit of the packages of words that have a row; the others are named."""
@@ -124,6 +127,8 @@ class Packages:
         reason: why the first of `unbuilt` matches, if its name does not show it.
         unmatched: the words that no package matches.
         is_guess: whether no word is known, and the packages have similar names.
+        configuration_count: the configurations that satisfy a question; None for words.
+        spec_count: the binaries that satisfy a question; None for words.
     """
 
     words: str
@@ -139,6 +144,8 @@ class Packages:
     reason: str = ""
     unmatched: tuple[str, ...] = ()
     is_guess: bool = False
+    configuration_count: int | None = None
+    spec_count: int | None = None
 
     def __bool__(self) -> bool:
         """Return whether there is a package."""
@@ -196,7 +203,14 @@ def packages_of_question(
     window = paginated(len(in_order), page, ROWS_OF_QUESTION)
     shown = dict.fromkeys(in_order[window.rows], "")
     packages = _table(lookups, list(shown), shown, question.conditions)
-    return replace(packages, count=len(in_order), asked=len(in_order), window=window)
+    return replace(
+        packages,
+        count=len(in_order),
+        asked=len(in_order),
+        window=window,
+        configuration_count=question.count(),
+        spec_count=of_package.total(),
+    )
 
 
 def package_of_question(lookups: Lookups, package: str, scope: Conditions) -> Packages:
@@ -282,20 +296,40 @@ def _cells(
     package: str, counts: Mapping[Processor, int], conditions: Conditions
 ) -> tuple[Cell, ...]:
     """Return the counts of a package, each with the page of these binaries."""
-    places = [
-        (condition.kind, condition.text) for condition in only(conditions, *PLACES)
-    ]
+    filters = _filters_of(without(conditions, *MACHINE_KINDS))
     cells = []
     for processor in PROCESSORS:
-        # The page of a package has no filter for all other processors.
+        # The page of a package has no filter for all other processors, and none for
+        # some conditions of a spec.
         path = None
-        if processor is not OTHERS:
+        if processor is not OTHERS and filters is not None:
             machine = ("target", processor.target)
             if processor is MACS:
                 machine = ("platform", MAC)
-            path = f"/package/{quote(package)}?{urlencode([machine, *places])}"
+            path = f"/package/{quote(package)}?{urlencode([machine, *filters])}"
         cells.append(Cell(counts[processor], path))
     return tuple(cells)
+
+
+def _filters_of(conditions: Conditions) -> list[tuple[str, str]] | None:
+    """Return the filters of a package's page that are these conditions; None if it has
+    no filter for one of them, such as a range of versions.
+    """
+    filters = []
+    for condition in conditions:
+        value = condition.value
+        is_switch = isinstance(value, VariantConstraint) and value.kind == "bool"
+        if condition.kind in PLACES:
+            filters.append((condition.kind, condition.text))
+        elif isinstance(value, Word):
+            filters.append((condition.kind, value.text))
+        elif condition.kind == "stable":
+            filters.append(("stable", "1"))
+        elif is_switch and not value.propagate:
+            filters.append(("variant", variant_text(value)))
+        else:
+            return None
+    return filters
 
 
 def _with_columns(rows: Sequence[PackageRow], conditions: Conditions) -> Packages:
