@@ -194,7 +194,7 @@ async def test_data_and_badges_name_lost_binaries(served: Any) -> None:
     assert ">1.12.2 on x86_64<" in (await get(served, "/badge/hdf5.svg")).text
     assert ">gone from its mirror<" in (await get(served, "/badge/solo.svg")).text
     feed = (await get(served, "/feed.atom?package=solo")).text
-    assert "site-2026-11-02: 0 added, 2 removed" in feed
+    assert "<title>solo 2.0, solo 2.1: gone</title>" in feed
 
 
 @pytest.mark.asyncio
