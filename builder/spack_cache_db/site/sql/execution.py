@@ -110,11 +110,13 @@ async def execute(
         MemoryError: the statement needs more memory than SQLite may use.
     """
     reading = _reading.get()
-    seconds = datasette.sql_time_limit_ms / 1000
+    milliseconds = datasette.sql_time_limit_ms
     if not truncate:
-        seconds *= SHARE_OF_ADDITIONS
+        milliseconds *= SHARE_OF_ADDITIONS
     if custom_time_limit:
-        seconds = min(seconds, custom_time_limit / 1000)
+        # It comes from the address, and may be too large for a division.
+        milliseconds = min(milliseconds, custom_time_limit)
+    seconds = milliseconds / 1000
 
     # The rows after which the result is cut; None for all rows.
     most_rows = None
