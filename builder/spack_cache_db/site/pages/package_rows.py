@@ -21,6 +21,7 @@ from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
     OneOf,
+    StableVersions,
     Word,
     condition_value,
     only,
@@ -317,18 +318,17 @@ def _filters_of(conditions: Conditions) -> list[tuple[str, str]] | None:
     """
     filters = []
     for condition in conditions:
-        value = condition.value
-        is_switch = isinstance(value, VariantConstraint) and value.kind == "bool"
-        if condition.kind in PLACES:
-            filters.append((condition.kind, condition.text))
-        elif isinstance(value, Word):
-            filters.append((condition.kind, value.text))
-        elif condition.kind == "stable":
-            filters.append(("stable", "1"))
-        elif is_switch and not value.propagate:
-            filters.append(("variant", variant_text(value)))
-        else:
-            return None
+        match condition.value:
+            case _ if condition.kind in PLACES:
+                filters.append((condition.kind, condition.text))
+            case Word(text):
+                filters.append((condition.kind, text))
+            case StableVersions():
+                filters.append(("stable", "1"))
+            case VariantConstraint(kind="bool", propagate=False) as variant:
+                filters.append(("variant", variant_text(variant)))
+            case _:
+                return None
     return filters
 
 
