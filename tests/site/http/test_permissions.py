@@ -29,6 +29,7 @@ DATA = (
     COMPARED,
     "/feed.atom",
     "/badge/hdf5.svg",
+    "/badge/release/develop.svg",
 )
 SPEC = f"/spec/{spec_hash(MPI)[:7]}"
 CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", SPEC, f"{SPEC}.json")
