@@ -44,10 +44,34 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
 
     return {
         "releases": iter(
-            [(1, "develop", "branch", None, 1, None, PACKAGES, CONFIGURATIONS, 0)]
+            [
+                (
+                    1,
+                    "develop",
+                    "branch",
+                    None,
+                    1,
+                    None,
+                    PACKAGES,
+                    CONFIGURATIONS,
+                    None,
+                    None,
+                    0,
+                )
+            ]
         ),
         "packages": (
-            (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, f"1.{at * VERSIONS}", None, None)
+            (
+                at,
+                f"pkg-{at}",
+                VERSIONS,
+                VERSIONS,
+                1,
+                f"1.{at * VERSIONS}",
+                None,
+                None,
+                1,
+            )
             for at in packages
         ),
         "versions": (
@@ -62,10 +86,10 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "variant_sets": ((at, f"+x k={at}") for at in every),
         "variant_set_members": ((at, member) for at in every for member in (0, at)),
         "configurations": (
-            (at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every
+            (at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None, 1) for at in every
         ),
         "specs": (
-            (at, spec_hash(at), at, 1, 1, 0, 1, 0, 1, None, None) for at in every
+            (at, spec_hash(at), at, 1, 1, 0, 1, None, None, 1, 0) for at in every
         ),
         "listings": ((1, at, 1, None, None) for at in every),
         "configuration_history": ((at, 1, 1, 0, 0) for at in every),
