@@ -18,7 +18,8 @@ from spack_cache_db.assembly.workers import uncollected
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.files import RawFile, Unit
-from spack_cache_db.sources.pages.front_matter import parse_page, read_front_matter
+from spack_cache_db.sources.pages.front_matter import read_front_matter
+from spack_cache_db.sources.pages.page import parse_page
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.readers import plan, read
 from spack_cache_db.sources.writer import Writer
@@ -56,12 +57,13 @@ def read_unit(phases: Phases, unit: Unit) -> None:
     with phases.phase("(front matter alone)"):
         for raw in raws:
             read_front_matter(bytes(raw.data))
-    with phases.phase("records: front matter, listings, SHA-256"):
+    with phases.phase("records: front matter, meta, SHA-256"):
         pages = [parse_page(raw) for raw in raws]
-    with phases.phase("columns: normal form, interning, consistency"):
+    with phases.phase("columns: listings, looked up or decoded, and checks"):
         reader = PageReader(Writer())
         for page in pages:
             reader.add(page)
+        reader.finish()
     with phases.phase("free the records"):
         del pages, page
     with phases.phase("(floor: decode with orjson)"):

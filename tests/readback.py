@@ -15,7 +15,8 @@ from spack_cache_db.sources.pages.checks import (
     declared_meta,
     normal_configuration,
 )
-from spack_cache_db.sources.pages.front_matter import Meta, SpecDetail, parse_page
+from spack_cache_db.sources.pages.json_values import Meta, SpecDetail
+from spack_cache_db.sources.pages.page import details_of, parse_page
 
 Values = dict[str, Any]
 
@@ -42,7 +43,7 @@ def values_of(path: str, data: bytes) -> Values:
     """
     page = parse_page(RawFile(path, path, data))
     details = {}
-    for each in page.details:
+    for each in details_of(page):
         configuration = normal_configuration(page.package, each)
         details[each.hash] = {
             name: getattr(each, name)

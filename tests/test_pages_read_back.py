@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import FORMULA, is_name
-from spack_cache_db.sources.pages.front_matter import SpecDetail
+from spack_cache_db.sources.pages.json_values import SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import (
     MORE_SAMPLES,

@@ -20,7 +20,7 @@ from spack_cache_db.query.rows import csv_text
 from spack_cache_db.schema import full_text, identity
 from spack_cache_db.schema import tables as tables_module
 from spack_cache_db.schema import views as views_module
-from spack_cache_db.sources.pages.front_matter import SpecDetail
+from spack_cache_db.sources.pages.json_values import SpecDetail
 from tests.conftest import Build
 from tests.every_kind import MODULES, write_every_kind
 from tests.metadata import DATABASE

@@ -43,7 +43,8 @@ from spack_cache_db.sources.indexes.mirrors import (
 from spack_cache_db.sources.indexes.rows import add_indexes
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
-from spack_cache_db.sources.pages.front_matter import parse_page
+from spack_cache_db.sources.pages.front_matter import begins_page
+from spack_cache_db.sources.pages.page import parse_page
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Columns, Writer
 
@@ -373,29 +374,32 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
             yield from error.faults
 
 
-def _opened(file: File, max_page_size: int) -> Iterator[AnyFile | Fault]:
-    """Yield the bytes of a file or of the members of an archive, or their faults.
+def _opened(file: File, max_page_size: int) -> Iterable[AnyFile | Fault]:
+    """Return the bytes of a file or of the members of an archive, or their faults.
 
-    A mirror or a database is yielded as it is.
+    A mirror or a database is returned as it is.
     """
     if file.kind not in ("file", "modules"):
-        yield file
-        return
+        return [file]
     if is_archive(file):
-        contents = read_archive(file.location, max_page_size)
-    else:
-        contents = _file_content(file, max_page_size)
-    for content in contents:
-        if isinstance(content, RawFile):
-            content = content._replace(release=file.release, kind=file.kind)
-        yield content
+        return _members(file, max_page_size)
+    content = _file_content(file, max_page_size)
+    return [] if content is None else [content]
 
 
-def _file_content(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
-    """Yield the bytes of a file, or its fault.
+def _members(archive: File, max_page_size: int) -> Iterator[RawFile | Fault]:
+    """Yield the members of an archive, or their faults."""
+    for member in read_archive(archive.location, max_page_size):
+        if isinstance(member, RawFile):
+            member = member._replace(release=archive.release, kind=archive.kind)
+        yield member
 
-    Yields nothing for a file that this program wrote itself: a database, or the file of
-    counts beside it.
+
+def _file_content(file: File, max_page_size: int) -> RawFile | Fault | None:
+    """Return the bytes of a file, or its fault.
+
+    None for a file that this program wrote itself: a database, or the file of counts
+    beside it.
     """
 
     def limit(start: bytes) -> int | None:
@@ -410,12 +414,12 @@ def _file_content(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     try:
         data = read_wanted(file.location, limit)
     except LargeFileFault as error:
-        yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
+        return Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
     except OSError as error:
-        yield Fault(file.location, 0, unreadable(error))
-    else:
-        if data is not None:
-            yield RawFile(file.location, file.path, data)
+        return Fault(file.location, 0, unreadable(error))
+    if data is None:
+        return None
+    return RawFile(file.location, file.path, data, file.release, file.kind)
 
 
 def _name_fault(location: str, path: str) -> Fault | None:
@@ -458,10 +462,10 @@ def read_files(
                 if isinstance(file, File) and file.kind == "database":
                     columns = read_database(file)
                 else:
-                    own_place = place._replace(release=file.release or place.release)
-                    _read_into(writer, pages, file, own_place, share)
+                    _read_into(writer, pages, file, place, share)
         except InputError as error:
             columns.faults.extend(_named_faults(file, error))
+    pages.finish()
     return columns
 
 
@@ -474,19 +478,27 @@ def _read_into(
 ) -> None:
     """Read a file or a mirror with the reader of its kind."""
     if isinstance(file, File):
-        add_indexes(writer, open_mirror(file, place), share)
+        add_indexes(writer, open_mirror(file, _own_place(place, file)), share)
         return
     columns = writer.columns
     columns.bytes_read += len(file.data)
     if file.kind == "modules":
         columns.modules += read_modules(file)
+    elif begins_page(file.data):
+        pages.add(parse_page(file))
     elif is_package_data(file.data):
         columns.packages += read_facts(file)
     elif is_spacks(file.data):
-        add_indexes(writer, [open_file(file, place)], share)
+        index = open_file(file, _own_place(place, file))
+        add_indexes(writer, [index], share)
     else:
-        # The reader of pages also reports files of an unknown format.
-        pages.add(parse_page(file))
+        # The reader of pages reports files of an unknown format.
+        parse_page(file)
+
+
+def _own_place(place: Place, file: AnyFile) -> Place:
+    """Return the place of an index; an installation may have a release of its own."""
+    return place._replace(release=file.release or place.release)
 
 
 def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:

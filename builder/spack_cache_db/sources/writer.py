@@ -203,6 +203,16 @@ class Writer:
         for name, values in columns.items():
             rows[name].extend(values)
 
+    def extend(self, table: str, **columns: bytes) -> None:
+        """Append rows of several documents.
+
+        Args:
+            table: one of `TABLES`.
+            columns: the numbers in each of its columns, as 32 bits each.
+        """
+        for name, numbers in columns.items():
+            self.columns.tables[table][name].frombytes(numbers)
+
     def append_row(self, table: str, **row: int) -> None:
         """Append one row to one of `TABLES`: the number in each of its columns."""
         for name, value in row.items():

@@ -5,7 +5,7 @@ import pytest
 from spack_cache_db.errors import InputError, faults_of
 from spack_cache_db.model import Problem
 from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages.front_matter import Page, parse_page
+from spack_cache_db.sources.pages.page import Page, parse_page
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Writer
 

@@ -18,9 +18,10 @@ from spack_cache_db.sources.pages.checks import (
     declared_meta,
     normal_configuration,
 )
+from spack_cache_db.sources.pages.page import details_of
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Writer
-from tests.pagetexts import page, spec
+from tests.pagetexts import page, spec, spec_hash
 from tests.sources.pages.parsing import parse, problems
 
 SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"])]
@@ -71,11 +72,12 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
     writer = Writer()
     reader = PageReader(writer)
     sound = parse(page(specs=SPECS))
-    one, other = sound.details
+    one, other = SPECS
 
-    # Pages with the same `meta`, and these listings.
-    for details in ((one, other), (other, one), (other, other), (one, one)):
-        reader.add(sound._replace(details=details))
+    # Pages with the same `meta`, and these listings; a spec is listed only once.
+    for first, second in ((one, other), (other, one), (other, other), (one, one)):
+        listings = [first | {"hash": spec_hash(1)}, second | {"hash": spec_hash(2)}]
+        reader.add(sound._replace(details=json.dumps(listings).encode()))
 
     codes = []
     for document in writer.columns.documents:
@@ -115,8 +117,8 @@ def test_a_problem_is_told_if_and_only_if_something_differs(
     data = page(specs=SPECS, meta=meta)
     parsed = parse(data)
     computed = computed_meta(
-        [normal_configuration(parsed.package, detail) for detail in parsed.details],
-        [detail.stacks for detail in parsed.details],
+        [normal_configuration(parsed.package, detail) for detail in details_of(parsed)],
+        [detail.stacks for detail in details_of(parsed)],
     )
     declared = declared_meta(parsed.meta)
     differing = [key for key, value in declared.items() if value != computed[key]]

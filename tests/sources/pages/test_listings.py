@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from spack_cache_db.errors import InputError, LineFault
+from spack_cache_db.errors import InputError, LineFault, faults_of
 from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
-from spack_cache_db.sources.pages import front_matter
+from spack_cache_db.sources.pages import front_matter, json_values
 from spack_cache_db.sources.pages.front_matter import read_front_matter
+from spack_cache_db.sources.pages.page import details_of
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Writer
 from tests.pagetexts import (
@@ -28,7 +29,7 @@ from tests.pagetexts import (
     spec,
     spec_hash,
 )
-from tests.sources.pages.parsing import fault, parse
+from tests.sources.pages.parsing import PATH, fault, parse
 
 SPEC = spec_hash(1)
 META = json.dumps(meta_of([spec()]))
@@ -47,6 +48,8 @@ def test_a_page_that_is_refused_leaves_nothing_but_its_fault() -> None:
     with pytest.raises(LineFault):
         reader.add(parse(bad))
     reader.add(parse(page(release="v0.2", specs=[spec(2)])))
+
+    reader.finish()
 
     columns = writer.columns
     assert [document.release for document in columns.documents] == ["develop", "v0.2"]
@@ -125,13 +128,15 @@ def test_any_value_of_any_key_is_read_or_refused(
     data = page_of("zlib", "develop", json.dumps(meta), json.dumps([detail]))
     try:
         parsed = parse(data)
+        with faults_of(PATH):
+            details = details_of(parsed)
     except InputError as error:
         assert [fault.line for fault in error.faults] in ([5], [6])
         return
 
     # As JSON, because the record has tuples where the page has lists.
     assert json.loads(json.dumps(getattr(parsed.meta, meta_key))) == meta_value
-    read_value = getattr(parsed.details[0], key, UNSET)
+    read_value = getattr(details[0], key, UNSET)
     if is_removed:
         assert read_value is UNSET
     else:
@@ -187,7 +192,7 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
         for key in front_matter.JSON_KEYS:
             text = front[key].value
             assert len(text) * 10 < front_matter.MAX_JSON
-            assert text.count(b",") * 10 < front_matter.MAX_ITEMS
+            assert text.count(b",") * 10 < json_values.MAX_ITEMS
         for detail in json.loads(front["spec_details"].value):
             assert len(detail["variants"]) * 10 < MAX_TEXTS
             for variant in detail["variants"]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
 
 from spack_cache_db.model import Configuration, Problem
-from spack_cache_db.sources.pages.front_matter import LISTS, Meta, SpecDetail
+from spack_cache_db.sources.pages.json_values import LISTS, Meta, SpecDetail
 from spack_cache_db.sources.texts import as_json
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 
@@ -48,41 +49,54 @@ def _normal(normal_form: Callable[[str], str], text: str) -> str:
         return text
 
 
+def declared_meta(meta: Meta) -> dict[str, Any]:
+    """Return the `meta` that a page declares, in normal form."""
+    declared: dict[str, Any] = {}
+    for key in (*LISTS, "stacks"):
+        declared[key] = list(_in_normal_form(key, getattr(meta, key)))
+    declared["num_specs"] = meta.num_specs
+    declared["num_specs_by_stack"] = meta.num_specs_by_stack
+    return declared
+
+
+# Most pages declare the same lists as that of another week.
+@lru_cache(maxsize=4096)
+def _in_normal_form(key: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a list of `meta` sorted; two spellings of one compiler are one."""
+    if key == "compilers":
+        texts = tuple({_normal(normal_compiler, text) for text in texts})
+    return tuple(sorted(texts))
+
+
 def computed_meta(
     configurations: Iterable[Configuration], stack_sets: Sequence[Iterable[str]]
 ) -> dict[str, Any]:
-    """Return the `meta` that a page's configurations and sets of stacks imply, in
-    normal form.
+    """Return the `meta` that the listings of a page imply, in normal form.
 
     Args:
-        configurations: the configurations of the page, some of them repeated.
+        configurations: the configurations of the page; some may be repeated.
         stack_sets: the stacks of each listing.
     """
-    computed: dict[str, Any] = {}
-    distinct = set(configurations)
+    return {**lists_of(set(configurations)), **counts_of(stack_sets)}
+
+
+def lists_of(configurations: Collection[Configuration]) -> dict[str, Any]:
+    """Return the part of `meta` that the configurations of a page imply."""
+    lists = {}
     for key, column in LISTS.items():
-        words = {getattr(configuration, column) for configuration in distinct}
-        computed[key] = sorted(words)
+        words = {getattr(configuration, column) for configuration in configurations}
+        lists[key] = sorted(words)
+    return lists
+
+
+def counts_of(stack_sets: Sequence[Iterable[str]]) -> dict[str, Any]:
+    """Return the part of `meta` that the stacks of the listings imply."""
     specs_of_stack = Counter(chain.from_iterable(stack_sets))
-    computed["stacks"] = sorted(specs_of_stack)
-    computed["num_specs"] = len(stack_sets)
-    computed["num_specs_by_stack"] = dict(sorted(specs_of_stack.items()))
-    return computed
-
-
-def declared_meta(meta: Meta) -> dict[str, Any]:
-    """Return the `meta` that a page declares, in normal form: sorted, compilers without
-    `@=`.
-    """
-    declared: dict[str, Any] = {}
-    for key in (*LISTS, "stacks"):
-        declared[key] = sorted(getattr(meta, key))
-    # Two spellings of one compiler are one.
-    compilers = {_normal(normal_compiler, name) for name in meta.compilers}
-    declared["compilers"] = sorted(compilers)
-    declared["num_specs"] = meta.num_specs
-    declared["num_specs_by_stack"] = dict(sorted(meta.num_specs_by_stack.items()))
-    return declared
+    return {
+        "stacks": sorted(specs_of_stack),
+        "num_specs": len(stack_sets),
+        "num_specs_by_stack": dict(specs_of_stack),
+    }
 
 
 def contradictions(

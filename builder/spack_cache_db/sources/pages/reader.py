@@ -8,131 +8,107 @@ keys of a page are read as JSON, because a YAML reader would be a hundred times 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from functools import cache, partial
-from typing import NamedTuple
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from spack_cache_db.errors import LineFault
+import numpy as np
+
 from spack_cache_db.model import Configuration, Problem
-from spack_cache_db.sources.bounds import (
-    require_bounded,
-    require_cell,
-    require_few,
-    require_name,
-)
 from spack_cache_db.sources.pages.checks import (
-    SPELLING,
-    as_set,
-    computed_meta,
     contradictions,
+    counts_of,
     declared_meta,
-    normal_configuration,
+    lists_of,
 )
-from spack_cache_db.sources.pages.front_matter import Meta, Page, SpecDetail
-from spack_cache_db.sources.tarballs import TarballParts
-from spack_cache_db.sources.writer import Texts, Writer
+from spack_cache_db.sources.pages.json_values import Meta
+from spack_cache_db.sources.pages.listings import DistinctListings
+from spack_cache_db.sources.pages.page import Page
+from spack_cache_db.sources.writer import Writer
 from spack_cache_db.spack.normal_forms import readable_variant
 
 
-class _ListingColumns(NamedTuple):
-    """The numbers of a page's listings; 0 for a size or tarball that it lacks."""
+class _Implied(NamedTuple):
+    """What the configurations of a page imply: lists of `meta`, and problems of their
+    variants.
+    """
 
-    configuration: list[int]
-    stacks: list[int]
-    size: list[int]
-    tarball: list[int]
+    lists: dict[str, Any]
+    problems: list[Problem]
 
 
 class PageReader:
     """Reads pages into columns; a page contains the names of its release and stacks."""
 
     def __init__(self, writer: Writer) -> None:
-        texts = writer.texts
         self._writer = writer
-        self._texts = texts
-        # The numbers of configurations, by package and the texts of a listing.
-        self._spellings: dict[object, int] = {}
-        # Bound methods would refer back to this reader, and workers do not collect
-        # cycles.
-        self._stacks = cache(partial(_add_stacks, texts))
-        self._size = cache(partial(_add_size, texts))
-        self._tarballs = TarballParts(texts.configurations.things)
+        self._listings = DistinctListings(writer.texts)
+        # The document and the number of each listing of a page.
+        self._documents = array("I")
+        self._numbers = array("I")
         # What `_problems` has been called with, if it found none.
-        self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
+        self._sound: set[tuple[Meta, tuple[int, ...]]] = set()
+        self._implied_by: dict[frozenset[int], _Implied] = {}
 
     def add(self, page: Page) -> None:
         """Add a page; raises `LineFault` without adding any of its listings."""
-        columns = _ListingColumns([], [], [], [])
-        for detail in page.details:
-            try:
-                self._add_listing(columns, page.package, detail)
-            except ValueError as error:
-                raise LineFault(page.line, f"the spec {detail.hash} {error}") from None
-        problems = self._problems(page.meta, columns.configuration, columns.stacks)
-        document = page.document._replace(problems=problems)
-        self._writer.append(
-            "listings",
-            self._writer.add(document),
-            spec=[self._texts.hashes[detail.hash] for detail in page.details],
-            configuration=columns.configuration,
-            stacks=columns.stacks,
-            size=columns.size,
-            tarball=columns.tarball,
-        )
+        numbers = self._listings.numbers_of(page)
+        problems = self._problems(page.meta, numbers)
+        document = page.document
+        if problems:
+            document = document._replace(problems=problems)
+        number = self._writer.add(document)
+        self._documents.extend([number] * len(numbers))
+        self._numbers.extend(numbers)
 
-    def _add_listing(
-        self, columns: _ListingColumns, package: str, detail: SpecDetail
-    ) -> None:
-        """Add the numbers of a listing to columns; `ValueError` if a text is wrong."""
-        spelling = (package, SPELLING(detail))
-        configuration = self._spellings.get(spelling)
-        if configuration is None:
-            normal = normal_configuration(package, detail)
-            require_bounded(normal)
-            configuration = self._texts.configurations[normal]
-            self._spellings[spelling] = configuration
-        columns.configuration.append(configuration)
-        columns.stacks.append(self._stacks(detail.stacks))
-        columns.size.append(self._size(detail.size))
-        tarball = 0
-        if isinstance(detail.tarball, str):
-            tarball = self._tarball(detail.hash, detail.tarball, configuration)
-        columns.tarball.append(tarball)
+    def finish(self) -> None:
+        """Write the listings of all pages."""
+        numbers = np.asarray(self._numbers)
+        columns = {"document": self._documents.tobytes()}
+        for name, column in self._listings.columns.items():
+            columns[name] = np.asarray(column)[numbers].tobytes()
+        self._writer.extend("listings", **columns)
 
-    def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
-        """Return the number of the stored part of a tarball's URL."""
-        parts = self._tarballs.split(url, configuration, dag_hash)
-        if parts not in self._texts.tarballs:
-            # All other parts of the URL come from the configuration, which has bounds.
-            require_cell("tarball", url)
-        return self._texts.tarballs[parts]
-
-    def _problems(
-        self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
-    ) -> tuple[Problem, ...]:
+    def _problems(self, meta: Meta, numbers: Sequence[int]) -> tuple[Problem, ...]:
         """Return the contradictions in a page, and its variants that are not Spack's.
 
         Args:
             meta: what the page declares.
-            configuration: the number of each listing's configuration.
-            stacks: the number of each listing's set of stacks.
+            numbers: the numbers of its listings.
         """
         # Most pages repeat the page of another week, which has been checked.
-        distinct = frozenset(configuration)
-        key = (meta, distinct, tuple(sorted(stacks)))
+        kind_of = self._listings.kinds
+        kinds = sorted([kind_of[number] for number in numbers])
+        key = (meta, tuple(kinds))
         if key in self._sound:
             return ()
 
-        configurations = self._texts.configurations.things
-        stack_sets = self._texts.stack_sets.things
-        records = [configurations[number - 1] for number in distinct]
-        sets_of_listings = [stack_sets[number - 1] for number in stacks]
-        computed = computed_meta(records, sets_of_listings)
+        # Compute what the listings imply.
+        every_set = self._writer.texts.stack_sets.things
+        configurations = set()
+        stack_sets = []
+        for kind in kinds:
+            configuration, stacks = self._listings.kinds_of_listings.things[kind]
+            configurations.add(configuration)
+            stack_sets.append(every_set[stacks - 1])
+        implied = self._implied(frozenset(configurations))
+        computed = {**implied.lists, **counts_of(stack_sets)}
+
         problems = list(contradictions(declared_meta(meta), computed))
-        problems += _unreadable_variants(records)
+        problems += implied.problems
         if not problems:
             self._sound.add(key)
         return tuple(problems)
+
+    def _implied(self, configurations: frozenset[int]) -> _Implied:
+        """Return what the configurations of a page imply, by their numbers."""
+        implied = self._implied_by.get(configurations)
+        if implied is None:
+            every_one = self._writer.texts.configurations.things
+            records = [every_one[number - 1] for number in configurations]
+            implied = _Implied(lists_of(records), _unreadable_variants(records))
+            self._implied_by[configurations] = implied
+        return implied
 
 
 def _unreadable_variants(configurations: Iterable[Configuration]) -> list[Problem]:
@@ -143,17 +119,3 @@ def _unreadable_variants(configurations: Iterable[Configuration]) -> list[Proble
             if not readable_variant(text):
                 messages.add(f"{text!r} is not a variant of Spack's; stored unchanged")
     return [Problem("variant", message) for message in sorted(messages)]
-
-
-def _add_stacks(texts: Texts, stacks: tuple[str, ...]) -> int:
-    require_few("stacks", len(stacks))
-    for text in stacks:
-        require_name("stack", text)
-    return texts.stack_sets[as_set("stack", stacks)]
-
-
-def _add_size(texts: Texts, text: str) -> int:
-    if text == "-":
-        return 0
-    require_cell("size", text)
-    return texts.sizes[text]
