@@ -107,7 +107,7 @@ def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
         "readers.ENTRIES_PER_UNIT = 4\n"
         "try:\n"
         "    while True:\n"
-        "        build(sys.argv[1], sys.argv[2], jobs=2, progress=lambda *_: print(flush=True))\n"
+        "        build(*sys.argv[1:], jobs=2, force=True, progress=lambda *_: print(flush=True))\n"
         "except KeyboardInterrupt:\n"
         "    print('heard')\n"
     )
