@@ -195,6 +195,11 @@ def test_a_source_that_becomes_unreadable_is_a_fault(
     with pytest.raises(BuilderError, match="is a pipe"):
         build(pages, file)
     (pages / "pipe").unlink()
+    with (pages / "hole").open("wb") as stream:
+        stream.truncate(2**40)
+    with pytest.raises(BuilderError, match=r"is a sparse file|expected at most"):
+        build(pages, file)
+    (pages / "hole").unlink()
     shutil.rmtree(pages)
     with pytest.raises(BuilderError, match="no such file or folder"):
         build(pages, file)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from spack_cache_db.bounded_files import HEAD, open_regular
+from spack_cache_db.bounded_files import HEAD, open_regular, require_no_hole
 from spack_cache_db.database_file import is_database, is_own
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import File, Unit
@@ -135,6 +135,9 @@ def checksum_of_unit(unit: Unit, columns: Columns) -> int | None:
         unit: the files.
         columns: what they contain; the checksums of pages are among it.
     """
+    # A file that was refused may be endless.
+    if columns.faults:
+        return None
     sha256_of_page = {}
     for document in columns.documents:
         if document.page:
@@ -190,6 +193,9 @@ def _sha256(path: str | Path, *, skips_own: bool = False) -> str | None:
             return None
         digest = hashlib.sha256(data)
         # Nearly all files end here.
+        if len(data) == _CHUNK:
+            size = os.fstat(stream.fileno()).st_size
+            require_no_hole(stream.fileno(), path, size)
         while len(data) == _CHUNK:
             data = stream.read(_CHUNK)
             digest.update(data)
