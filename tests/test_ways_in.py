@@ -35,7 +35,7 @@ that they are found.
 WAYS_IN = {
     # The bounded readers: of files, YAML, archives, compressed indexes, and the
     # network.
-    "bounded_files": "os.open",
+    "bounded_files": "os.open os.read",
     "bounded_yaml": "yaml.CSafeLoader yaml.SafeLoader yaml.composer",
     "sources.archives": ".open gzip.GzipFile tarfile.open zipfile.ZipFile "
     "zstandard.ZstdDecompressor",
