@@ -1,4 +1,4 @@
-"""site.static_site: a folder that is whole, and that replaces nothing of others."""
+"""site.static.export: a folder that is whole, and that replaces nothing of others."""
 
 import json
 import sqlite3
@@ -9,7 +9,8 @@ import pytest
 
 from spack_cache_db import build
 from spack_cache_db.output_folders import alone_in
-from spack_cache_db.site.static_site import CATALOGUE, PART, STYLES
+from spack_cache_db.site.static.catalogue import CATALOGUE
+from spack_cache_db.site.static.export import PART, STYLES
 from tests.commands import run
 from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
@@ -119,7 +120,7 @@ KILLED = """
 import os, shutil, signal, sys
 from itertools import count
 from pathlib import Path
-from spack_cache_db.site.static_site import export_static
+from spack_cache_db.site.static.export import export_static
 
 STEPS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.copyfile")
 database, start, folders = map(Path, sys.argv[1:])

@@ -41,12 +41,12 @@ def export_static(file: Path, output: Path, tables: str | None) -> None:
 
     Example: spack-cache-db export-static dist/spack-cache.db -o public
     """
-    from spack_cache_db.site import static_site
+    from spack_cache_db.site.static import export
 
     if tables is not None and find_spec("pyarrow") is None:
         fail(
             "--tables needs pyarrow, which is not installed; install the extra `export`"
         )
-    written = static_site.export_static(file, output, tables)
+    written = export.export_static(file, output, tables)
     megabytes = written["size"] / 1e6
     say(f"{output}: index.html and {written['database']}, {megabytes:.1f} MB")

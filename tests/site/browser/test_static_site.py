@@ -20,7 +20,7 @@ from benchmarks.server import free_port
 from spack_cache_db import build
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.site.static_site import export_static
+from spack_cache_db.site.static.export import export_static
 from tests.corpus import pages as corpus
 from tests.histories import lost_history
 from tests.programs import needed
