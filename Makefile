@@ -13,7 +13,7 @@ DATABASE := dist/spack-cache.db
 PORT ?= 8001
 # Programs that tests run, each with the Debian package that contains it.
 PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-registry=docker-registry \
-	openssl=openssl curl=curl git=git zstd=zstd node=nodejs npm=npm
+	openssl=openssl curl=curl git=git zstd=zstd node=nodejs npm=npm jq=jq
 
 # Without this, each of the hundreds of processes in tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=

@@ -5,6 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+MIRROR = "https://cache.example.org"
+PUBLIC = re.compile(rf"https://(binaries|packages)\.spack\.io|{re.escape(MIRROR)}")
+"""The public build cache, the packages site and a mirror, whose place one server
+takes.
+"""
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.sql import functions as sql_functions
-from tests.documents import Fence, Typed, fences, typed
+from tests.documents import MIRROR, PUBLIC, Fence, Typed, fences, typed
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.package_data import REPOLOGY, published
@@ -63,12 +63,6 @@ ACTIVATE = ". .venv/bin/activate"
 MAKE = f"make VENV={sys.prefix} -o {sys.prefix}/run.done"
 """What is installed is there: tests/deploy/test_commands.py and tests/test_wheel.py
 install it.
-"""
-
-MIRROR = "https://cache.example.org"
-PUBLIC = re.compile(rf"https://(binaries|packages)\.spack\.io|{re.escape(MIRROR)}")
-"""The public build cache, the packages site and a mirror, whose place one server
-takes.
 """
 
 
