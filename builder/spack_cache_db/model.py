@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 ROOT = "root"
@@ -83,11 +82,6 @@ class Configuration(NamedTuple):
             exact_compiler = self.compiler.replace("@", "@=")
             words.append(f"%{exact_compiler}")
         return " ".join(words)
-
-    @property
-    def entry(self) -> str:
-        """The configuration as an item of the list of specs in a spack.yaml."""
-        return f"- {json.dumps(self.spec)}"
 
 
 class Problem(NamedTuple):

@@ -89,6 +89,9 @@ async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
     assert 'href="/find?q=hdf5%20target%3Dzen3%20%25gcc%4013"' in lacking
     assert re.search(r"Similar names: <a href=\"/package/hdf5\">", lacking)
     assert "spack install hdf6" not in lacking
+    assert 'href="/find.atom?q=hdf5%4099">Feed that tells when it appears' in lacking
+    (reason,) = re.findall(r'href="#(spec-1)">no binary</a>', text)
+    assert f'<li id="{reason}">' in lacking
     assert "textarea" in text and "hdf5@1.14 +mpi\nhdf5@99" in text
 
 

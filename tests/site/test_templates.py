@@ -12,7 +12,6 @@ TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
 LONG = {
     "_facet_results",
     "_head",
-    "cover",
 }
 """Templates with longer lines; the icon of `_head` is one address."""
 SHARED = [path for path in TEMPLATES if path.name.startswith("_")]

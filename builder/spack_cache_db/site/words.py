@@ -157,6 +157,43 @@ class Vocabulary:
             "Install in seconds instead of compiling for hours."
         )
 
+    def having_heading(self, count: int, has_installed: bool) -> str:
+        """Return the heading of an environment's specs that need not be built.
+
+        Args:
+            count: their number.
+            has_installed: whether some of them are installed already.
+        """
+        if self.is_installed:
+            return f"{count:,} installed"
+        if has_installed:
+            return f"{count:,} installed or with a binary"
+        return f"{count:,} with a binary"
+
+    def lacking_heading(self, count: int, has_unusable: bool) -> str:
+        """Return the heading of an environment's specs that must be built.
+
+        Args:
+            count: their number.
+            has_unusable: whether some have a binary that Spack does not take, or not
+                with all that it needs.
+        """
+        if self.is_installed:
+            return f"{count:,} not installed"
+        if has_unusable:
+            return f"{count:,} without a usable binary"
+        return f"{count:,} without a binary"
+
+    def install_heading(self, count: int) -> str:
+        """Return the heading of the commands for some specs: `Install these 9`."""
+        objects = "it" if count == 1 else f"these {count:,}"
+        return f"{self.verb.capitalize()} {objects}"
+
+    @property
+    def check_button(self) -> str:
+        """The button that checks a pasted environment."""
+        return f"Find {self.many}"
+
     def filter(self, name: str, value: str) -> str:
         """Return a filter of a list for people: `built with gcc@13`."""
         phrases = {

@@ -95,7 +95,7 @@ def test_what_installs_an_environment(walk: Walk) -> None:
     for count in (7, 8):
         heading = walk.page.get_by_role("heading", level=1)
         expect(heading).to_contain_text(f"{count} of 12")
-        commands = walk.copy("Copy all").splitlines()
+        commands = walk.copy("Copy: the command").splitlines()
         words = commands[-1].removeprefix("spack install --cache-only ").split()
         assert len(words) == count
         if count == 7:

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from spack_cache_db.assembly.builds import build
@@ -17,7 +18,6 @@ from spack_cache_db.query.answers.toolchains import (
     ToolchainCount,
     toolchain_counts,
 )
-from spack_cache_db.site.pages.toolchain_table import spoken_compiler
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 from tests.site.conftest import site
@@ -74,7 +74,9 @@ async def test_the_command_has_binaries_of_one_compiler(file: Path) -> None:
     assert "<h1>4 of 6 specs have a binary with gcc 13.2.0</h1>" in text
     assert installed(text) == {"hdf5", "petsc", "zlib", "py-six"}
     assert "only with oneAPI 2025.1.0" in text
+    assert "mix 2 compilers" not in text
     assert 'aria-current="true">gcc 13.2.0</a>' in text
+    assert "Ubuntu 24.04</small> <small>x86-64-v3</small>" in text
     assert "Mix compilers</a>: 5 of 6" in " ".join(text.split())
 
 
@@ -96,6 +98,38 @@ async def test_compilers_are_mixed_on_demand(file: Path) -> None:
 
     assert installed(text) == {"hdf5", "petsc", "zlib", "trilinos", "py-six"}
     assert "These binaries mix 2 compilers: " in text
+
+
+@pytest.mark.asyncio
+async def test_a_spack_yaml_has_the_binaries_and_what_spack_builds(file: Path) -> None:
+    """The binaries are those of the command, exactly; the other specs are as typed."""
+    text = await answer(file)
+    pattern = r'data-copy="(# Once[\s\S]*?)" aria-label="Copy: the spack.yaml"'
+    (copied,) = re.findall(pattern, text)
+    environment = yaml.safe_load(copied)["spack"]
+    binaries = [spec for spec in environment["specs"] if "@=" in spec]
+    others = [spec for spec in environment["specs"] if "@=" not in spec]
+
+    assert {spec.partition("@")[0] for spec in binaries} == installed(text)
+    assert all("%gcc@=13.2.0" in spec for spec in binaries if "py-six" not in spec)
+    assert others == ["trilinos", "nwchem"]
+    assert list(environment["mirrors"]) == ["develop"]
+
+
+@pytest.mark.asyncio
+async def test_other_machines_are_beside_the_readers(tmp_path: Path) -> None:
+    """Their columns are pale, and a link to one leaves the reader's machine out."""
+    specs = [spec(1, target="x86_64_v3"), spec(2, target="neoverse_v2")]
+    pages = write(tmp_path / "pages", hdf5=page("hdf5", specs=specs))
+    build([pages], tmp_path / "x.db")
+    text = await answer(tmp_path / "x.db", host="zen3")
+    headings = re.findall(r'<th scope="col" class="(\w+)">\s*<a href="([^"]*)"', text)
+    (_, chosen), (_, elsewhere) = headings
+
+    assert [style for style, _ in headings] == ["chosen", "elsewhere"]
+    assert "host=zen3" in chosen and "host=" not in elsewhere
+    assert "do not run on zen3" in text
+    assert installed(await answer(tmp_path / "x.db", host="zen3")) == {"hdf5"}
 
 
 @pytest.mark.asyncio
@@ -137,10 +171,3 @@ def test_a_binary_without_a_compiler_belongs_to_all() -> None:
     assert counts == (ToolchainCount(gcc, 2),)
     only = toolchain_counts([{without_compiler}], [])
     assert only == (ToolchainCount(without_compiler, 1),)
-
-
-def test_compilers_have_names_for_people() -> None:
-    """That of oneAPI is not the name of its package."""
-    assert spoken_compiler("gcc@13.2.0") == "gcc 13.2.0"
-    assert spoken_compiler("intel-oneapi-compilers@2025.1.0") == "oneAPI 2025.1.0"
-    assert spoken_compiler("none") == "no compiler"

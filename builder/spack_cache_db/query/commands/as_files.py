@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spack_cache_db.model import Configuration
@@ -35,8 +35,8 @@ specs.
 """
 
 
-def environment_text(commands: Commands, configuration: Configuration) -> str:
-    """Return a `spack.yaml` with a build as its only spec, and the mirrors of commands.
+def environment_text(commands: Commands, specs: Sequence[str]) -> str:
+    """Return a `spack.yaml` with some specs, and the mirrors of commands.
 
     For example:
 
@@ -46,10 +46,16 @@ def environment_text(commands: Commands, configuration: Configuration) -> str:
           mirrors:
             develop: {"url": "https://binaries.example.org/develop"}
     """
-    lines = ["spack:", "  specs:", f"  {configuration.entry}", "  mirrors:"]
+    lines = ["spack:", "  specs:"]
+    for spec in specs:
+        # JSON is YAML too.
+        lines.append(f"  - {json.dumps(spec)}")
+    if len(specs) > 1:
+        # Binaries of one compiler may have different dependencies of one name.
+        lines += ["  concretizer:", "    unify: when_possible"]
+    lines.append("  mirrors:")
     mirrors = mirrors_of(commands.closures)
     for mirror, name in zip(mirrors, mirror_names(mirrors), strict=True):
-        # JSON is YAML too.
         properties = json.dumps(_properties(mirror))
         lines.append(f"    {name}: {properties}")
     if TRUST_KEYS in commands.setup:

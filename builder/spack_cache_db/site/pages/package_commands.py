@@ -1,10 +1,11 @@
-"""The commands of a build in several forms: for a shell, and as files."""
+"""Commands in several forms, which are tabs on a page: for a shell, and as files."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from spack_cache_db.model import Configuration
+from spack_cache_db.query.answers.covered import Cover
 from spack_cache_db.query.commands.as_files import dockerfile_text, environment_text
 from spack_cache_db.query.commands.model import Commands
 
@@ -38,7 +39,7 @@ def tabs_of(commands: Commands, configuration: Configuration) -> tuple[Tab, ...]
         return ()
     tabs = [Tab("shell", "Shell", commands.steps)]
     files = {
-        "spack.yaml": environment_text(commands, configuration),
+        "spack.yaml": environment_text(commands, [configuration.spec]),
         "Dockerfile": dockerfile_text(commands, configuration),
     }
     for label, text in files.items():
@@ -46,3 +47,25 @@ def tabs_of(commands: Commands, configuration: Configuration) -> tuple[Tab, ...]
             name = label.partition(".")[0].lower()
             tabs.append(Tab(name, label, tuple(text.splitlines())))
     return tuple(tabs)
+
+
+def tabs_of_environment(commands: Commands, cover: Cover) -> tuple[Tab, ...]:
+    """Return the forms of commands that install an environment; none for a lockfile,
+    which needs no other file, or if nothing is installed from a mirror.
+
+    The `spack.yaml` names each binary exactly, and has the other specs as they are:
+    Spack builds those.
+    """
+    if cover.is_lock or not commands.closures:
+        return ()
+    specs = []
+    for spec in cover.specs:
+        if spec.status == "binary" and spec.configuration is not None:
+            specs.append(spec.configuration.spec)
+        elif spec.query:
+            specs.append(spec.query)
+    text = environment_text(commands, specs)
+    return (
+        Tab("shell", "Shell", commands.commands),
+        Tab("spack", "spack.yaml", tuple(text.splitlines())),
+    )

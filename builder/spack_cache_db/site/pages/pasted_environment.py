@@ -6,8 +6,9 @@ short.
 
 from __future__ import annotations
 
-import shlex
 import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.environments.model import (
@@ -25,13 +26,12 @@ from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.site.filters import (
-    EVERYWHERE,
-    Narrowing,
-)
+from spack_cache_db.site.filters import EVERYWHERE, Narrowing, Pairs
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
+from spack_cache_db.site.pages.environment_page import EnvironmentPage
 from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.pages.package_commands import tabs_of_environment
 from spack_cache_db.site.pages.toolchain_table import (
     chosen_toolchain,
     toolchain_table,
@@ -81,38 +81,64 @@ def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
         return site.redirect("/cover", query, status=303)
 
     # The page shows the answer, the error, or only the form.
-    lookups = site.lookups
-    page_answer = None
-    installed = None
-    table = None
-    install = None
+    page = None
     error = None
     if text.strip():
         try:
-            page_answer = covered(lookups, text, narrowing)
+            page = environment_page(site.lookups, text, narrowing, query, fields)
         except BuilderError as unreadable:
             error = str(unreadable)
-    if page_answer is not None:
-        # The commands install binaries of one toolchain, unless all are asked for.
-        installed = page_answer
-        toolchain = chosen_toolchain(page_answer, fields.get("toolchain"))
-        if toolchain is not None:
-            installed = covered(lookups, text, narrowing, toolchain)
-            table = toolchain_table(page_answer, installed, toolchain, query)
-        install = environment_commands(lookups, installed)
     return site.page(
         request,
         "cover.html",
-        cover=page_answer,
-        installed=installed,
-        table=table,
-        example=example(lookups),
+        page=page,
+        example=example(site.lookups),
         error=error,
-        install=install,
         pasted=text,
         narrowing=narrowing,
         is_short=is_short,
-        quoted=shlex.quote,
+    )
+
+
+def environment_page(
+    lookups: Lookups,
+    text: str,
+    narrowing: Narrowing,
+    query: Pairs,
+    fields: Mapping[str, str],
+) -> EnvironmentPage:
+    """Return what the page shows of an environment.
+
+    Args:
+        lookups: the database.
+        text: the environment.
+        narrowing: the filters.
+        query: the fields of the page's address, without the toolchain.
+        fields: the fields that were sent.
+
+    Raises:
+        BuilderError: as of `covered`.
+    """
+    # The commands install binaries of one toolchain, unless all are asked for.
+    answer = covered(lookups, text, narrowing)
+    installed = answer
+    table = None
+    toolchain = chosen_toolchain(answer, fields.get("toolchain"))
+    if toolchain is not None:
+        installed = covered(lookups, text, narrowing, toolchain)
+        # Toolchains of other machines are shown beside those of the reader's.
+        everywhere = None
+        if narrowing.host and len(text) <= LONGEST_LINK:
+            everywhere = covered(lookups, text, replace(narrowing, host=None))
+        table = toolchain_table(answer, installed, toolchain, query, everywhere)
+    commands = environment_commands(lookups, installed)
+    return EnvironmentPage(
+        cover=answer,
+        installed=installed,
+        table=table,
+        commands=commands,
+        tabs=() if commands is None else tabs_of_environment(commands, installed),
+        narrowing=narrowing,
     )
 
 

@@ -7,7 +7,7 @@ the toolchains as columns, and installs the binaries of the chosen column alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from spack_cache_db.errors import counted
@@ -15,6 +15,8 @@ from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.answers.toolchains import Toolchain, ToolchainCount
 from spack_cache_db.site.filters import Pairs
+from spack_cache_db.site.words import compiler_name, system_name
+from spack_cache_db.spack.processors import processor_name
 
 MOST_COLUMNS = 6
 """Limit of the toolchains that the page compares."""
@@ -30,11 +32,12 @@ class ToolchainColumn:
 
     Attributes:
         compiler: its compiler for people, such as `gcc 13.2.0`.
-        os: its operating system.
-        target: its target.
+        os: its operating system for people, such as `Ubuntu 24.04`.
+        target: its target for people, such as `x86-64-v3`.
         binary: how many specs have a binary with it.
         address: the address of the page, without the site's base.
         is_chosen: whether it is the chosen one.
+        is_elsewhere: whether its binaries do not run on the machine of the reader.
     """
 
     compiler: str
@@ -43,6 +46,19 @@ class ToolchainColumn:
     binary: int
     address: str
     is_chosen: bool
+    is_elsewhere: bool = False
+
+    @property
+    def style(self) -> str:
+        """The class of its cells."""
+        if self.is_chosen:
+            return "chosen"
+        return "elsewhere" if self.is_elsewhere else ""
+
+    @property
+    def summary(self) -> str:
+        """The toolchain in a line."""
+        return f"{self.compiler} · {self.os} · {self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +70,14 @@ class ToolchainRow:
         version: the version of its binary; empty without one.
         cells: whether it has a binary with the toolchain of each column.
         note: where it has a binary instead, or that it has none; empty if it has one.
+        reason: the id of the reasons why no toolchain has one; empty if one has.
     """
 
     spec: CoveredSpec
     version: str
     cells: tuple[bool, ...]
     note: str
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether only other toolchains have a binary."""
-        return bool(self.note) and bool(self.spec.toolchains)
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +114,11 @@ class ToolchainTable:
         return f"{number} {have} a binary with {self.chosen.compiler}"
 
     @property
+    def has_elsewhere(self) -> bool:
+        """Whether some columns are of other machines than the reader's."""
+        return any(column.is_elsewhere for column in self.columns)
+
+    @property
     def chosen(self) -> ToolchainColumn | None:
         """The chosen column; None if the chosen toolchain is not shown."""
         return next((column for column in self.columns if column.is_chosen), None)
@@ -122,7 +140,11 @@ def chosen_toolchain(answer: Cover, field: str | None) -> Toolchain | None:
 
 
 def toolchain_table(
-    answer: Cover, within: Cover, chosen: Toolchain, fields: Pairs
+    answer: Cover,
+    within: Cover,
+    chosen: Toolchain,
+    fields: Pairs,
+    everywhere: Cover | None = None,
 ) -> ToolchainTable:
     """Return an environment by toolchain.
 
@@ -131,6 +153,7 @@ def toolchain_table(
         within: the answer for those of the chosen toolchain.
         chosen: this toolchain.
         fields: the fields of the page's address, without the toolchain.
+        everywhere: the answer for all machines, if the reader has chosen one.
     """
     # The chosen one is shown even if others have more specs.
     counts = answer.toolchains
@@ -144,21 +167,32 @@ def toolchain_table(
             count = count._replace(binary=within.available)
         columns.append(_column(count, chosen, fields))
 
+    # Toolchains of other machines take the places that are left.
+    others = _counts_elsewhere(answer, everywhere)[: MOST_COLUMNS - len(shown)]
+    for count in others:
+        columns.append(_column_elsewhere(count, fields))
+
+    specs_everywhere = answer.specs if everywhere is None else everywhere.specs
     rows = []
-    for spec, spec_within in zip(answer.specs, within.specs, strict=True):
+    of_specs = zip(answer.specs, within.specs, specs_everywhere, strict=True)
+    for number, (spec, spec_within, spec_everywhere) in enumerate(of_specs):
         if spec.status == "external":
             continue
         cells = []
         for count in shown:
-            toolchain = count.toolchain
-            has = any(toolchain.takes(other) for other in spec.toolchains)
-            cells.append(spec_within.is_met if toolchain == chosen else has)
+            is_chosen = count.toolchain == chosen
+            cells.append(
+                spec_within.is_met if is_chosen else _has(spec, count.toolchain)
+            )
+        for count in others:
+            cells.append(_has(spec_everywhere, count.toolchain))
         configuration = spec_within.configuration if spec_within.is_met else None
         row = ToolchainRow(
             spec=spec,
             version="" if configuration is None else configuration.version,
             cells=tuple(cells),
             note="" if spec_within.is_met else _note(spec, chosen),
+            reason="" if spec.is_met else reason_id(number),
         )
         rows.append(row)
 
@@ -173,16 +207,47 @@ def toolchain_table(
     )
 
 
+def reason_id(number: int) -> str:
+    """Return the id of the reasons why a spec has no binary, by its number in the
+    environment.
+    """
+    return f"spec-{number}"
+
+
+def _has(spec: CoveredSpec, toolchain: Toolchain) -> bool:
+    """Whether a spec has a binary with a toolchain."""
+    return any(toolchain.takes(other) for other in spec.toolchains)
+
+
+def _counts_elsewhere(
+    answer: Cover, everywhere: Cover | None
+) -> tuple[ToolchainCount, ...]:
+    """Return the toolchains of other machines than the reader's."""
+    if everywhere is None:
+        return ()
+    here = {count.toolchain for count in answer.toolchains}
+    return tuple(
+        count for count in everywhere.toolchains if count.toolchain not in here
+    )
+
+
 def _column(count: ToolchainCount, chosen: Toolchain, fields: Pairs) -> ToolchainColumn:
     toolchain = count.toolchain
     return ToolchainColumn(
-        compiler=spoken_compiler(toolchain.compiler),
-        os=toolchain.os,
-        target=toolchain.target,
+        compiler=compiler_name(toolchain.compiler),
+        os=system_name(toolchain.os),
+        target=processor_name("", toolchain.target),
         binary=count.binary,
         address=_address(fields, toolchain.text),
         is_chosen=toolchain == chosen,
     )
+
+
+def _column_elsewhere(count: ToolchainCount, fields: Pairs) -> ToolchainColumn:
+    """Return the column of another machine; its link leaves out the reader's."""
+    without_machine = [(name, value) for name, value in fields if name != "host"]
+    column = _column(count, count.toolchain, without_machine)
+    return replace(column, is_chosen=False, is_elsewhere=True)
 
 
 def _address(fields: Pairs, toolchain: str) -> str:
@@ -204,17 +269,8 @@ def _note(spec: CoveredSpec, chosen: Toolchain) -> str:
 
 def _listed(compilers: Sequence[str]) -> str:
     """Return the first compilers for people, and how many more there are."""
-    names = [spoken_compiler(compiler) for compiler in compilers[:MOST_OTHERS]]
+    names = [compiler_name(compiler) for compiler in compilers[:MOST_OTHERS]]
     more = len(compilers) - len(names)
     if more:
         names.append(f"{more} more")
     return " or ".join(names)
-
-
-def spoken_compiler(compiler: str) -> str:
-    """Return a compiler for people: `gcc 13.2.0` for `gcc@13.2.0`, and `oneAPI` for
-    the package `intel-oneapi-compilers`.
-    """
-    if compiler == NO_COMPILER:
-        return "no compiler"
-    return compiler.replace("intel-oneapi-compilers", "oneAPI").replace("@", " ")
