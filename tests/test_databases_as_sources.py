@@ -254,6 +254,15 @@ ENDLESS = (
             "UPDATE listings SET stack_set_id = -5",
             "is damaged: a value of listings.stack_set_id",
         ),
+        # The lower half of this number is the id of a row.
+        (
+            "UPDATE listings SET stack_set_id = stack_set_id + 4294967296",
+            "is damaged: a value of listings.stack_set_id has no row in stack_sets: ",
+        ),
+        (
+            "UPDATE listings SET stack_set_id = stack_set_id + 0.5",
+            "is damaged: a value of listings.stack_set_id is not 'integer': ",
+        ),
         ("UPDATE stack_sets SET stacks = '7' WHERE id = 1", ODD),
     ],
 )

@@ -9,10 +9,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from spack_cache_db.assembly.frames import groups
 from spack_cache_db.assembly.merge import Difference, Merged
 from spack_cache_db.model import Problem
 from spack_cache_db.sources.facts import NodeFacts
+from spack_cache_db.sources.frames import groups
 from spack_cache_db.sources.writer import DICTIONARIES
 from spack_cache_db.spack.facts import FLAG_NAMES
 

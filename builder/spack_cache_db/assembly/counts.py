@@ -13,7 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spack_cache_db.assembly.frames import (
+from spack_cache_db.assembly.ids import Numbered
+from spack_cache_db.assembly.snapshots import copied_releases
+from spack_cache_db.releases import release_date, releases_before
+from spack_cache_db.schema.tables import CONFIGURATION, FACETS
+from spack_cache_db.sources.frames import (
     Frame,
     Mask,
     Numbers,
@@ -27,10 +31,6 @@ from spack_cache_db.assembly.frames import (
     summed,
     unpacked,
 )
-from spack_cache_db.assembly.ids import Numbered
-from spack_cache_db.assembly.snapshots import copied_releases
-from spack_cache_db.releases import release_date, releases_before
-from spack_cache_db.schema.tables import CONFIGURATION, FACETS
 
 
 class FacetCount(NamedTuple):

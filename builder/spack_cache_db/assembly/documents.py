@@ -10,10 +10,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from spack_cache_db.assembly.frames import Frame, has_different_values
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.facts import Document, ModuleFacts, Refusal
+from spack_cache_db.sources.frames import Frame, has_different_values
 
 
 def is_installation(document: Document) -> bool:

@@ -16,7 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from spack_cache_db.assembly.frames import (
+from spack_cache_db.assembly.merge import Merged
+from spack_cache_db.model import Configuration
+from spack_cache_db.schema.tables import CONFIGURATION
+from spack_cache_db.sources.facts import Document
+from spack_cache_db.sources.frames import (
     Frame,
     Numbers,
     NumberSets,
@@ -24,10 +28,6 @@ from spack_cache_db.assembly.frames import (
     packed,
     renumbering,
 )
-from spack_cache_db.assembly.merge import Merged
-from spack_cache_db.model import Configuration
-from spack_cache_db.schema.tables import CONFIGURATION
-from spack_cache_db.sources.facts import Document
 from spack_cache_db.sources.writer import Texts
 from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import preference, version_key

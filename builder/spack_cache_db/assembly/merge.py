@@ -20,7 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from spack_cache_db.assembly.documents import consistent_documents, in_order
-from spack_cache_db.assembly.frames import (
+from spack_cache_db.assembly.known_packages import distinct_facts
+from spack_cache_db.assembly.options import NO_SNAPSHOTS, Snapshots
+from spack_cache_db.assembly.snapshots import Tables, dated
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources.facts import (
+    Document,
+    ModuleFacts,
+    Origin,
+    PackageFacts,
+    Refusal,
+    Stacks,
+)
+from spack_cache_db.sources.frames import (
     Frame,
     Numbers,
     are_among,
@@ -34,18 +46,6 @@ from spack_cache_db.assembly.frames import (
     packed,
     renumbering,
     unpacked,
-)
-from spack_cache_db.assembly.known_packages import distinct_facts
-from spack_cache_db.assembly.options import NO_SNAPSHOTS, Snapshots
-from spack_cache_db.assembly.snapshots import Tables, dated
-from spack_cache_db.errors import Fault
-from spack_cache_db.sources.facts import (
-    Document,
-    ModuleFacts,
-    Origin,
-    PackageFacts,
-    Refusal,
-    Stacks,
 )
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
 from spack_cache_db.sources.writer import (

@@ -12,14 +12,6 @@ import numpy as np
 
 from spack_cache_db.assembly.counts import Counts
 from spack_cache_db.assembly.documents import installed_releases
-from spack_cache_db.assembly.frames import (
-    Frame,
-    Mask,
-    Numbers,
-    number_array,
-    numbers_in,
-    renumbering,
-)
 from spack_cache_db.assembly.ids import Numbered
 from spack_cache_db.assembly.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.assembly.modules import Modules
@@ -27,6 +19,14 @@ from spack_cache_db.assembly.snapshots import copied_releases
 from spack_cache_db.model import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.schema import tables
+from spack_cache_db.sources.frames import (
+    Frame,
+    Mask,
+    Numbers,
+    number_array,
+    numbers_in,
+    renumbering,
+)
 from spack_cache_db.sources.texts import as_json
 from spack_cache_db.sources.writer import DICTIONARIES
 from spack_cache_db.spack import targets

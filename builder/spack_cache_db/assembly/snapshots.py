@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spack_cache_db.assembly.frames import (
+from spack_cache_db.assembly.options import Snapshots
+from spack_cache_db.errors import ArgumentError
+from spack_cache_db.releases import (
+    release_kind,
+    snapshot_branches,
+    sort_releases,
+    thinned_out,
+)
+from spack_cache_db.sources.facts import Document
+from spack_cache_db.sources.frames import (
     Frame,
     Numbers,
     are_among,
@@ -18,15 +27,6 @@ from spack_cache_db.assembly.frames import (
     packed,
     renumbering,
 )
-from spack_cache_db.assembly.options import Snapshots
-from spack_cache_db.errors import ArgumentError
-from spack_cache_db.releases import (
-    release_kind,
-    snapshot_branches,
-    sort_releases,
-    thinned_out,
-)
-from spack_cache_db.sources.facts import Document
 
 Tables = Mapping[str, Frame]
 """The columns of the input, by the names of `TABLES`."""

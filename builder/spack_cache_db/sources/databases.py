@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 import zstandard
 
 from spack_cache_db.database_damage import damage_as_error, damaged
@@ -33,17 +34,22 @@ from spack_cache_db.sources.facts import (
     SPEC_FILE,
     Document,
     IndexFacts,
-    Install,
     ModuleFacts,
-    NodeFacts,
     Origin,
     PackageFacts,
     PageFacts,
     Tarball,
 )
 from spack_cache_db.sources.files import File
-from spack_cache_db.sources.tarballs import TarballParts, tarball_url
-from spack_cache_db.sources.writer import Columns, Writer
+from spack_cache_db.sources.frames import Lookup, number_array
+from spack_cache_db.sources.stored_rows import (
+    Specs,
+    Stored,
+    lookup_of,
+    number_columns,
+    read_rows,
+)
+from spack_cache_db.sources.writer import Columns, Interned, Writer
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Use
 
@@ -67,13 +73,13 @@ VARIANTS = """
 SELECT variant_set_id, text FROM variant_set_members
 JOIN variants ON variants.id = variant_set_members.variant_id ORDER BY text
 """
+HASHES = "SELECT hash FROM specs ORDER BY id"
+SPECS = "SELECT id, configuration_id FROM specs ORDER BY id"
 PROBLEMS = """
-SELECT source, page_id, mirror_id, specs.id, code, message, problems.hash, value
-FROM problems LEFT JOIN specs ON specs.hash = problems.hash ORDER BY problems.id
+SELECT source, page_id, mirror_id, code, message, hash, value FROM problems ORDER BY id
 """
 PAGES = """
-SELECT pages.id, releases.id, releases.name, packages.name, path, sha256, format,
-  releases.is_copy
+SELECT pages.id, releases.name, packages.name, path, sha256, format, releases.is_copy
 FROM pages JOIN releases ON releases.id = pages.release_id
 JOIN packages ON packages.id = pages.package_id ORDER BY pages.id
 """
@@ -83,41 +89,6 @@ SELECT mirrors.id, releases.name, releases.kind, releases.is_copy, stacks.name, 
 FROM mirrors JOIN releases ON releases.id = mirrors.release_id
 JOIN stacks ON stacks.id = mirrors.stack_id ORDER BY mirrors.id
 """
-PAGE_LISTINGS = """
-SELECT pages.id, listings.release_id, listings.spec_id, listings.stack_set_id, size,
-  tarball_prefix_id
-FROM listings JOIN specs ON specs.id = listings.spec_id
-JOIN configurations ON configurations.id = specs.configuration_id
-LEFT JOIN pages
-  ON pages.release_id = listings.release_id AND pages.package_id = configurations.package_id
-WHERE NOT EXISTS (
-  SELECT 1 FROM records JOIN mirrors ON mirrors.id = records.mirror_id
-  WHERE records.spec_id = listings.spec_id AND mirrors.release_id = listings.release_id
-    AND is_listed
-)
-UNION ALL
-SELECT page_id, NULL, spec_id, stack_set_id, size, tarball_prefix_id
-FROM document_listings WHERE page_id IS NOT NULL
-"""
-NODES = f"SELECT id, {', '.join(NodeFacts._fields)} FROM nodes"  # noqa: S608 - our own names
-RECORDS = """
-SELECT records.mirror_id, records.spec_id, node_id, is_listed, build_spec_id,
-  CASE WHEN own.id THEN own.size ELSE listings.size END,
-  CASE WHEN own.id THEN own.tarball_prefix_id ELSE listings.tarball_prefix_id END,
-  installs.spec_id IS NOT NULL, prefix, explicit, installed_at
-FROM records JOIN mirrors ON mirrors.id = records.mirror_id
-LEFT JOIN listings
-  ON listings.release_id = mirrors.release_id AND listings.spec_id = records.spec_id
-LEFT JOIN document_listings AS own
-  ON own.mirror_id = records.mirror_id AND own.spec_id = records.spec_id
-LEFT JOIN installs ON installs.spec_id = records.spec_id AND installs.mirror_id = records.mirror_id
-LEFT JOIN splices ON splices.spec_id = records.spec_id AND splices.mirror_id = records.mirror_id
-"""
-EDGES = """
-SELECT spec_id, dependency_id, dependency_types.types, dependency_virtuals.virtuals, direct
-FROM dependencies JOIN dependency_types ON dependency_types.id = dependencies.dependency_type_id
-JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.dependency_virtual_id
-"""
 MODULES = """
 SELECT path, releases.name, modules.name, compiler, tree, hash, package, version, is_hidden,
   parents
@@ -126,7 +97,9 @@ FROM modules JOIN releases ON releases.id = modules.release_id ORDER BY modules.
 
 _PACKAGES = msgspec.json.Decoder(list[PackageFacts])
 
-_DocumentKey = tuple[int | None, int | None]
+T = TypeVar("T")
+
+_DocumentKey = tuple[Any, Any]
 """The ids of a page and of a mirror; one of them is None."""
 
 
@@ -156,8 +129,8 @@ def read_database(file: File) -> Columns:
 
 
 class _Database:
-    """Reads one database; its dictionaries map the ids of rows to the numbers of
-    columns.
+    """Reads one database: texts, problems and documents, and then the rows of numbers
+    (`stored_rows`).
     """
 
     def __init__(self, conn: sqlite3.Connection, location: str, writer: Writer) -> None:
@@ -165,27 +138,27 @@ class _Database:
         self._location = location
         self._writer = writer
         self._texts = writer.texts
-        # The numbers of rows by their ids.
-        self._stack_sets: dict[int, int] = {}
-        self._tarballs: dict[int | None, int] = {None: 0}
-        self._specs: dict[int, int] = {}
-        self._configuration_of_spec: dict[int, int] = {}
         # The problems of each document.
         self._problems: dict[_DocumentKey, list[Problem]] = defaultdict(list)
-        # Configurations and edges that differ from the stored ones, by document (or
-        # mirror) and spec.
-        self._deviating: dict[tuple[_DocumentKey, int], int] = {}
-        self._edges: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        # Configurations and edges of single documents, by document and hash.
+        self._other_configurations: dict[tuple[_DocumentKey, int], int] = {}
+        self._other_edges: dict[tuple[_DocumentKey, int], list[tuple[int, int]]] = {}
         # Mirror, hash and package of dependencies without a record.
         self._unrecorded: list[tuple[int, int, str]] = []
+        # The numbers of documents, by the ids of pages and of mirrors.
+        self._pages: dict[int, int] = {}
+        self._mirrors: dict[int, int] = {}
 
     def read(self) -> None:
         """Read everything."""
         self._read_origin()
-        self._read_dictionaries()
+        specs = self._read_specs()
         self._read_problems()
         self._read_pages()
         self._read_mirrors()
+        read_rows(self._stored(specs), self._writer)
+        for mirror, spec, package in self._unrecorded:
+            self._writer.add_unrecorded(self._mirrors[mirror], spec, package)
         columns = self._writer.columns
         columns.modules += map(ModuleFacts._make, self._select(MODULES))
         self._read_packages()
@@ -215,9 +188,8 @@ class _Database:
         """Return the location of a document that is stored with this path."""
         return f"{self._location}/{path}"
 
-    def _read_dictionaries(self) -> None:
-        """Read texts and specs, and number them."""
-        texts = self._texts
+    def _read_specs(self) -> Specs:
+        """Read hashes and configurations, and number them."""
         # Configurations, with their sets of variants.
         variants: dict[int, list[str]] = defaultdict(list)
         for variant_set, text in self._select(VARIANTS):
@@ -228,23 +200,82 @@ class _Database:
             configuration = Configuration._make(values)
             configurations[key] = self._configuration_number(configuration)
 
-        # Sets of stacks, and the stored parts of tarballs.
-        for key, text in self._select("SELECT id, stacks FROM stack_sets"):
-            stacks = tuple(json.loads(text))
-            for name in stacks:
-                require_name("stack", name)
-            self._stack_sets[key] = texts.stack_sets[stacks]
-        rows = self._select("SELECT id, url, is_whole FROM tarball_prefixes")
-        for key, url, is_whole in rows:
-            self._tarballs[key] = texts.tarballs[Tarball(url, is_whole)]
-
-        # Specs.
-        rows = self._select("SELECT id, hash, configuration_id FROM specs")
-        for key, dag_hash, configuration_id in rows:
+        # Hashes, which are distinct.
+        hashes = [dag_hash for (dag_hash,) in self._select(HASHES)]
+        for dag_hash in hashes:
             if not is_hash(dag_hash):
                 raise ValueError(f"the hash {dag_hash!r}")
-            self._specs[key] = texts.hashes[dag_hash]
-            self._configuration_of_spec[key] = configurations[configuration_id]
+        self._texts.hashes.extend(hashes)
+        ids = number_columns(self._select(SPECS), "spec", "configuration")
+        configuration_of_spec = lookup_of(configurations)[ids["configuration"]]
+        return Specs(
+            numbers=Lookup(ids["spec"], np.arange(1, len(hashes) + 1)),
+            configurations=np.append([0], configuration_of_spec),
+        )
+
+    def _stored(self, specs: Specs) -> Stored:
+        """Return what the rows of the database refer to."""
+        texts = self._texts
+
+        # Sets of stacks, and the stored parts of tarballs.
+        stack_sets = {}
+        for key, text in self._select("SELECT id, stacks FROM stack_sets"):
+            names = tuple(json.loads(text))
+            for name in names:
+                require_name("stack", name)
+            stack_sets[key] = texts.stack_sets[names]
+        tarballs = {0: 0}
+        rows = self._select("SELECT id, url, is_whole FROM tarball_prefixes")
+        for key, url, is_whole in rows:
+            tarballs[key] = texts.tarballs[Tarball(url, is_whole)]
+
+        # Documents, with numbers of their releases.
+        documents = self._writer.columns.documents
+        release_numbers: Interned[str] = Interned()
+        package_numbers: Interned[str] = Interned()
+        release_of_document = [0]
+        stacks_of_document = [0]
+        page_keys = {}
+        for number, document in enumerate(documents, start=1):
+            release = release_numbers[document.release]
+            stack_set = 0
+            if document.page:
+                package = package_numbers[document.page.package]
+                page_keys[release << 32 | package] = number
+            if document.index_facts:
+                stacks = (document.index_facts.stack,)
+                stack_set = texts.stack_sets[stacks]
+            release_of_document.append(release)
+            stacks_of_document.append(stack_set)
+        releases = {}
+        for key, name in self._select("SELECT id, name FROM releases"):
+            releases[key] = release_numbers[name]
+
+        return Stored(
+            select=self._select,
+            specs=specs,
+            releases=lookup_of(releases),
+            stack_sets=lookup_of(stack_sets),
+            tarballs=lookup_of(tarballs),
+            pages=lookup_of(self._pages),
+            mirrors=lookup_of(self._mirrors),
+            page_keys=lookup_of(page_keys),
+            package_numbers=package_numbers,
+            release_of_document=number_array(release_of_document),
+            stacks_of_document=number_array(stacks_of_document),
+            other_configurations=self._by_document(self._other_configurations),
+            other_edges=self._by_document(self._other_edges),
+        )
+
+    def _by_document(
+        self, values: Mapping[tuple[_DocumentKey, int], T]
+    ) -> dict[tuple[int, int], T]:
+        """Return values of documents and hashes by the numbers of both."""
+        by_number = {}
+        for ((page, mirror), spec), value in values.items():
+            document = self._mirrors[mirror] if page is None else self._pages[page]
+            by_number[document, spec] = value
+        return by_number
 
     def _configuration_number(self, configuration: Configuration) -> int:
         require_bounded(configuration)
@@ -254,26 +285,30 @@ class _Database:
         """Read the problems of documents, and the values that differ between
         documents.
         """
-        for source, page, mirror, spec, *values in self._select(PROBLEMS):
+        for source, page, mirror, *values in self._select(PROBLEMS):
             problem = Problem(*values)
             document = (page, mirror)
+            # None for a problem of no hash, or of one that is not stored.
+            spec = self._texts.hashes.get(problem.hash or "")
             value = json.loads(problem.value or "null")
             if problem.code == "refused":
                 self._writer.columns.left_out.append((source, problem.message))
-            elif problem.code == "two_configurations":
+            elif problem.code == "two_configurations" and spec is not None:
                 value["variants"] = tuple(value["variants"])
                 number = self._configuration_number(Configuration(**value))
-                self._deviating[document, spec] = number
-            elif problem.code == "two_dependencies":
+                self._other_configurations[document, spec] = number
+            elif problem.code == "two_dependencies" and spec is not None:
                 edges = []
                 for dependency, types, virtuals, direct in value:
                     end = self._texts.hashes[dependency]
                     edges.append((end, self._use(types, virtuals, direct)))
-                self._edges[mirror, spec] = edges
+                self._other_edges[document, spec] = edges
             elif problem.code not in FOUND_AGAIN and (page or mirror):
                 self._problems[document].append(problem)
             if problem.code == "no_record":
-                self._unrecorded.append((mirror, self._specs[spec], value["package"]))
+                if spec is None:
+                    raise ValueError(f"the hash {problem.hash!r}")
+                self._unrecorded.append((mirror, spec, value["package"]))
 
     def _use(self, types: Iterable[str], virtuals: Iterable[str], direct: Any) -> int:
         """Return the number of a use; `direct` is 0, 1 or None."""
@@ -281,81 +316,22 @@ class _Database:
         return self._texts.uses[Use(tuple(types), tuple(virtuals), is_direct)]
 
     def _read_pages(self) -> None:
-        """Read pages with their listings: those in no index, and those of
-        `document_listings`.
-        """
-        documents = {}
-        releases = {}
-        for key, release, name, package, path, sha256, form, is_copy in self._select(
-            PAGES
-        ):
+        """Read pages, without their listings."""
+        for key, name, package, path, sha256, form, is_copy in self._select(PAGES):
             require_name("release", name)
             document = Document(
                 self._location_of(path),
                 path,
                 sha256,
                 name,
-                tuple(self._problems[key, None]),
+                tuple(self._problems.get((key, None), ())),
                 PageFacts(package, form),
                 is_copy=bool(is_copy),
             )
-            documents[key] = self._writer.add(document)
-            releases[key] = release
-
-        # A page may list a spec with another package than the stored configuration has.
-        # The statement finds the page by the package, and therefore not this one.
-        deviating_pages = {}
-        for (page, _), spec in self._deviating:
-            if page is not None:
-                deviating_pages[releases[page], spec] = page
-
-        # Appended column by column, because a database may have millions of listings.
-        sizes = self._texts.sizes
-        columns = self._writer.columns.tables["listings"]
-        add_document = columns["document"].append
-        add_spec = columns["spec"].append
-        add_configuration = columns["configuration"].append
-        add_stacks = columns["stacks"].append
-        add_size = columns["size"].append
-        add_tarball = columns["tarball"].append
-        for page, release, spec, stacks, size, tarball in self._select(PAGE_LISTINGS):
-            page = deviating_pages.get((release, spec), page)
-            configuration, tarball_number = self._values((page, None), spec, tarball)
-            add_document(documents[page])
-            add_spec(self._specs[spec])
-            add_configuration(configuration)
-            add_stacks(self._stack_sets[stacks])
-            add_size(0 if size is None else sizes[size])
-            add_tarball(tarball_number)
-
-    def _values(
-        self, document: _DocumentKey, spec: int, tarball: int | None
-    ) -> tuple[int, int]:
-        """Return the numbers of a spec's configuration and tarball in a document, by
-        the ids of the spec and of the tarball.
-        """
-        stored = self._configuration_of_spec[spec]
-        tarball_number = self._tarballs[tarball]
-        configuration = stored
-        if self._deviating:
-            configuration = self._deviating.get((document, spec), stored)
-        if not tarball_number or configuration == stored:
-            return configuration, tarball_number
-
-        # The part of the URL that is stored is relative to the configuration.
-        texts = self._texts
-        dag_hash = texts.hashes.things[self._specs[spec] - 1]
-        configurations = texts.configurations.things
-        stored_part = texts.tarballs.things[tarball_number - 1]
-        url = tarball_url(stored_part, configurations[stored - 1], dag_hash)
-        own_part = TarballParts(configurations).split(url, configuration, dag_hash)
-        return configuration, texts.tarballs[own_part]
+            self._pages[key] = self._writer.add(document)
 
     def _read_mirrors(self) -> None:
-        """Read indexes with their records."""
-        texts = self._texts
-        documents: dict[int, int] = {}
-        stacks_of_mirror = {}
+        """Read indexes, without their records."""
         for (
             key, name, kind, is_copy, stack, path, sha256, form, url, is_named, is_signed, settings
         ) in self._select(MIRRORS):  # fmt: skip
@@ -379,58 +355,8 @@ class _Database:
                 path,
                 sha256,
                 name,
-                tuple(self._problems[None, key]),
+                tuple(self._problems.get((None, key), ())),
                 index_facts=facts,
                 is_copy=bool(is_copy),
             )
-            documents[key] = self._writer.add(document)
-            stacks_of_mirror[key] = texts.stack_sets[(stack,)]
-        # A database of pages has no nodes and edges to read.
-        if not documents:
-            return
-
-        nodes = {}
-        for key, *columns in self._select(NODES):
-            nodes[key] = texts.nodes[NodeFacts(*columns)]
-        edges = self._read_edges()
-        for (
-            mirror, spec, node, is_listed, build_spec, size, tarball, is_installed, *install
-        ) in self._select(RECORDS):  # fmt: skip
-            configuration, tarball_number = self._values((None, mirror), spec, tarball)
-            size_number = 0 if size is None else texts.sizes[size]
-            listing = None
-            if is_listed:
-                listing = {
-                    "stacks": stacks_of_mirror[mirror],
-                    "size": size_number,
-                    "tarball": tarball_number,
-                }
-            self._writer.add_record(
-                configuration,
-                listing,
-                self._edges.get((mirror, spec), edges.get(spec, ())),
-                document=documents[mirror],
-                spec=self._specs[spec],
-                node=nodes[node],
-                install=texts.installs[Install(*install)] if is_installed else 0,
-                build_spec=0 if build_spec is None else self._specs[build_spec],
-            )
-        for mirror, spec_number, package in self._unrecorded:
-            self._writer.add_unrecorded(documents[mirror], spec_number, package)
-
-    def _read_edges(self) -> Mapping[int, list[tuple[int, int]]]:
-        """Return the dependencies and their uses, in numbers, by the id of the spec."""
-        # A few hundred uses are repeated by millions of edges.
-        uses: dict[tuple[Any, ...], int] = {}
-        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for spec, dependency, types, virtuals, direct in self._select(EDGES):
-            key = (types, virtuals, direct)
-            if key not in uses:
-                uses[key] = self._use(_words(types), _words(virtuals), direct)
-            edges[spec].append((self._specs[dependency], uses[key]))
-        return edges
-
-
-def _words(text: str) -> list[str]:
-    """Return the words of a text with commas; none for an empty text."""
-    return text.split(",") if text else []
+            self._mirrors[key] = self._writer.add(document)

@@ -22,6 +22,9 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from spack_cache_db.errors import Fault
 from spack_cache_db.model import NO_COMPILER, Configuration
 from spack_cache_db.sources.facts import (
@@ -56,6 +59,14 @@ class Interned(dict[T, int], Generic[T]):
         number = len(self.things)
         self[value] = number
         return number
+
+    def extend(self, values: Sequence[T]) -> None:
+        """Assign numbers to distinct values that have none; `ValueError` for others."""
+        first = len(self.things) + 1
+        self.things.extend(values)
+        self.update(zip(values, range(first, first + len(values)), strict=True))
+        if len(self) < len(self.things):
+            raise ValueError("a value is repeated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +214,17 @@ class Writer:
         for name, values in columns.items():
             rows[name].extend(values)
 
-    def extend(self, table: str, **columns: bytes) -> None:
+    def extend(
+        self, table: str, columns: Mapping[str, npt.NDArray[np.integer[Any]]]
+    ) -> None:
         """Append rows of several documents.
 
         Args:
             table: one of `TABLES`.
-            columns: the numbers in each of its columns, as 32 bits each.
+            columns: the numbers in each of its columns; others are left out.
         """
-        for name, numbers in columns.items():
-            self.columns.tables[table][name].frombytes(numbers)
+        for name, numbers in self.columns.tables[table].items():
+            numbers.frombytes(columns[name].astype(np.uint32).tobytes())
 
     def append_row(self, table: str, **row: int) -> None:
         """Append one row to one of `TABLES`: the number in each of its columns."""

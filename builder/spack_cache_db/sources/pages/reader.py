@@ -64,10 +64,10 @@ class PageReader:
     def finish(self) -> None:
         """Write the listings of all pages."""
         numbers = np.asarray(self._numbers)
-        columns = {"document": self._documents.tobytes()}
+        columns = {"document": np.asarray(self._documents)}
         for name, column in self._listings.columns.items():
-            columns[name] = np.asarray(column)[numbers].tobytes()
-        self._writer.extend("listings", **columns)
+            columns[name] = np.asarray(column)[numbers]
+        self._writer.extend("listings", columns)
 
     def _problems(self, meta: Meta, numbers: Sequence[int]) -> tuple[Problem, ...]:
         """Return the contradictions in a page, and its variants that are not Spack's.

@@ -1,14 +1,16 @@
-"""assembly.frames: the array operations do what plain loops would do."""
+"""sources.frames: the array operations do what plain loops would do."""
 
 from collections import Counter, defaultdict
 from itertools import groupby
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.assembly.frames import (
+from spack_cache_db.sources.frames import (
     Frame,
+    Lookup,
     are_among,
     distinct,
     distinct_pairs,
@@ -125,3 +127,21 @@ def test_new_numbers_are_positions(numbers: list[int], count: int) -> None:
     for position, number in enumerate(order, start=1):
         expected[number] = position
     assert found == expected
+
+
+@given(st.dictionaries(st.integers(-LARGEST, LARGEST), st.integers(0, LARGEST)), PAIRS)
+def test_values_are_looked_up(
+    values: dict[int, int], asked: list[tuple[int, int]]
+) -> None:
+    """A key that is not known gets its default, or is an error."""
+    keys = number_array(values)
+    lookup = Lookup(keys, number_array(values.values()))
+    asked_keys = number_array(key for key, _ in asked)
+    defaults = number_array(default for _, default in asked)
+    expected = [values.get(key, default) for key, default in asked]
+    assert lookup.get(asked_keys, defaults).tolist() == expected
+    if all(key in values for key, _ in asked):
+        assert lookup[asked_keys].tolist() == [values[key] for key, _ in asked]
+    else:
+        with pytest.raises(LookupError):
+            lookup[asked_keys]

@@ -208,6 +208,33 @@ def are_among(keys: Numbers, known: Numbers) -> Mask:
     return is_known
 
 
+class Lookup:
+    """Values by keys, which may be any whole numbers."""
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self, keys: Numbers, values: Numbers) -> None:
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._values = values[order]
+
+    def __getitem__(self, keys: Numbers) -> Numbers:
+        """Return the value of each key; `LookupError` if one is not known."""
+        is_known = are_among(keys, self._keys)
+        if not is_known.all():
+            unknown = keys[np.argmin(is_known)]
+            raise LookupError(f"the number {unknown} of a row that does not exist")
+        return self._values[np.searchsorted(self._keys, keys)]
+
+    def get(self, keys: Numbers, default: Numbers) -> Numbers:
+        """Return the value of each key, or its default if it is not known."""
+        values = default.copy()
+        is_known = are_among(keys, self._keys)
+        positions = np.searchsorted(self._keys, keys[is_known])
+        values[is_known] = self._values[positions]
+        return values
+
+
 def numbers_in(values: Numbers) -> Numbers:
     """Return the distinct numbers of a column, sorted; they count from 0 or 1."""
     return np.flatnonzero(np.bincount(values))

@@ -1,0 +1,450 @@
+"""Reads the listings, records and dependencies of a database as arrays.
+
+A history has millions of these rows, so they are numbers in NumPy arrays from the
+statement to the columns, without an object for each row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from spack_cache_db.sources.facts import Install, NodeFacts
+from spack_cache_db.sources.frames import (
+    Frame,
+    Lookup,
+    Numbers,
+    are_among,
+    number_array,
+    packed,
+    rows_by,
+    unpacked,
+)
+from spack_cache_db.sources.tarballs import TarballParts, tarball_url
+from spack_cache_db.sources.writer import Interned, Texts, Writer
+from spack_cache_db.spack.nodes import Use
+
+LISTINGS = """
+SELECT release_id, spec_id, stack_set_id, coalesce(tarball_prefix_id, 0)
+FROM listings ORDER BY release_id, spec_id
+"""
+LISTING_SIZES = "SELECT size FROM listings ORDER BY release_id, spec_id"
+OWN_LISTINGS = """
+SELECT coalesce(page_id, 0), coalesce(mirror_id, 0), spec_id, stack_set_id,
+  coalesce(tarball_prefix_id, 0)
+FROM document_listings ORDER BY id
+"""
+OWN_SIZES = "SELECT size FROM document_listings ORDER BY id"
+NODES = f"SELECT id, {', '.join(NodeFacts._fields)} FROM nodes"  # noqa: S608 - our own names
+RECORDS = "SELECT mirror_id, spec_id, node_id, is_listed FROM records"
+INSTALLS = "SELECT mirror_id, spec_id, prefix, explicit, installed_at FROM installs"
+SPLICES = "SELECT mirror_id, spec_id, build_spec_id FROM splices"
+EDGES = """
+SELECT spec_id, dependency_id, dependency_type_id, dependency_virtual_id,
+  coalesce(direct, 2)
+FROM dependencies
+"""
+
+_DIRECT = (False, True, None)
+"""The values of `direct`; `EDGES` has their indexes."""
+
+
+class Specs(NamedTuple):
+    """The specs of a database.
+
+    Attributes:
+        numbers: the numbers of their hashes, by their ids.
+        configurations: the number of the configuration of each hash; 0 for number 0.
+    """
+
+    numbers: Lookup
+    configurations: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the rows of a database refer to.
+
+    Ids are those of the database, and numbers those of the columns that are written.
+
+    Attributes:
+        select: executes a statement.
+        specs: the specs.
+        releases: the numbers of releases, by id.
+        stack_sets: the numbers of stack sets, by id.
+        tarballs: the numbers of tarballs, by id; 0 for 0.
+        pages: the numbers of the documents that are pages, by id.
+        mirrors: the numbers of the documents that are indexes, by id.
+        page_keys: the documents of pages by release and package, in numbers (`packed`).
+        package_numbers: the numbers of packages, by name.
+        release_of_document: the number of the release of each document.
+        stacks_of_document: the number of the stack set of each index.
+        other_configurations: configurations that differ from that of the hash, by
+            document and hash.
+        other_edges: dependencies and their uses that differ from those of the hash, by
+            document and hash.
+    """
+
+    select: Callable[[str], sqlite3.Cursor]
+    specs: Specs
+    releases: Lookup
+    stack_sets: Lookup
+    tarballs: Lookup
+    pages: Lookup
+    mirrors: Lookup
+    page_keys: Lookup
+    package_numbers: Mapping[str, int]
+    release_of_document: Numbers
+    stacks_of_document: Numbers
+    other_configurations: Mapping[tuple[int, int], int]
+    other_edges: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+
+
+def number_columns(rows: Iterable[Sequence[int]], *names: str) -> Frame:
+    """Return rows as a frame with these columns.
+
+    Raises:
+        TypeError: a value is not a whole number.
+    """
+    numbers = array("q", chain.from_iterable(rows))
+    table = np.asarray(numbers).reshape(-1, len(names))
+    columns = {}
+    for position, name in enumerate(names):
+        columns[name] = np.ascontiguousarray(table[:, position])
+    return Frame(**columns)
+
+
+def read_rows(stored: Stored, writer: Writer) -> None:
+    """Write all rows of a database."""
+    _RowReader(stored, writer).read()
+
+
+class _RowReader:
+    """Reads the rows of one database.
+
+    A listing of the database has the values of all documents that list a spec in one
+    release. Where these differ, each document has listings of its own, which are read
+    instead.
+    """
+
+    def __init__(self, stored: Stored, writer: Writer) -> None:
+        self._stored = stored
+        self._texts: Texts = writer.texts
+        self._writer = writer
+
+    def read(self) -> None:
+        """Read listings, records and dependencies."""
+        listings = self._listings()
+        own = self._own_listings()
+        is_of_page = own["page"] > 0
+        own_of_pages = own.where(is_of_page)
+        own_of_indexes = own.where(~is_of_page)
+
+        records = self._records(listings, own_of_indexes)
+        is_listed = records["is_listed"] > 0
+        of_indexes = records.where(is_listed)
+        of_pages = self._listings_of_pages(listings, of_indexes)
+        for frame in (of_pages, own_of_pages, of_indexes):
+            self._write_listings(frame)
+
+        unlisted = self._with_other_configurations(records.where(~is_listed))
+        self._write("unlisted", unlisted)
+        self._write("records", records)
+        if len(records):
+            self._write_edges(records)
+
+    def _write(self, table: str, frame: Frame) -> None:
+        """Write the rows of a table; other columns of the frame are left out."""
+        self._writer.extend(table, frame.columns)
+
+    def _write_listings(self, listings: Frame) -> None:
+        self._write("listings", self._with_other_configurations(listings))
+
+    # Listings.
+
+    def _listings(self) -> Frame:
+        """Return the listings of releases, sorted by release and spec."""
+        stored = self._stored
+        rows = number_columns(
+            stored.select(LISTINGS), "release", "spec", "stacks", "tarball"
+        )
+        spec = stored.specs.numbers[rows["spec"]]
+        return Frame(
+            release=stored.releases[rows["release"]],
+            spec=spec,
+            configuration=stored.specs.configurations[spec],
+            stacks=stored.stack_sets[rows["stacks"]],
+            size=self._sizes(LISTING_SIZES),
+            tarball=stored.tarballs[rows["tarball"]],
+        )
+
+    def _own_listings(self) -> Frame:
+        """Return the listings of single documents; `page` is 0 for those of indexes."""
+        stored = self._stored
+        rows = number_columns(
+            stored.select(OWN_LISTINGS), "page", "mirror", "spec", "stacks", "tarball"
+        )
+        page = rows["page"]
+        document = np.zeros(len(rows), np.uint32)
+        document[page > 0] = stored.pages[page[page > 0]]
+        document[page == 0] = stored.mirrors[rows["mirror"][page == 0]]
+        spec = stored.specs.numbers[rows["spec"]]
+        return Frame(
+            page=page,
+            document=document,
+            spec=spec,
+            configuration=stored.specs.configurations[spec],
+            stacks=stored.stack_sets[rows["stacks"]],
+            size=self._sizes(OWN_SIZES),
+            tarball=stored.tarballs[rows["tarball"]],
+        )
+
+    def _sizes(self, sql: str) -> Numbers:
+        """Return the numbers of the sizes that a statement selects."""
+        # There are few sizes, so texts are looked up once, and then their numbers.
+        distinct: Interned[str | None] = Interned()
+        rows = chain.from_iterable(self._stored.select(sql))
+        numbers = array("I", map(distinct.__getitem__, rows))
+        size_numbers = np.zeros(len(distinct) + 1, np.uint32)
+        for text, number in distinct.items():
+            if text is not None:
+                size_numbers[number] = self._texts.sizes[text]
+        sizes: Numbers = size_numbers[np.asarray(numbers)]
+        return sizes
+
+    def _listings_of_pages(self, listings: Frame, of_indexes: Frame) -> Frame:
+        """Return the listings that no index has, each with the document of its page.
+
+        Args:
+            listings: the listings of releases.
+            of_indexes: the listings of indexes.
+        """
+        stored = self._stored
+        keys = packed(listings["release"], listings["spec"])
+        release = stored.release_of_document[of_indexes["document"]]
+        keys_of_indexes = np.sort(packed(release, of_indexes["spec"]))
+        is_of_page = ~are_among(keys, keys_of_indexes)
+        if not is_of_page.all():
+            listings = listings.where(is_of_page)
+            keys = keys[is_of_page]
+
+        # A page lists specs of its own package.
+        package_of_configuration = [0]
+        for configuration in self._texts.configurations.things:
+            number = stored.package_numbers.get(configuration.package, 0)
+            package_of_configuration.append(number)
+        package = number_array(package_of_configuration)[listings["configuration"]]
+        page_keys = packed(listings["release"], package)
+        document = stored.page_keys.get(page_keys, np.zeros(len(keys), np.uint32))
+
+        # But the configuration that is stored may have another package.
+        other_keys = []
+        other_documents = []
+        for other_document, spec in stored.other_configurations:
+            if not stored.stacks_of_document[other_document]:
+                release_number = int(stored.release_of_document[other_document])
+                other_keys.append(release_number << 32 | spec)
+                other_documents.append(other_document)
+        others = Lookup(number_array(other_keys), number_array(other_documents))
+        document = others.get(keys, document)
+        if not document.all():
+            raise LookupError("a listing without a page")
+        return listings.having(document=document)
+
+    def _with_other_configurations(self, rows: Frame) -> Frame:
+        """Return rows with the configurations that their documents state.
+
+        The part of a tarball's URL that is stored is relative to the configuration of
+        the hash, so it changes as well.
+        """
+        others = self._stored.other_configurations
+        keys = packed(rows["document"], rows["spec"])
+        other_keys = [document << 32 | spec for document, spec in others]
+        changed = np.flatnonzero(are_among(keys, np.sort(number_array(other_keys))))
+        if not len(changed):
+            return rows
+
+        texts = self._texts
+        configurations = texts.configurations.things
+        configuration = rows["configuration"].copy()
+        tarball = rows["tarball"].copy()
+        cells = rows.where(changed).rows("document", "spec", "configuration", "tarball")
+        for row, (document, spec, old, number) in zip(changed, cells, strict=True):
+            new = others[document, spec]
+            configuration[row] = new
+            if number and new != old:
+                part = texts.tarballs.things[number - 1]
+                dag_hash = texts.hashes.things[spec - 1]
+                url = tarball_url(part, configurations[old - 1], dag_hash)
+                new_part = TarballParts(configurations).split(url, new, dag_hash)
+                tarball[row] = texts.tarballs[new_part]
+        return rows.having(configuration=configuration, tarball=tarball)
+
+    # Records.
+
+    def _records(self, listings: Frame, own: Frame) -> Frame:
+        """Return the records of indexes, with the columns of their listings.
+
+        Args:
+            listings: the listings of releases.
+            own: the listings of indexes that differ from these.
+        """
+        stored = self._stored
+        rows = number_columns(
+            stored.select(RECORDS), "mirror", "spec", "node", "is_listed"
+        )
+        document = stored.mirrors[rows["mirror"]]
+        spec = stored.specs.numbers[rows["spec"]]
+        keys = packed(document, spec)
+        release = stored.release_of_document[document]
+
+        # Size and tarball are those of the index, or else those of its release.
+        own_keys = packed(own["document"], own["spec"])
+        listing_keys = packed(listings["release"], listings["spec"])
+        optional = {}
+        for name in ("size", "tarball"):
+            value: Numbers = np.zeros(len(rows), np.uint32)
+            if len(rows):
+                of_release = Lookup(listing_keys, listings[name])
+                value = of_release.get(packed(release, spec), value)
+                value = Lookup(own_keys, own[name]).get(keys, value)
+            optional[name] = value
+        return Frame(
+            document=document,
+            spec=spec,
+            configuration=stored.specs.configurations[spec],
+            stacks=stored.stacks_of_document[document],
+            **optional,
+            node=self._nodes()[rows["node"]],
+            install=self._installs().get(keys, np.zeros(len(rows), np.uint32)),
+            build_spec=self._splices().get(keys, np.zeros(len(rows), np.uint32)),
+            is_listed=rows["is_listed"],
+        )
+
+    def _nodes(self) -> Lookup:
+        """Return the numbers of nodes by their ids."""
+        numbers = {}
+        for row_id, *columns in self._stored.select(NODES):
+            numbers[row_id] = self._texts.nodes[NodeFacts(*columns)]
+        return lookup_of(numbers)
+
+    def _installs(self) -> Lookup:
+        """Return the numbers of installations by document and hash."""
+        ids = []
+        numbers = []
+        for mirror, spec, *columns in self._stored.select(INSTALLS):
+            ids.append((mirror, spec))
+            numbers.append(self._texts.installs[Install(*columns)])
+        keys = self._record_keys(number_columns(ids, "mirror", "spec"))
+        return Lookup(keys, number_array(numbers))
+
+    def _splices(self) -> Lookup:
+        """Return the numbers of build specs by document and hash."""
+        rows = number_columns(
+            self._stored.select(SPLICES), "mirror", "spec", "build_spec"
+        )
+        build_specs = self._stored.specs.numbers[rows["build_spec"]]
+        return Lookup(self._record_keys(rows), build_specs)
+
+    def _record_keys(self, rows: Frame) -> Numbers:
+        """Return the keys of records by the ids of their mirrors and specs."""
+        document = self._stored.mirrors[rows["mirror"]]
+        return packed(document, self._stored.specs.numbers[rows["spec"]])
+
+    # Dependencies.
+
+    def _write_edges(self, records: Frame) -> None:
+        """Write the dependencies of each record: those of its hash, or its own."""
+        keys = packed(records["document"], records["spec"])
+        others = self._stored.other_edges
+        other_keys = [document << 32 | spec for document, spec in others]
+        has_own = are_among(keys, np.sort(number_array(other_keys)))
+
+        common = records.where(~has_own)
+        edges = self._edges()
+        edges_of_spec = rows_by(edges["spec"], len(self._texts.hashes) + 1)
+        record, edge = edges_of_spec.members_of(common["spec"])
+        self._write(
+            "edges",
+            Frame(
+                document=common["document"][record],
+                spec=common["spec"][record],
+                dependency=edges["dependency"][edge],
+                use=edges["use"][edge],
+            ),
+        )
+        for document, spec in records.where(has_own).rows("document", "spec"):
+            own = others[document, spec]
+            self._writer.append(
+                "edges",
+                document,
+                spec=[spec] * len(own),
+                dependency=[dependency for dependency, _ in own],
+                use=[use for _, use in own],
+            )
+
+    def _edges(self) -> Frame:
+        """Return the dependencies of hashes, with their uses."""
+        specs = self._stored.specs.numbers
+        rows = number_columns(
+            self._stored.select(EDGES),
+            *("spec", "dependency", "types", "virtuals", "direct"),
+        )
+        types = self._lists("SELECT id, types FROM dependency_types")
+        virtuals = self._lists("SELECT id, virtuals FROM dependency_virtuals")
+
+        # A few hundred uses are repeated by millions of edges, so each is one number.
+        parts = packed(
+            lookup_of(types.positions)[rows["types"]],
+            lookup_of(virtuals.positions)[rows["virtuals"]],
+        )
+        is_direct = lookup_of({0: 0, 1: 1, 2: 2})[rows["direct"]]
+        keys, use_of_row = np.unique(
+            parts * len(_DIRECT) + is_direct, return_inverse=True
+        )
+        uses = []
+        type_of_key, virtual_of_key = unpacked(keys // len(_DIRECT))
+        direct_of_key = keys % len(_DIRECT)
+        for type_number, virtual_number, direct in zip(
+            type_of_key, virtual_of_key, direct_of_key, strict=True
+        ):
+            use = Use(
+                types.lists[type_number],
+                virtuals.lists[virtual_number],
+                _DIRECT[direct],
+            )
+            uses.append(self._texts.uses[use])
+        return Frame(
+            spec=specs[rows["spec"]],
+            dependency=specs[rows["dependency"]],
+            use=number_array(uses)[use_of_row],
+        )
+
+    def _lists(self, sql: str) -> _Lists:
+        """Return the lists in a column of texts with commas."""
+        lists: list[tuple[str, ...]] = []
+        positions = {}
+        for row_id, text in self._stored.select(sql):
+            positions[row_id] = len(lists)
+            lists.append(tuple(text.split(",")) if text else ())
+        return _Lists(lists, positions)
+
+
+class _Lists(NamedTuple):
+    """Lists of words, and their positions by the ids of their rows."""
+
+    lists: list[tuple[str, ...]]
+    positions: dict[int, int]
+
+
+def lookup_of(numbers: Mapping[int, int]) -> Lookup:
+    """Return numbers by ids, which have to be whole numbers."""
+    keys = np.asarray(array("q", numbers))
+    values = np.fromiter(numbers.values(), np.uint32, len(numbers))
+    return Lookup(keys, values)
