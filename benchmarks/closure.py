@@ -22,7 +22,7 @@ SAMPLE = 1_000
 ONE_BY_ONE = 200
 ROUNDS = 3
 RECORDED = """
-SELECT DISTINCT specs.id FROM specs JOIN records ON records.spec_id = specs.id
+SELECT DISTINCT specs.id FROM specs JOIN record_ranges ON record_ranges.spec_id = specs.id
 WHERE specs.is_binary AND NOT specs.is_gone ORDER BY specs.id
 """
 

@@ -54,6 +54,7 @@ OLD_DATABASES = (
     OldDatabase("21-4", 21),
     OldDatabase("22", 22),
     OldDatabase("23", 23),
+    OldDatabase("24", 24),
 )
 
 

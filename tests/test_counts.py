@@ -321,4 +321,5 @@ def test_the_rows_of_large_views_of_real_sources(
     for view, sql in VIEW_COUNTS.items():
         (rows,) = conn.execute(f"SELECT count(*) FROM {view}").fetchone()
         assert tuple(conn.execute(sql).fetchone()) == (rows,)
-        assert rows
+        # Pages have no records.
+        assert rows or (source, view) == ("all_samples", "records")

@@ -28,6 +28,7 @@ CHECKSUMS = {
     22: "2b249d19515d948eaf844c0da933b4e0d769b5a1518ceeee79047fce4e3a0c87",
     23: "b6749f7cc1d8b70e065dfe0ee36587acddb4df6bd642ea7caabaa13c1a79802c",
     24: "a85417cab58c5780a905570557025f6aa5bba26c7133925eaf4a73cfb9939d50",
+    25: "0c8e75d6bbe90f08ad59b83cabbad39e7b78144f41b51a18a42994db14aa758c",
 }
 """The statements of each schema version since 22. A line is added, and never
 changed.

@@ -39,6 +39,8 @@ SINGULARS = {"operating_systems": "os", "tarball_prefixes": "tarball_prefix"}
 ROLES = {
     "build_spec_id": "build_spec",
     "dependency_id": "dependency",
+    "first_mirror_id": "first_mirror",
+    "last_mirror_id": "last_mirror",
     "newest_version_id": "newest_version",
     "previous_release_id": "previous_release",
 }

@@ -251,7 +251,9 @@ async def test_rows_of_large_views_are_not_counted_again(database: Path) -> None
     for name in VIEW_COUNTS:
         answer = (await get(served, f"/spack-cache/{name}.json?_extra=count")).json()
         counted = answer.get("filtered_table_rows_count", answer.get("count"))
-        assert counted == counts[name] > 0
+        assert counted == counts[name]
+        # The pages of this site have no records.
+        assert counted > 0 or name == "records"
 
     entry["tables"]["builds"] = {"count": 77}
     assert "77 rows" in (await get(served, "/spack-cache/builds?_sort=hash")).text

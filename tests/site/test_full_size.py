@@ -120,11 +120,12 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
                     None,
                     None,
                     *sizes,
+                    1,
                 )
             ]
         ),
         "nodes": iter([(1, "builtin", None, flags, None, 0, 0)]),
-        "records": ((at, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
+        "record_ranges": ((at, 1, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
         "dependency_types": iter([(1, "build,link")]),
         "dependency_virtuals": iter([(1, "")]),
         "dependencies": ((at, 1, 1, 1, 1) for at in range(2, CONFIGURATIONS + 1)),

@@ -464,8 +464,7 @@ def _report_counts(
     counts = {}
     for field in fields(Report):
         if field.name in COUNTED:
-            sql = f"SELECT count(*) FROM {COUNTED[field.name]}"
-            (counts[field.name],) = db.execute(sql).fetchone()
+            (counts[field.name],) = db.execute(COUNTED[field.name]).fetchone()
     counts["package_entries"] = sum(len(facts) for facts in packages.facts.values())
     return counts
 

@@ -15,6 +15,11 @@ from spack_cache_db.assembly.documents import installed_releases
 from spack_cache_db.assembly.ids import Numbered
 from spack_cache_db.assembly.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.assembly.modules import Modules
+from spack_cache_db.assembly.record_ranges import (
+    MirrorOrder,
+    mirror_order,
+    record_ranges,
+)
 from spack_cache_db.assembly.snapshots import copied_releases
 from spack_cache_db.model import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
@@ -59,12 +64,13 @@ def table_rows(
         if document.index_facts:
             indexes.append(number)
     mirrors = renumbering(number_array(indexes), len(numbered.documents))
+    order = mirror_order(numbered.documents, numbered.ids["releases"])
 
     yield from _name_rows(numbered, packages)
     yield from _set_rows(numbered)
     yield from _listing_rows(numbered, mirrors)
-    yield from _document_rows(numbered)
-    yield from _record_rows(numbered, mirrors, modules)
+    yield from _document_rows(numbered, order)
+    yield from _record_rows(numbered, mirrors, order, modules)
     yield from _dependency_rows(numbered)
     yield "problems", _problem_rows(numbered, mirrors, problems)
     yield from _counted_rows(numbered, counts)
@@ -228,8 +234,8 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     yield _frame_rows(numbered, "document_listings", listings, page=ids, mirror=ids)
 
 
-def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
-    """Yield the rows of pages and mirrors."""
+def _document_rows(numbered: Numbered, order: MirrorOrder) -> Iterator[TableRows]:
+    """Yield the rows of pages and mirrors; `order` has the positions of mirrors."""
     ids = numbered.ids
     documents = numbered.documents
 
@@ -269,6 +275,7 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
                     "settings": facts.settings,
                     "record_count": int(record_counts[number]),
                     "spec_count": int(listed_counts[number]),
+                    "position": int(order.position[number]),
                 }
             )
     columns = {}
@@ -278,18 +285,19 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
 
 
 def _record_rows(
-    numbered: Numbered, mirrors: Numbers, modules: Modules
+    numbered: Numbered, mirrors: Numbers, order: MirrorOrder, modules: Modules
 ) -> Iterator[TableRows]:
     """Yield the rows of records, installations and modules.
 
     Args:
         numbered: all columns.
         mirrors: the mirror of each document.
+        order: the order of these mirrors.
         modules: the modules, and the specs that they load.
     """
     yield "nodes", [(number, *node) for node, number in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
-    yield _frame_rows(numbered, "records", records)
+    yield _frame_rows(numbered, "record_ranges", record_ranges(records, order))
 
     # Installed specs, each with the module that loads it.
     installs = numbered.texts.installs.things

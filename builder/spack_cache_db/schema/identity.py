@@ -12,12 +12,12 @@ from spack_cache_db.schema.full_text import NAMES
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a database: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 24
+SCHEMA_VERSION = 25
 """`PRAGMA user_version`; raised by one whenever a public table, column or view
 changes.
 """
 
-STATEMENTS_SHA256 = "a85417cab58c5780a905570557025f6aa5bba26c7133925eaf4a73cfb9939d50"
+STATEMENTS_SHA256 = "0c8e75d6bbe90f08ad59b83cabbad39e7b78144f41b51a18a42994db14aa758c"
 """The checksum (`statements_sha256`) of a database of this schema version. After a
 change of the schema, the next build fails and names the new value.
 """
@@ -31,20 +31,22 @@ AS_OF = "as_of"
 """The name of the row of `origin` with the newest date of a source."""
 
 COUNTED = {
-    "pages": "pages",
-    "indexes": "mirrors",
-    "records": "records",
-    "listings": "listings",
-    "specs": "specs WHERE release_count > 0 AND NOT is_gone",
-    "configurations": "configurations WHERE spec_count > 0",
-    "dependencies": "dependencies",
-    "packages": "packages WHERE spec_count > 0",
-    "releases": "releases",
-    "stacks": "stacks WHERE NOT is_root",
-    "problems": "problems",
-    "known_packages": "known_packages",
+    "pages": "SELECT count(*) FROM pages",
+    "indexes": "SELECT count(*) FROM mirrors",
+    # Counting the rows of the view would join all ranges with their mirrors.
+    "records": "SELECT coalesce(sum(record_count), 0) FROM mirrors",
+    "listings": "SELECT count(*) FROM listings",
+    "specs": "SELECT count(*) FROM specs WHERE release_count > 0 AND NOT is_gone",
+    "configurations": "SELECT count(*) FROM configurations WHERE spec_count > 0",
+    "dependencies": "SELECT count(*) FROM dependencies",
+    "packages": "SELECT count(*) FROM packages WHERE spec_count > 0",
+    "releases": "SELECT count(*) FROM releases",
+    "stacks": "SELECT count(*) FROM stacks WHERE NOT is_root",
+    "problems": "SELECT count(*) FROM problems",
+    "known_packages": "SELECT count(*) FROM known_packages",
 }
-"""The counts of a database, as SQL; the website counts the same by the same names.
+"""The counts of a database, as SQL statements; the website counts the same by the same
+names.
 Specs that no release lists, and binaries that the mirror has lost, are not counted. An
 installation lists its externals, which count as it does.
 """

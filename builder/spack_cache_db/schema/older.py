@@ -24,7 +24,7 @@ READ = (
     "compilers", "configurations", "dependencies", "dependency_types", "dependency_virtuals",
     "document_listings", "installs", "listings", "mirrors", "modules", "nodes",
     "operating_systems", "origin", "package_rests", "packages", "pages", "platforms", "problems",
-    "recipes", "records", "releases", "specs", "splices", "stack_sets", "stacks",
+    "recipes", "record_ranges", "records", "releases", "specs", "splices", "stack_sets", "stacks",
     "tarball_prefixes", "targets", "variant_set_members", "variant_sets", "variants", "versions",
 )  # fmt: skip
 """The tables that `sources/databases.py` reads, and no others."""
@@ -276,6 +276,8 @@ FORMS: Mapping[int, Mapping[str, Views]] = {
     },
     # The tables of today, except for columns that are not read.
     23: {"7e229e6826d78d1c2759aaa06c7be5f842f7b829618464d1ce58b23a48081bbc": {}},
+    # The records of each mirror were a table; today a view has the same columns.
+    24: {"2897617d8a6cc2ce900e905dbadbbdcf9f93a905262d06037f4d27c9fa699f86": {}},
 }
 """The views of each older version, by the checksum (`tables_sha256`) of its tables.
 

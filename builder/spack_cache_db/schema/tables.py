@@ -290,6 +290,8 @@ TABLES: tuple[Table, ...] = (
         text("settings", nullable=True),
         Column("record_count"),
         Column("spec_count"),
+        Column("position"),
+        unique=(("position",),),
         indexes=(("release_id",), ("stack_id",)),
     ),
     _table(
@@ -311,13 +313,15 @@ TABLES: tuple[Table, ...] = (
         Column("is_before_1_0"),
     ),
     _table(
-        "records",
+        "record_ranges",
         to("spec_id", "specs"),
-        to("mirror_id", "mirrors"),
+        to("first_mirror_id", "mirrors"),
+        to("last_mirror_id", "mirrors"),
         to("node_id", "nodes"),
         Column("is_listed"),
-        primary_key=("spec_id", "mirror_id"),
-        indexes=(("mirror_id",), ("node_id",)),
+        # No index on mirrors: there are few, and each has a large part of the ranges.
+        primary_key=("spec_id", "first_mirror_id"),
+        indexes=(("node_id",),),
     ),
     _table(
         "modules",

@@ -94,6 +94,7 @@ _KIND = " ".join(f"WHEN '{mark}' THEN '{kind}'" for (kind, _), mark in MARKS.ite
 VIEW_COUNTS = {
     "builds": "SELECT count(*) FROM specs WHERE release_count > 0",
     "build_listings": "SELECT count(*) FROM listings",
+    "records": "SELECT coalesce(sum(record_count), 0) FROM mirrors",
 }
 """The number of rows of the largest views, as SQL that reads one table: counting the
 rows of the view itself takes ten times as long.
@@ -190,6 +191,21 @@ SELECT
 FROM listings
 JOIN specs ON specs.id = listings.spec_id
 LEFT JOIN releases ON releases.id = listings.release_id""",
+    # The mirrors of a range follow each other. With CROSS JOIN, SQLite begins with the
+    # ranges; it would compare each mirror with all ranges otherwise.
+    "records": """\
+SELECT
+  record_ranges.spec_id,
+  mirrors.id AS mirror_id,
+  record_ranges.node_id,
+  record_ranges.is_listed
+FROM record_ranges
+CROSS JOIN mirrors AS first
+CROSS JOIN mirrors AS last
+CROSS JOIN mirrors
+WHERE first.id = record_ranges.first_mirror_id
+  AND last.id = record_ranges.last_mirror_id
+  AND mirrors.position BETWEEN first.position AND last.position""",
     "dependency_edges": """\
 SELECT
   specs.hash,

@@ -49,8 +49,9 @@ _FORMS = {
 FACTS = """
 SELECT specs.id, specs.configuration_id, nodes.namespace, nodes.package_hash, nodes.parameters
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
-LEFT JOIN records ON records.spec_id = specs.id AND records.mirror_id = (
-  SELECT min(mirror_id) FROM records AS first WHERE first.spec_id = specs.id)
+LEFT JOIN record_ranges AS records
+  ON records.spec_id = specs.id AND records.first_mirror_id = (
+    SELECT min(first_mirror_id) FROM record_ranges AS first WHERE first.spec_id = specs.id)
 LEFT JOIN nodes ON nodes.id = records.node_id
 """
 """The facts of specs, by the record of the first mirror that has one. A spec without a

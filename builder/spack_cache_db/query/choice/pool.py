@@ -37,14 +37,15 @@ from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
 BEFORE_1_0 = """
-SELECT records.spec_id FROM records JOIN nodes ON nodes.id = records.node_id
+SELECT records.spec_id FROM record_ranges AS records
+JOIN nodes ON nodes.id = records.node_id
 GROUP BY records.spec_id HAVING min(nodes.is_before_1_0)
 """
 """The specs all of whose records are from before Spack 1.0; several indexes may have a
 record of a spec.
 """
 NEWER = """
-SELECT EXISTS (SELECT 1 FROM records JOIN nodes ON nodes.id = records.node_id
+SELECT EXISTS (SELECT 1 FROM record_ranges AS records JOIN nodes ON nodes.id = records.node_id
   WHERE NOT nodes.is_before_1_0)
 """
 """Whether any record is of Spack 1.0 or newer."""

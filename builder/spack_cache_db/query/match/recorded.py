@@ -31,14 +31,17 @@ from spack_cache_db.spack.queries import SpecQuery
 EVERY = "SELECT id FROM specs"
 """The specs of all packages."""
 UNRECORDED = """
-SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec_id = specs.id)
+SELECT id FROM specs
+WHERE NOT EXISTS (SELECT 1 FROM record_ranges WHERE record_ranges.spec_id = specs.id)
 """
 """The specs that only pages list."""
 # The record that counts of all specs, or of some. SQLite takes the node from the row
 # that has the minimum (SQLite docs, "SELECT", 2.5).
-FIRST_RECORDS = "SELECT spec_id, node_id, min(mirror_id) FROM records GROUP BY spec_id"
+FIRST_RECORDS = """
+SELECT spec_id, node_id, min(first_mirror_id) FROM record_ranges GROUP BY spec_id
+"""
 FIRST_RECORDS_OF = """
-SELECT spec_id, node_id, min(mirror_id) FROM records
+SELECT spec_id, node_id, min(first_mirror_id) FROM record_ranges
 WHERE spec_id IN (SELECT value FROM json_each(:ids)) GROUP BY spec_id
 """
 PARAMETERS = "SELECT id, namespace, parameters FROM nodes"

@@ -47,12 +47,11 @@ def info(file: AnyPath) -> Info:
     with connected(path) as conn:
         # Count the rows of the main tables, and the sources of each format.
         counts = {}
-        for name, table in identity.COUNTED.items():
-            ((count,),) = select(conn, f"SELECT count(*) FROM {table}")
+        for name, sql in identity.COUNTED.items():
+            ((count,),) = select(conn, sql)
             counts[name] = count
         formats = {}
-        for name in ("pages", "indexes"):
-            table = identity.COUNTED[name]
+        for name, table in (("pages", "pages"), ("indexes", "mirrors")):
             sql = f"SELECT format, count(*) FROM {table} GROUP BY 1 ORDER BY 1"
             formats[f"{name}_by_format"] = dict(select(conn, sql))
 

@@ -72,7 +72,7 @@ def filled_tables(conn: sqlite3.Connection) -> set[str]:
 
 def has_records(conn: sqlite3.Connection) -> bool:
     """Return whether a database has records of indexes."""
-    return any(select(conn, "SELECT 1 FROM records LIMIT 1"))
+    return any(select(conn, "SELECT 1 FROM record_ranges LIMIT 1"))
 
 
 def releases_of_stack(conn: sqlite3.Connection, name: str) -> dict[int, int]:

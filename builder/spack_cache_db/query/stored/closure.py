@@ -30,9 +30,10 @@ from spack_cache_db.spack.facts import LIBC
 
 SPECS = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.last_seen,
-  EXISTS (SELECT 1 FROM records WHERE records.spec_id = specs.id),
+  EXISTS (SELECT 1 FROM record_ranges WHERE record_ranges.spec_id = specs.id),
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
-    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node_id
+    SELECT max(nodes.external) FROM record_ranges AS records
+    JOIN nodes ON nodes.id = records.node_id
     WHERE records.spec_id = specs.id) END
 FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.id = wanted.value

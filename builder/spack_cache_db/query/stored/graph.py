@@ -54,7 +54,8 @@ NEEDING_ANY = "SELECT spec_id FROM dependencies WHERE 1" + TYPED
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary, specs.is_gone,
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
-    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node_id
+    SELECT max(nodes.external) FROM record_ranges AS records
+    JOIN nodes ON nodes.id = records.node_id
     WHERE records.spec_id = specs.id) END
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 JOIN configurations ON configurations.id = specs.configuration_id
@@ -160,7 +161,7 @@ def externals(lookups: Lookups) -> frozenset[int]:
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     """Return the specs that have an index record, in order."""
     ids = list(specs)
-    sql = f"SELECT DISTINCT spec_id FROM records WHERE spec_id {OF_IDS}"
+    sql = f"SELECT DISTINCT spec_id FROM record_ranges WHERE spec_id {OF_IDS}"
     recorded = select_ids(conn, sql, ids)
     return [spec for spec in ids if spec in recorded]
 

@@ -37,9 +37,12 @@ WHERE kind <> '{INSTALLED}' AND NOT is_copy
   AND EXISTS (SELECT 1 FROM pages WHERE pages.release_id = releases.id)
 """
 COPIES = "SELECT id FROM releases WHERE is_copy"
+POSITIONS = "SELECT id, position FROM mirrors"
+# All rows of the view `records` would be many: one for each snapshot.
 LISTED_BY_INDEX = """
-SELECT records.spec_id, records.mirror_id FROM json_each(:ids) AS wanted
-CROSS JOIN records ON records.spec_id = wanted.value
+SELECT records.spec_id, records.first_mirror_id, records.last_mirror_id
+FROM json_each(:ids) AS wanted
+CROSS JOIN record_ranges AS records ON records.spec_id = wanted.value
 WHERE records.is_listed
 """
 LISTED_BY_PAGE = """
@@ -94,13 +97,33 @@ class Mirror:
 class _Mirrors:
     """The mirrors of indexes by their ids, and the releases that have pages.
 
-    `of_release` has the first mirror of each release that has indexes, by the release's
-    id.
+    Attributes:
+        by_id: the mirrors, the preferred one first.
+        of_release: the first mirror of each release that has indexes, by the release's
+            id.
+        with_pages: the releases that have pages.
+        positions: the places of all mirrors by their ids, copies and installations
+            included.
+        ranges: the results of `between`.
     """
 
     by_id: dict[int, Mirror]
     of_release: dict[int, Mirror]
     with_pages: tuple[int, ...]
+    positions: dict[int, int]
+    ranges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+    def between(self, first: int, last: int) -> list[int]:
+        """Return the ids in `by_id` of the mirrors from one to another."""
+        if (first, last) not in self.ranges:
+            start = self.positions[first]
+            end = self.positions[last]
+            self.ranges[first, last] = [
+                mirror_id
+                for mirror_id in self.by_id
+                if start <= self.positions[mirror_id] <= end
+            ]
+        return self.ranges[first, last]
 
 
 def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
@@ -113,11 +136,13 @@ def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mi
     """
     mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
     ids = list(specs)
+    mirrors_of_spec: dict[int, list[int]] = defaultdict(list)
+    for spec, first, last in select_in(lookups.conn, LISTED_BY_INDEX, ids):
+        mirrors_of_spec[spec] += mirrors.between(first, last)
     found: dict[int, list[Mirror]] = defaultdict(list)
-    for spec, mirror_id in select_in(lookups.conn, LISTED_BY_INDEX, ids):
-        mirror = mirrors.by_id.get(mirror_id)
-        if mirror is not None:
-            found[spec].append(mirror)
+    for spec, mirror_ids in mirrors_of_spec.items():
+        if mirror_ids:
+            found[spec] = [mirrors.by_id[number] for number in sorted(mirror_ids)]
     if mirrors.with_pages:
         for spec, mirror in _listed_by_pages(lookups, mirrors, ids):
             releases_of_indexes = {index_mirror.release for index_mirror in found[spec]}
@@ -165,7 +190,8 @@ def _read_mirrors(lookups: Lookups) -> _Mirrors:
         if first is None or (url and first.url is None):
             of_release[release_id] = mirror
     with_pages = tuple(sorted(select_ids(lookups.conn, WITH_PAGES)))
-    return _Mirrors(by_id, of_release, with_pages)
+    positions = dict(select(lookups.conn, POSITIONS))
+    return _Mirrors(by_id, of_release, with_pages, positions)
 
 
 def _is_signed(url: str | None, is_signed: int | None) -> bool | None:

@@ -75,7 +75,7 @@ SELECT DISTINCT nodes.namespace
 FROM packages
 JOIN configurations ON configurations.package_id = packages.id
 JOIN specs ON specs.configuration_id = configurations.id
-JOIN records ON records.spec_id = specs.id
+JOIN record_ranges AS records ON records.spec_id = specs.id
 JOIN nodes ON nodes.id = records.node_id
 WHERE packages.name = :package ORDER BY nodes.namespace
 """
