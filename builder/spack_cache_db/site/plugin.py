@@ -48,6 +48,7 @@ from spack_cache_db.site.sql.limits import restrict
 from spack_cache_db.site.sql.numbers import readable_rows
 from spack_cache_db.site.stack_facet import StackFacet
 from spack_cache_db.site.table_actions import Action, actions_of
+from spack_cache_db.site.words import date_words
 from spack_cache_db.spack.lexer import is_hash
 
 hook = HookimplMarker("datasette")
@@ -110,6 +111,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         **site_facts.variables,
         "asset_version": asset_version(),
         "catalogue": name_of(datasette),
+        "date_words": date_words,
         "metadata_of": partial(metadata_of, datasette),
         "in_order": in_order,
         "query_chart": partial(of_rows, datasette.urls.path),

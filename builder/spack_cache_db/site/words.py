@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from spack_cache_db.errors import counted
 from spack_cache_db.model import NO_COMPILER
+from spack_cache_db.query.commands.closure_words import bytes_text
 
 STABLE_ONLY = "stable versions only"
 """The words for the filter `stable`, which has no value."""
@@ -561,6 +562,18 @@ def day_words(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
+def date_words(text: str | None) -> str:
+    """Return a date of the database for people; any other text as it is.
+
+    >>> date_words("2026-10-04"), date_words("tomorrow")
+    ('4 Oct 2026', 'tomorrow')
+    """
+    try:
+        return day_words(date.fromisoformat(text or ""))
+    except ValueError:
+        return text or ""
+
+
 def listed(names: Iterable[object], link: Callable[[object], str]) -> Markup:
     """Return the links of names, with commas between them."""
     return Markup(", ").join(link(name) for name in names)
@@ -631,8 +644,10 @@ _VALUE_NAMES: dict[str, Callable[[str], str]] = {
 
 
 TEXT_FUNCTIONS = {
+    "bytes_text": bytes_text,
     "compiler_name": compiler_name,
     "counted": counted,
+    "date_words": date_words,
     "day_words": day_words,
     "listed": listed,
     "number": "{:,}".format,

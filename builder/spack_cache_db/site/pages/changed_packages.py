@@ -15,6 +15,7 @@ from spack_cache_db.query.answers.diff import Amount, Changes, amounts_of_releas
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.rows import grouped
+from spack_cache_db.query.stored.mirrors import mirrored_release
 from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.charts.records import Change, Step
 from spack_cache_db.site.pages.feeds import date_of
@@ -141,8 +142,9 @@ def _places(
 ) -> Mapping[str, tuple[Place, ...]]:
     """Return the releases that still have packages.
 
-    Old snapshots are many, and have the same; one is named if nothing else has it. The
-    new release may have a package that a filter leaves out.
+    Old snapshots are many, and have the same; one is named if nothing else has it.
+    Copies of a mirror have no binaries of their own. The new release may have a package
+    that a filter leaves out.
     """
     ids = sorted(lookups.packages[name] for name in names)
     releases_with: dict[str, set[int]] = defaultdict(set)
@@ -154,6 +156,7 @@ def _places(
             release
             for release in lookups.releases.values()
             if release.id in releases_with[name]
+            and mirrored_release(lookups, release) == release.name
         ]
         lasting = [
             release

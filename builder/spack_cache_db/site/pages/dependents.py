@@ -22,7 +22,7 @@ from spack_cache_db.site.site import Site
 
 MOST_LISTED = 50_000
 """Limit of the binaries in JSON or CSV; 50,000 take some 60 MB."""
-ROWS = 200
+ROWS = 100
 """Binaries on one page."""
 TOO_MANY = (
     "{:,} binaries need it, but this site lists at most {:,}: add release, stack or"

@@ -223,10 +223,9 @@ class SearchPage:
 
     @property
     def facet_names(self) -> str:
-        """What narrows the answer, such as `package, OS, target`."""
+        """What narrows the answer, such as `package, system, target`."""
         facets = self.facets if self.answer is None else self.answer.facets
-        labels = [facet.label for facet in facets]
-        return ", ".join(label if label == "OS" else label.lower() for label in labels)
+        return ", ".join(facet.label.lower() for facet in facets)
 
     @property
     def unknown(self) -> str:

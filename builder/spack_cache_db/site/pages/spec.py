@@ -128,6 +128,11 @@ class SpecPage:
         )
 
     @property
+    def has_stacks(self) -> bool:
+        """Whether it is in a stack of a release."""
+        return any(listing.stacks for listing in self.listings)
+
+    @property
     def has_sizes(self) -> bool:
         """Whether the size of its binary is known in a release."""
         return any(listing.size != "-" for listing in self.listings)
