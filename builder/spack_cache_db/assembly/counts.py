@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -250,10 +251,13 @@ def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
         previous: the release before each release, or 0.
     """
     # Specs that the release before does not list.
-    before = previous[listings["release"]]
-    keys = packed(listings["release"], listings["spec"])
-    keys_before = packed(before, listings["spec"])
-    is_added = (before > 0) & ~are_among(keys_before, keys)
+    in_release = _listings_by_release(listings, len(previous) - 1)
+    is_added = np.zeros(len(listings), bool)
+    for release_id, id_before in enumerate(previous.tolist()):
+        if id_before:
+            specs = listings["spec"][in_release[release_id]]
+            specs_before = listings["spec"][in_release[id_before]]
+            is_added[in_release[release_id]] = ~are_among(specs, specs_before)
     added = distinct_pairs(
         configuration=listings["configuration"][is_added],
         release=listings["release"][is_added],
@@ -284,6 +288,17 @@ def _history(listings: Frame, in_releases: Frame, previous: Numbers) -> Frame:
         added=counts_added,
         removed=np.where(previous[release] > 0, removed, 0),
     )
+
+
+def _listings_by_release(listings: Frame, release_count: int) -> list[slice]:
+    """Return the rows of each release, by its number; release 0 has none.
+
+    Args:
+        listings: the listings, sorted by release and spec.
+        release_count: the number of releases.
+    """
+    bounds = np.searchsorted(listings["release"], np.arange(release_count + 2))
+    return [slice(start, end) for start, end in pairwise(bounds.tolist())]
 
 
 def _of_releases(history: Frame, count: str, previous: Numbers) -> list[int | None]:
@@ -413,21 +428,7 @@ def _facet_counts(
         ),
     )
 
-    # Stacks in each release, counted by sets of stacks first. Release and package are
-    # one number, because pairs have two columns.
-    listings = numbered.listings
-    package_of_listing = package_of[listings["configuration"]]
-    package_limit = len(numbered.ids["packages"]) + 1
-    sets = distinct_pairs(
-        release_and_package=listings["release"] * package_limit + package_of_listing,
-        stacks=listings["stacks"],
-    )
-    row, stack = numbered.stack_members.members_of(sets["stacks"])
-    release, package = np.divmod(sets["release_and_package"][row], package_limit)
-    count = sets["count"][row]
-    totals.add(
-        "stack", Frame(release=release, package=package, value=stack, count=count)
-    )
+    _add_stacks_in_releases(totals, numbered)
 
     # All other facets, over all releases and in each release.
     spec_counts = np.bincount(configuration_of_binary)
@@ -442,3 +443,27 @@ def _facet_counts(
             facet, Frame(release=release, package=package, value=value, count=count)
         )
     return totals.rows()
+
+
+def _add_stacks_in_releases(totals: _FacetTotals, numbered: Numbered) -> None:
+    """Add the counts of stacks in each release.
+
+    They are counted by sets of stacks first. Each binary has ten stacks or more, so one
+    release is counted at a time.
+    """
+    package_of = numbered.configurations["package"]
+    release_count = len(numbered.ids["releases"])
+    in_release = _listings_by_release(numbered.listings, release_count)
+    for release_id, rows_of_release in enumerate(in_release):
+        listed = numbered.listings.where(rows_of_release)
+        sets = distinct_pairs(
+            package=package_of[listed["configuration"]], stacks=listed["stacks"]
+        )
+        row, stack = numbered.stack_members.members_of(sets["stacks"])
+        rows = Frame(
+            release=np.full_like(stack, release_id),
+            package=sets["package"][row],
+            value=stack,
+            count=sets["count"][row],
+        )
+        totals.add("stack", rows)

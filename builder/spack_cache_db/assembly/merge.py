@@ -314,7 +314,7 @@ def _document_releases(
     release_numbers = [0]
     for document in documents:
         release_numbers.append(number_of_release[document.release])
-    return number_array(release_numbers)
+    return number_array(release_numbers).astype(np.uint32)
 
 
 def _stated_listings(listings: Frame, document_release: Numbers) -> Frame:

@@ -201,22 +201,7 @@ def read(inputs: Input, output: Path | None = None) -> ReadSources:
     options = inputs.options
     units = plan(inputs.paths, options.installations, options.modules)
     merge = Merge()
-    units_read = 0
-
-    def report_progress(part: float) -> None:
-        """Report the part of an index that is being read."""
-        if options.progress:
-            options.progress(units_read + part, len(units))
-
-    # Read all units.
-    checksums = []
-    all_columns = read_units(units, options, report_progress)
-    for unit, columns in zip(units, all_columns, strict=True):
-        merge.add(columns)
-        if not _is_output(unit, output):
-            checksums.append(columns.checksum)
-        units_read += 1
-        report_progress(0)
+    checksum = _read_into(merge, units, options, output)
 
     # Merge them.
     options = _with_options_of_databases(options, merge.origins)
@@ -237,7 +222,32 @@ def read(inputs: Input, output: Path | None = None) -> ReadSources:
                 merged.faults.append(Fault(path, 0, message))
         merged.faults.extend(module_faults(options.modules, installed))
     merged.modules[:] = modules_of_installations(merged.modules, installed)
-    return ReadSources(merged, inputs._replace(options=options), _sum(checksums))
+    return ReadSources(merged, inputs._replace(options=options), checksum)
+
+
+def _read_into(
+    merge: Merge, units: Sequence[Unit], options: BuildOptions, output: Path | None
+) -> int | None:
+    """Read all units into a merge; return the checksum of all but the output.
+
+    The columns of a unit are freed when this ends, before they are merged.
+    """
+    units_read = 0
+
+    def report_progress(part: float) -> None:
+        """Report the part of an index that is being read."""
+        if options.progress:
+            options.progress(units_read + part, len(units))
+
+    checksums = []
+    all_columns = read_units(units, options, report_progress)
+    for unit, columns in zip(units, all_columns, strict=True):
+        merge.add(columns)
+        if not _is_output(unit, output):
+            checksums.append(columns.checksum)
+        units_read += 1
+        report_progress(0)
+    return _sum(checksums)
 
 
 def _is_output(unit: Unit, output: Path | None) -> bool:

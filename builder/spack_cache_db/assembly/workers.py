@@ -23,7 +23,7 @@ from spack_cache_db.assembly.options import BuildOptions
 from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.sources.checksums import checksum_of_unit
 from spack_cache_db.sources.files import ANYWHERE, Place, Share, Unit
-from spack_cache_db.sources.readers import read, read_files
+from spack_cache_db.sources.readers import is_of_database, read, read_files
 from spack_cache_db.sources.writer import Columns
 
 Part = TypeVar("Part")
@@ -40,14 +40,20 @@ def read_units(
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`).
 
+    This process reads databases itself, which are the last units: it takes half as long
+    to pass the columns of a database from one process to another as to read them.
+
     `share` is called with the part of an index that has been read, if this process
     reads it.
     """
+    others = [unit for unit in units if not is_of_database(unit)]
+    databases = units[len(others) :]
     place = Place(options.release, options.stack)
     work = partial(read_unit, max_page_size=options.max_page_size, place=place)
-    if options.executor is None and min(options.jobs, len(units)) < 2:
+    if options.executor is None and min(options.jobs, len(others)) < 2:
         work = partial(work, share=share)
-    return work_through(units, work, options)
+    yield from work_through(others, work, options)
+    yield from map(work, databases)
 
 
 def read_unit(

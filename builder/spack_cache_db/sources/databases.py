@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -317,15 +318,18 @@ class _Database:
 
     def _read_pages(self) -> None:
         """Read pages, without their listings."""
+        # Thousands of pages share a release, and a few a package and a format.
+        facts_of: dict[tuple[str, str], PageFacts] = {}
         for key, name, package, path, sha256, form, is_copy in self._select(PAGES):
             require_name("release", name)
+            facts = PageFacts(package, form)
             document = Document(
                 self._location_of(path),
                 path,
                 sha256,
-                name,
+                sys.intern(name),
                 tuple(self._problems.get((key, None), ())),
-                PageFacts(package, form),
+                facts_of.setdefault((package, form), facts),
                 is_copy=bool(is_copy),
             )
             self._pages[key] = self._writer.add(document)

@@ -82,7 +82,7 @@ def plan(
     units = _units_of(list(found.file_of_location.values()))
     # These faults are a part of the input, so that `--keep-going` builds the rest.
     if found.unlisted:
-        units.append(tuple(found.unlisted))
+        units.insert(0, tuple(found.unlisted))
     return units
 
 
@@ -169,14 +169,18 @@ class _FoundFiles:
 def _units_of(files: list[File]) -> list[Unit]:
     """Return files divided into units: many small ones together, each large one alone.
 
+    Databases come last.
     Small files are sorted by the name of their folder, then by path. Pages of one
     package are in folders of its name, and have much the same content in every release;
     within a unit, equal texts are stored once.
     """
     small: list[File] = []
     large: list[Unit] = []
+    databases: list[Unit] = []
     for file in sorted(files):
-        if _is_large(file):
+        if file.kind == "database":
+            databases.append((file,))
+        elif _is_large(file):
             large.append((file,))
         else:
             small.append(file)
@@ -184,7 +188,13 @@ def _units_of(files: list[File]) -> list[Unit]:
     units: list[Unit] = []
     for start in range(0, len(small), ENTRIES_PER_UNIT):
         units.append(tuple(small[start : start + ENTRIES_PER_UNIT]))
-    return units + large
+    return units + large + databases
+
+
+def is_of_database(unit: Unit) -> bool:
+    """Return whether a unit is a database."""
+    first = unit[0]
+    return isinstance(first, File) and first.kind == "database"
 
 
 def _name_of_folder(file: File) -> str:
@@ -195,7 +205,7 @@ def _name_of_folder(file: File) -> str:
 
 def _is_large(file: File) -> bool:
     """Return whether a file is a unit of its own: an index, a mirror, an archive."""
-    if file.kind in ("mirror", "database"):
+    if file.kind == "mirror":
         return True
     return is_archive(file) or file.path.endswith("index.json")
 

@@ -10,7 +10,7 @@ import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +50,12 @@ SELECT spec_id, dependency_id, dependency_type_id, dependency_virtual_id,
   coalesce(direct, 2)
 FROM dependencies
 """
+
+ROWS_AT_ONCE = 10_000
+"""Number of rows that are Python objects at a time."""
+
+LARGEST_ID = 2**31 - 1
+"""Two ids fit into one key (`packed`)."""
 
 _DIRECT = (False, True, None)
 """The values of `direct`; `EDGES` has their indexes."""
@@ -107,16 +113,26 @@ class Stored:
 
 
 def number_columns(rows: Iterable[Sequence[int]], *names: str) -> Frame:
-    """Return rows as a frame with these columns.
+    """Return rows as a frame with these columns of 32 bits.
 
     Raises:
         TypeError: a value is not a whole number.
+        ValueError: a number is larger than any id of a build.
     """
-    numbers = array("q", chain.from_iterable(rows))
-    table = np.asarray(numbers).reshape(-1, len(names))
+    remaining = iter(rows)
+    parts = [np.zeros((0, len(names)), np.uint32)]
+    while True:
+        # An array accepts no other values than whole numbers.
+        chunk = islice(remaining, ROWS_AT_ONCE)
+        numbers = np.asarray(array("q", chain.from_iterable(chunk)))
+        if not len(numbers):
+            break
+        if numbers.min() < 0 or numbers.max() > LARGEST_ID:
+            raise ValueError("an id that no build writes")
+        parts.append(numbers.astype(np.uint32).reshape(-1, len(names)))
     columns = {}
     for position, name in enumerate(names):
-        columns[name] = np.ascontiguousarray(table[:, position])
+        columns[name] = np.concatenate([part[:, position] for part in parts])
     return Frame(**columns)
 
 
