@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -113,12 +114,27 @@ async def run_page(
     def page_on(conn: sqlite3.Connection) -> Result:
         if conn not in sites:
             sites[conn] = Site(settings_of(datasette, database), conn)
-        with time_limit(conn, PAGE_SECONDS):
+        with time_limit(conn, PAGE_SECONDS), _plain_texts(conn):
             return page(sites[conn], *arguments)
 
     # Datasette calls the function in a thread that has a connection.
     result: Result = await database.execute_fn(page_on)
     return result
+
+
+@contextmanager
+def _plain_texts(conn: sqlite3.Connection) -> Iterator[None]:
+    """Let SQLite's module make the texts of rows, as on every other connection of ours.
+
+    Datasette has them made by a Python function, for texts that are not UTF-8. A
+    database of `build` has none, and some pages read ten thousands of texts.
+    """
+    text_factory = conn.text_factory
+    conn.text_factory = str
+    try:
+        yield
+    finally:
+        conn.text_factory = text_factory
 
 
 async def _page_request(datasette: Any, request: Any, form: str | None) -> PageRequest:
