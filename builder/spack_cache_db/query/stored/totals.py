@@ -19,17 +19,14 @@ from spack_cache_db.query.conditions.conditions import (
 )
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import json_pieces, select, select_ids
-from spack_cache_db.query.stored.binary import AVAILABLE
 from spack_cache_db.schema import tables
 
-TOTALS = f"""
-SELECT
-  (SELECT count(*) FROM packages WHERE spec_count > 0),
-  (SELECT count(*) FROM specs WHERE {AVAILABLE}),
-  (SELECT count(*) FROM configurations WHERE spec_count > 0),
+TOTALS = """
+SELECT count(*), coalesce(sum(spec_count), 0), coalesce(sum(configuration_count), 0),
   (SELECT count(*) FROM releases),
   (SELECT count(*) FROM stacks WHERE NOT is_root),
   (SELECT count(*) FROM problems)
+FROM packages WHERE spec_count > 0
 """
 PACKAGE_COUNT = "SELECT count(*) FROM packages WHERE spec_count > 0"
 PACKAGES = """
@@ -66,22 +63,25 @@ CROSS JOIN listings ON release_id = releases.id AND spec_id = json_extract(wante
 
 MOST_CACHED = 16
 """Number of counts by columns that a process caches for a database."""
-_LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration_id"
+_OF_LISTED = "configurations ON configurations.id = listed.configuration_id"
 # Among the versions of a package, Spack prefers the one with the largest id.
 _NEWEST = "max(configurations.version_id)"
 ANYWHERE = f"""
 count(*), sum(spec_count), {_NEWEST} FROM configurations WHERE configurations.spec_count > 0
 """
 IN_RELEASE = f"""
-count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_history {_LISTED}
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_history AS listed
+JOIN {_OF_LISTED}
 WHERE listed.release_id = :release AND listed.spec_count > 0
 """
 PACKAGES_IN_RELEASE = """
 SELECT package_id, configuration_count, spec_count, newest_version_id
 FROM release_packages WHERE release_id = :release
 """
+# A stack has few of all configurations, so these are looked up by their ids.
 IN_STACK = f"""
-count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks AS listed
+CROSS JOIN {_OF_LISTED}
 WHERE listed.stack_id = :stack AND listed.spec_count > 0
 """
 IN_BOTH = f"""

@@ -107,7 +107,8 @@ def about(site: Site, request: PageRequest) -> PageResponse:
     return site.page(
         request,
         "about.html",
-        page=load_about(site.lookups),
+        # It depends on nothing in the request, and counts all pages of the sources.
+        page=site.lookups.once(load_about, lambda: load_about(site.lookups)),
         others=request.databases,
         look_day=site.look_day,
     )
@@ -184,7 +185,8 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
         for other in lookups.releases.values()
         if other.previous == release.id
     ]
-    packages = _counts(lookups, release.id, None, "package")
+    counts = count_by(lookups, release.id, None, "package")
+    packages = {package: count.specs for (package,), count in counts.items()}
     query = f"?release={quote(release.name)}"
     condition = Condition("release", release.name, release.id)
     branch = branch_of(release)
@@ -211,12 +213,17 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
 
 def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     """Return the page of a stack, with its binaries in each release."""
-    packages = _counts(lookups, None, stack.id, "package")
+    # One statement counts by all three columns, because each reads the whole stack.
+    packages: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    compilers: Counter[str] = Counter()
+    counts = count_by(lookups, None, stack.id, "package", "target", "compiler")
+    for (package, target, compiler), count in counts.items():
+        packages[package] += count.specs
+        targets[target] += count.specs
+        compilers[compiler] += count.specs
     query = f"?stack={quote(stack.name)}"
-    facets = {
-        "target": _counts(lookups, None, stack.id, "target"),
-        "compiler": _counts(lookups, None, stack.id, "compiler"),
-    }
+    facets = {"target": targets, "compiler": compilers}
     # In the order of releases.
     binaries_in_release = releases_of_stack(lookups.conn, stack.name)
     releases = [
@@ -238,17 +245,6 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
         "releases": releases,
         "changes": latest_changes(lookups, stack=stack.name),
     }
-
-
-def _counts(
-    lookups: Lookups, release: int | None, stack: int | None, column: str
-) -> dict[str, int]:
-    """Return the number of binaries for each word of a column.
-
-    None stands for all releases, or all stacks.
-    """
-    counts = count_by(lookups, release, stack, column)
-    return {word: count.specs for (word,), count in counts.items()}
 
 
 def _charts(
