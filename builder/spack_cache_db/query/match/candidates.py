@@ -125,8 +125,7 @@ class Candidates(Memory):
     ) -> Mapping[int, list[Spec]]:
         """Return the specs of rows that satisfy conditions, by the ids of the rows.
 
-        All specs of a package are read once, because environments repeat the same
-        packages.
+        The specs of a row are read once, because environments repeat the same packages.
 
         Args:
             places: conditions, of which those on a release, a stack or on specs count.
@@ -137,15 +136,15 @@ class Candidates(Memory):
             ids = [row.id for row in rows]
             return specs_in_scope(self.lookups.conn, ids, places)
 
-        # Read the specs of the package in the release and the stack.
-        name = self.lookups.words["package"][packages.pop()]
+        # Read the specs of rows that were not read yet, in the release and the stack.
         scope = only(places, "release", "stack")
-        of_package = self.once(
-            (scope, name), lambda: self._specs_of_package(name, scope)
-        )
-        specs_of_row = {
-            row.id: of_package[row.id] for row in rows if row.id in of_package
-        }
+        known: dict[int, list[Spec]] = self.once(("specs", scope), dict)
+        unread = [row.id for row in rows if row.id not in known]
+        if unread:
+            found = specs_in_scope(self.lookups.conn, unread, scope)
+            for row_id in unread:
+                known[row_id] = found.get(row_id, [])
+        specs_of_row = {row.id: known[row.id] for row in rows if known[row.id]}
 
         # Keep those of them that satisfy the conditions on specs.
         conditions = only(places, *OF_SPECS)
@@ -173,13 +172,6 @@ class Candidates(Memory):
             return _rows(self.lookups, select(self.lookups.conn, sql, **parameters))
 
         return self.once(("rows", package), read)
-
-    def _specs_of_package(
-        self, name: str, scope: Conditions
-    ) -> Mapping[int, list[Spec]]:
-        """Return the specs of a package in a scope, by the ids of configurations."""
-        ids = [row.id for row in self.rows(name)]
-        return specs_in_scope(self.lookups.conn, ids, scope)
 
 
 def candidates_by_id(lookups: Lookups, ids: Iterable[int]) -> Rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -126,9 +126,14 @@ class _Mirrors:
         return self.ranges[first, last]
 
 
-def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
+def listing_mirrors(
+    lookups: Lookups, specs: Iterable[int], releases: Set[int] | None = None
+) -> dict[int, list[Mirror]]:
     """Return the mirrors that list each spec now; a spec that no mirror lists has no
     key.
+
+    Of the releases that are known from pages, those with an id in `releases` are
+    searched: all of them if it is None.
 
     If a page lists a binary that no index of its release lists, its mirror is where the
     page says that the tarball is, or else the first mirror of the release, or else the
@@ -143,8 +148,11 @@ def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mi
     for spec, mirror_ids in mirrors_of_spec.items():
         if mirror_ids:
             found[spec] = [mirrors.by_id[number] for number in sorted(mirror_ids)]
-    if mirrors.with_pages:
-        for spec, mirror in _listed_by_pages(lookups, mirrors, ids):
+    searched = set(mirrors.with_pages)
+    if releases is not None:
+        searched &= releases
+    if searched:
+        for spec, mirror in _listed_by_pages(lookups, mirrors, searched, ids):
             releases_of_indexes = {index_mirror.release for index_mirror in found[spec]}
             if mirror.release not in releases_of_indexes:
                 found[spec].append(mirror)
@@ -203,10 +211,10 @@ def _is_signed(url: str | None, is_signed: int | None) -> bool | None:
 
 
 def _listed_by_pages(
-    lookups: Lookups, mirrors: _Mirrors, ids: Iterable[int]
+    lookups: Lookups, mirrors: _Mirrors, searched: Set[int], ids: Iterable[int]
 ) -> Iterator[tuple[int, Mirror]]:
-    """Yield specs with the mirrors of the releases whose listings have them."""
-    releases = json.dumps(mirrors.with_pages)
+    """Yield specs with the mirrors of those releases, given by id, that list them."""
+    releases = json.dumps(sorted(searched))
     rows = select_in(lookups.conn, LISTED_BY_PAGE, ids, releases=releases)
     for spec, release_id, url, is_whole in rows:
         release = lookups.releases[release_id]
@@ -270,7 +278,8 @@ def first_places(
             hash_of_spec[spec] = dag_hash
             release_of_spec[spec] = lookups.releases[release_id]
     # Of the mirrors of this release, the preferred one with an address.
-    mirrors = listing_mirrors(lookups, hash_of_spec)
+    releases = {release.id for release in release_of_spec.values()}
+    mirrors = listing_mirrors(lookups, hash_of_spec, releases)
     places = {}
     for spec, dag_hash in hash_of_spec.items():
         name = release_of_spec[spec].name
