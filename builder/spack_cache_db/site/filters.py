@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
@@ -79,8 +80,9 @@ class AddressFields:
         return cls(**values)
 
     @classmethod
+    @cache
     def names(cls) -> tuple[str, ...]:
-        """Return the names of the fields."""
+        """Return the names of the fields, which a page with many links often needs."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
 
     @property

@@ -249,9 +249,15 @@ def _counts_with_words(lookups: Lookups, conditions: Conditions) -> dict[str, Co
     stack = condition_value(conditions, "stack")
     rows = count_by(lookups, release, stack, "package", *allowed)
     counts: dict[str, Count] = {}
-    for (package, *cells), count in rows.items():
-        cells_and_words = zip(cells, allowed.values(), strict=True)
-        if all(cell in words for cell, words in cells_and_words):
+    # Many rows have the same words, which are looked at once.
+    is_allowed: dict[tuple[str, ...], bool] = {}
+    for names, count in rows.items():
+        package = names[0]
+        words_of_row = names[1:]
+        if words_of_row not in is_allowed:
+            pairs = zip(words_of_row, allowed.values(), strict=True)
+            is_allowed[words_of_row] = all(word in words for word, words in pairs)
+        if is_allowed[words_of_row]:
             counts[package] = counts[package] + count if package in counts else count
     return counts
 

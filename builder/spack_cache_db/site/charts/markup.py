@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -36,9 +37,17 @@ def element(name: str, *children: object, **attributes: object) -> Markup:
     opening = name
     for key, value in attributes.items():
         if value is not None:
-            attribute = key.rstrip("_").replace("_", "-")
-            opening += f' {attribute}="{escaped(value)}"'
+            opening += _attribute(key, value)
     return Markup(f"<{opening}>{joined(children)}</{name}>")
+
+
+# Most attributes are a class or a place that many elements have. An escaped text and a
+# plain one are equal, but of different types.
+@lru_cache(maxsize=1024, typed=True)
+def _attribute(key: str, value: object) -> str:
+    """Return an attribute behind a space: ` class="heat"`."""
+    name = key.rstrip("_").replace("_", "-")
+    return f' {name}="{escaped(value)}"'
 
 
 def joined(parts: Iterable[object]) -> Markup:

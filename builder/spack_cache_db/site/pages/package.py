@@ -19,7 +19,11 @@ from spack_cache_db.query.conditions.conditions import (
     Conditions,
     Word,
 )
-from spack_cache_db.query.match.candidates import Candidate, Candidates
+from spack_cache_db.query.match.candidates import (
+    KEY_POSITIONS,
+    Candidate,
+    Candidates,
+)
 from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
 from spack_cache_db.query.match.selection import ResultSet, counted_part
@@ -430,7 +434,8 @@ def _values(
         return _places(lookups, name, rows, conditions)
     column = COLUMNS[name]
     words = lookups.words[column]
-    counts = Counter(row.key(column) for row in rows)
+    position = KEY_POSITIONS[column]
+    counts = Counter([row.keys[position] for row in rows])
     if name == "version":
         newest_first = sorted(
             counts, key=lambda key: lookups.positions[key], reverse=True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import Condition
-from spack_cache_db.query.match.candidates import Candidate
+from spack_cache_db.query.match.candidates import KEY_POSITIONS, Candidate
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.presence import runs_of
@@ -109,9 +109,18 @@ def versions_of(
 
 def builds_of(lookups: Lookups, rows: Iterable[Candidate]) -> Counter[Build]:
     """Return the number of binaries for each platform and target."""
-    counts: Counter[Build] = Counter()
+    # Count by ids first, because there are many rows and few builds.
+    platform_position = KEY_POSITIONS["platform"]
+    target_position = KEY_POSITIONS["target"]
+    counts_of_ids: Counter[tuple[int, int]] = Counter()
     for row in rows:
-        counts[build_of(lookups, row)] += row.spec_count
+        ids = (row.keys[platform_position], row.keys[target_position])
+        counts_of_ids[ids] += row.spec_count
+    platforms = lookups.words["platform"]
+    targets = lookups.words["target"]
+    counts: Counter[Build] = Counter()
+    for (platform, target), count in counts_of_ids.items():
+        counts[Build(platforms[platform], targets[target])] = count
     return counts
 
 
@@ -143,7 +152,8 @@ def where_and_when(table: Table, lives: Mapping[str, Life]) -> WhereAndWhen:
             filters = processor.filters(with_platform=has_platforms)
             # The machine stays chosen if it is the reason for this column.
             kept_host = host if processor == chosen else None
-            path = table.path(_with(filters, version, kept_host))
+            filters = replace(filters, version=version, host=kept_host)
+            path = table.path(filters)
             is_chosen = _is_proposed(table.proposed, version, processor)
             cells.append(Cell(count, path, is_chosen))
         path = table.path(Filters(version=version, host=host))
@@ -165,11 +175,6 @@ def where_and_when(table: Table, lives: Mapping[str, Life]) -> WhereAndWhen:
     ]
     span = _span(lookups) if lives else None
     return WhereAndWhen(tuple(columns), tuple(rows), span, len(table.versions))
-
-
-def _with(filters: Filters, version: str, host: str | None) -> Filters:
-    pairs = [*filters.pairs, ("version", version), ("host", host or "")]
-    return Filters.parse(pairs)
 
 
 def _is_proposed(
