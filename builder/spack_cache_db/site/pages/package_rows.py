@@ -7,6 +7,7 @@ its binaries by processor, and the build that its command installs.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -358,17 +359,17 @@ def _with_columns(rows: Sequence[PackageRow], conditions: Conditions) -> Package
     )
 
 
-def _counts_of(lookups: Lookups, results: ResultSet) -> Mapping[int, int]:
-    """Return the number of binaries of each configuration that satisfy conditions.
+def _counts_of(lookups: Lookups, results: ResultSet) -> Mapping[int, int] | array[int]:
+    """Return the number of binaries of each configuration that satisfy conditions, by
+    its id.
 
-    Without conditions on specs, these numbers are stored.
+    Without conditions on specs, these are the stored numbers of all configurations.
     """
     if results.counts is not None:
         return results.counts
     if only(results.conditions, *PLACE_KINDS):
         return counts_in_scope(lookups, results.ids, results.conditions)
-    stored = lookups.column("configurations", "spec_count")
-    return {key: stored[key] for key in results.ids}
+    return lookups.column("configurations", "spec_count")
 
 
 def _processor_counts(

@@ -804,7 +804,9 @@ def facets_of(
             continue
         names = lookups.words[column]
         keys = lookups.column("configurations", ID_COLUMNS[column])
-        counts = most_first(Counter(names[keys[key]] for key in results.ids))
+        # Count by the ids of names, because there are many results and few names.
+        counts_of_ids = Counter([keys[key] for key in results.ids])
+        counts = most_first({names[key]: n for key, n in counts_of_ids.items()})
         if len(counts) < 2:
             continue
         values = []
