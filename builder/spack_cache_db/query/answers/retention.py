@@ -25,7 +25,7 @@ from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.query.rows import Rows
 from spack_cache_db.query.stored.binary import IN_STACK
 from spack_cache_db.query.stored.closure import closures
-from spack_cache_db.query.stored.graph import Node, externals, read_nodes, read_run_time
+from spack_cache_db.query.stored.graph import externals, read_nodes, with_run_time
 from spack_cache_db.schema.sizes import is_size, size_in_bytes
 from spack_cache_db.spack.versions import preference
 
@@ -38,6 +38,7 @@ MOST_NAMED = 3
 WITH_HASHES = (
     "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 )
+HASHES = "SELECT id, hash FROM specs"
 LISTED = f"""
 SELECT spec_id, max(CASE
   WHEN {is_size("size")} THEN {size_in_bytes("size")}
@@ -211,20 +212,20 @@ def retained(
     sizes = mirror.sizes()
     reasons = _reasons_of_rules(mirror, sizes, hashes_named, rules)
     specs_of_rules = list(reasons)
-    needed = set(read_run_time(lookups, reasons).edges)
+    needed = with_run_time(lookups.conn, reasons)
     needed.update(spec for (spec,) in select_in(lookups.conn, BUILD_SPECS, needed))
     for spec in needed:
         reasons.setdefault(spec, "needed")
 
     # The binaries of the mirror, and the hashes that it should have.
-    nodes = read_nodes(lookups.conn, {*sizes, *reasons})
-    binaries = _binaries(nodes, sizes, reasons)
+    binaries = _binaries(lookups, sizes, reasons)
     keep = {binary.hash for binary in binaries if binary.reason}
     pruned = [binary for binary in binaries if not binary.reason]
-    missing = hashes_named - {nodes[spec].hash for spec in sizes}
-    for spec in reasons:
-        if spec not in sizes and nodes[spec].kind != "external":
-            missing.add(nodes[spec].hash)
+    missing = hashes_named - {binary.hash for binary in binaries}
+    not_listed = reasons.keys() - sizes.keys()
+    for node in read_nodes(lookups.conn, not_listed).values():
+        if node.kind != "external":
+            missing.add(node.hash)
 
     # What the environments lack.
     unmet = [answer.title for answer in answers if not is_met(answer, keep)]
@@ -322,31 +323,51 @@ def _reasons_of_rules(
 
 
 def _binaries(
-    nodes: Mapping[int, Node],
-    sizes: Mapping[int, int | None],
-    reasons: Mapping[int, str],
+    lookups: Lookups, sizes: Mapping[int, int | None], reasons: Mapping[int, str]
 ) -> list[RetainedBinary]:
     """Return the binaries of a mirror: first those that can be pruned, then by package
     and version.
     """
+    # Many binaries have the same package and version: sort these instead.
+    specs_of = _by_package_and_version(lookups, sizes)
+    packages = lookups.words["package"]
+    versions = lookups.words["version"]
+    named = []
+    for (package, version), specs in specs_of.items():
+        named.append((packages[package], versions[version], specs))
+    named.sort()
 
-    def order(spec: int) -> tuple[bool, str, str]:
-        node = nodes[spec]
-        return spec in reasons, node.package, node.version
-
-    binaries = []
-    for spec in sorted(nodes, key=order):
-        node = nodes[spec]
-        if spec in sizes:
+    hashes = dict(select(lookups.conn, HASHES))
+    pruned = []
+    kept = []
+    for package_name, version_name, specs in named:
+        for spec in specs:
+            reason = reasons.get(spec)
             binary = RetainedBinary(
-                node.hash,
-                node.package,
-                node.version,
-                reason=reasons.get(spec),
-                size=sizes[spec],
+                hashes[spec], package_name, version_name, reason, sizes[spec]
             )
-            binaries.append(binary)
-    return binaries
+            if reason is None:
+                pruned.append(binary)
+            else:
+                kept.append(binary)
+    return pruned + kept
+
+
+def _by_package_and_version(
+    lookups: Lookups, specs: Iterable[int]
+) -> dict[tuple[int, int], list[int]]:
+    """Return specs by their packages and versions, all by id; afterwards, `lookups` has
+    the names of these versions.
+    """
+    configurations = lookups.column("specs", "configuration_id")
+    packages = lookups.column("configurations", "package_id")
+    versions = lookups.column("configurations", "version_id")
+    specs_of: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for spec in specs:
+        configuration = configurations[spec]
+        specs_of[packages[configuration], versions[configuration]].append(spec)
+    lookups.learn({version for _, version in specs_of}, set())
+    return specs_of
 
 
 def _incomplete(
@@ -368,25 +389,15 @@ def _incomplete(
 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
-    configurations = lookups.column("specs", "configuration_id")
-    packages = lookups.column("configurations", "package_id")
-    versions = lookups.column("configurations", "version_id")
-    # By package and version, all by id.
-    specs_of: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    version_ids = set()
-    for spec in specs:
-        configuration = configurations[spec]
-        version = versions[configuration]
-        specs_of[packages[configuration]][version].append(spec)
-        version_ids.add(version)
-    lookups.learn(version_ids, set())
+    specs_of = _by_package_and_version(lookups, specs)
+    versions_of: dict[int, list[int]] = defaultdict(list)
+    for package, version in specs_of:
+        versions_of[package].append(version)
     names = lookups.words["version"]
-    for specs_of_version in specs_of.values():
-        oldest_first = sorted(
-            specs_of_version, key=lambda version: preference(names[version])
-        )
-        for version in oldest_first[-count:]:
-            yield from specs_of_version[version]
+    for package, versions in versions_of.items():
+        versions.sort(key=lambda version: preference(names[version]))
+        for version in versions[-count:]:
+            yield from specs_of[package, version]
 
 
 def _first_day(lookups: Lookups, newer_than: str | int) -> str:

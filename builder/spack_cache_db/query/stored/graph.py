@@ -33,6 +33,14 @@ PROVIDING = "\n  AND dependency_virtual_id IN (SELECT value FROM json_each(:virt
 """Conditions on edges, which follow a statement: on the types of an edge, and on its
 virtual packages.
 """
+NEEDED = (
+    """
+SELECT DISTINCT dependencies.dependency_id FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.spec_id = wanted.value
+WHERE 1"""
+    + TYPED
+)
+"""The dependencies of some specs, as ids alone."""
 NEEDING = (
     """
 SELECT dependencies.spec_id FROM json_each(:ids) AS wanted
@@ -208,6 +216,21 @@ def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
     edges: dict[int, list[Edge]] = {}
     _cached_dependencies(lookups).follow(edges, set(roots))
     return Needs(edges, frozenset())
+
+
+def with_run_time(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
+    """Return specs and all that they need at run time, by their ids.
+
+    Without edges, this takes a fraction of the time of `read_run_time`.
+    """
+    types = json.dumps(Dependencies(conn).run_time_types)
+    needed = set(specs)
+    newest = needed
+    while newest:
+        rows = select_in(conn, NEEDED, newest, types=types)
+        newest = {spec for (spec,) in rows} - needed
+        needed |= newest
+    return needed
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
