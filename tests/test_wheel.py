@@ -72,6 +72,7 @@ OWN = (
         "/package/py-mpi4py.json",
         "/badge/py-mpi4py.svg",
         "/badge/release/develop.svg",
+        "/badge.svg",
         "/stack/e4s",
     ),
     *(

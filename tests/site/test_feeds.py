@@ -38,8 +38,8 @@ week.
 
 CHANGES = {
     "/feed.atom": {
-        3: "26 Jan 2025: 1 binary new, 2 gone",
-        1: "12 Jan 2025: 1 binary new, 1 gone",
+        3: "26 Jan 2025: 0 configurations new, 1 gone",
+        1: "12 Jan 2025: 1 configuration new, 0 gone",
     },
     "/feed.atom?package=hdf5": {3: "hdf5 1.0: gone", 1: "hdf5 1.1: new on x86-64-v3"},
     "/feed.atom?package=zlib": {},
@@ -126,7 +126,12 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
     assert (
         found.feed.id and found.feed.title and found.feed.updated and found.feed.author
     )
-    assert [each.rel for each in found.feed.links] == ["alternate", "self"]
+    links = [(each.rel, each.type) for each in found.feed.links]
+    assert links == [
+        ("alternate", "text/html"),
+        ("self", "application/atom+xml"),
+        ("related", "text/html"),
+    ]
     alternate = found.feed.links[0].href.removeprefix("http://localhost")
     assert (await get(served, alternate)).status_code in (200, 302)
 
@@ -135,7 +140,11 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
 async def test_people_who_open_a_feed_read_what_it_is(served: Any) -> None:
     """Browsers show the source, which begins with a sentence for people."""
     text = (await get(served, "/feed.atom")).text
-    assert "<!-- This is a feed. Copy its address into a feed reader" in text[:200]
+    assert "<!-- This is a feed: copy its address into a feed reader" in text[:200]
+    assert 'href="http://localhost/about#feeds" rel="related"' in text
+    assert '<h2 id="feeds">Feeds</h2>' in (await get(served, "/about")).text
+    page_of_stack = (await get(served, "/stack/e4s")).text
+    assert '<a class="quiet" href="/about#feeds">' in page_of_stack
 
 
 @pytest.mark.asyncio

@@ -17,6 +17,7 @@ from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.filters import Filters, Narrowing
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
+from spack_cache_db.site.pages.badges import badge, release_badge, site_badge
 from spack_cache_db.site.pages.changes import compare, comparison
 from spack_cache_db.site.pages.dependents import DependentsFields, dependents
 from spack_cache_db.site.pages.feeds import Topic, changes_feed
@@ -24,12 +25,7 @@ from spack_cache_db.site.pages.files import FILES, file
 from spack_cache_db.site.pages.lists import ListFilters, listed
 from spack_cache_db.site.pages.names import suggest
 from spack_cache_db.site.pages.overviews import CoverageFilters, about, home, overview
-from spack_cache_db.site.pages.package import (
-    badge,
-    package,
-    package_json,
-    release_badge,
-)
+from spack_cache_db.site.pages.package import package, package_json
 from spack_cache_db.site.pages.pasted_environment import cover
 from spack_cache_db.site.pages.search import find, find_rows
 from spack_cache_db.site.pages.sides import Sides
@@ -75,6 +71,7 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING)),
     Route(rf"^/dependents{_FORMS}", dependents, DependentsFields.names()),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
+    Route(r"^/badge\.svg$", site_badge),
     Route(r"^/badge/release/(?P<release>.+)\.svg$", release_badge),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
     Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, CoverageFilters.names()),

@@ -110,7 +110,7 @@ class Vocabulary:
         """What the table of versions and processors shows."""
         return (
             f"{self.many.capitalize()} by version and processor. "
-            "Dark is many. Choose a cell to pick it above."
+            "A stronger colour is more. Choose a cell to pick it above."
         )
 
     def package_description(self, name: str) -> str:
@@ -534,13 +534,13 @@ def _first(names: Sequence[str]) -> str:
     return f"{text} and {others:,} more" if others > 0 else text
 
 
-def numbers_title(day: date, added: int, removed: int, vocabulary: Vocabulary) -> str:
+def numbers_title(day: date, added: int, removed: int) -> str:
     """Return the title of an entry about everything.
 
-    >>> numbers_title(date(2026, 11, 22), 549, 562, BINARIES)
-    '22 Nov 2026: 549 binaries new, 562 gone'
+    >>> numbers_title(date(2026, 11, 22), 186, 187)
+    '22 Nov 2026: 186 configurations new, 187 gone'
     """
-    return f"{day_words(day)}: {vocabulary.counted(added)} new, {removed:,} gone"
+    return f"{day_words(day)}: {counted(added, 'configuration')} new, {removed:,} gone"
 
 
 def sentence(text: str) -> str:

@@ -30,6 +30,7 @@ DATA = (
     "/feed.atom",
     "/badge/hdf5.svg",
     "/badge/release/develop.svg",
+    "/badge.svg",
 )
 SPEC = f"/spec/{spec_hash(MPI)[:7]}"
 CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", SPEC, f"{SPEC}.json")

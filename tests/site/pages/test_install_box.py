@@ -216,6 +216,8 @@ async def test_releases_have_badges(served: Any) -> None:
     """With the number of their binaries; others are not found."""
     badge = await get(served, f"/badge/release/{FIRST}.svg")
     assert re.search(r">\d+ (binary|binaries|specs?)<", badge.text)
+    whole = await get(served, "/badge.svg")
+    assert re.search(r">\d+ (binary|binaries|specs?)(, \d+ \w+ \d{4})?<", whole.text)
     missing = await get(served, "/badge/release/nothing.svg")
     assert missing.status_code == 404
 

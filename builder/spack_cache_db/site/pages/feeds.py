@@ -16,7 +16,7 @@ from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from spack_cache_db.errors import printable
-from spack_cache_db.query.answers.diff import amounts_of_releases
+from spack_cache_db.query.answers.diff import configuration_amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
 from spack_cache_db.query.answers.spec_functions import parse
 from spack_cache_db.query.conditions.conditions import Conditions, without
@@ -33,7 +33,7 @@ from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import News, numbers_title, vocabulary_of
+from spack_cache_db.site.words import News, numbers_title
 from spack_cache_db.spack.processors import processor_name
 
 MOST_SNAPSHOTS = 26
@@ -96,8 +96,9 @@ class Entry(NamedTuple):
     """The changes in one snapshot.
 
     Attributes:
-        added: the number of binaries that it added.
-        removed: the number of binaries that it removed.
+        added: the number of binaries that it added; of configurations in a feed of
+            everything.
+        removed: the same for those that it removed.
         title: what a reader wants to know.
         lines: the first changed configurations, in words.
     """
@@ -224,17 +225,17 @@ def date_of(text: object) -> date | None:
 def _changes_of_everything(
     lookups: Lookups, snapshots: Collection[_Snapshot]
 ) -> Mapping[int, _Changes]:
-    """Return the stored numbers of changes by the ids of snapshots.
+    """Return the numbers of changed configurations by the ids of snapshots.
 
-    They count rebuilds, too: without them, all binaries of all snapshots would be read.
+    Other hashes of the same configurations are no change.
     """
-    vocabulary = vocabulary_of(lookups.is_installed)
-    amounts = amounts_of_releases(lookups, sorted(_ids_of(snapshots)))
+    ids = sorted(_ids_of(snapshots))
+    amounts = configuration_amounts_of_releases(lookups, ids)
     changes = {}
     for day, release, _ in snapshots:
-        added, removed = amounts[release.id]
+        added, removed = amounts.get(release.id, (0, 0))
         if added or removed:
-            title = numbers_title(day, added, removed, vocabulary)
+            title = numbers_title(day, added, removed)
             changes[release.id] = _Changes(added, removed, title)
     return changes
 

@@ -33,7 +33,7 @@ from spack_cache_db.query.open.lookups import Lookups, Release, Stack
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configurations
 from spack_cache_db.query.stored.configurations import shared_variants
-from spack_cache_db.query.stored.gone import Gone, gone_of_package
+from spack_cache_db.query.stored.gone import Gone
 from spack_cache_db.query.stored.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.stored.listings import stored_spec
 from spack_cache_db.query.stored.package_data import (
@@ -41,7 +41,6 @@ from spack_cache_db.query.stored.package_data import (
     PackageTotals,
     VariantNote,
     listed_versions,
-    newest_binary,
     package_totals,
     read_package,
     recipe_links,
@@ -83,7 +82,6 @@ from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import vocabulary_of
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
@@ -204,31 +202,6 @@ def package_json(site: Site, request: PageRequest, package: str) -> PageResponse
     if package_data is None:
         return refused(known_name(site.lookups, package).sentence, "json", 404)
     return data(json_text(package_data.as_dict()), "json")
-
-
-def badge(site: Site, request: PageRequest, package: str) -> PageResponse:
-    """Return `/badge/<package>.svg`, a picture for a README."""
-    text = newest_binary(site.conn, package)
-    if text is None and gone_of_package(site.conn, package) is not None:
-        text = "gone from its mirror"
-    if text is None:
-        return missing(site, request, "package", package)
-    return site.page(request, "badge.svg", package=package, text=text, kind="svg")
-
-
-def release_badge(site: Site, request: PageRequest, release: str) -> PageResponse:
-    """Return `/badge/release/<release>.svg`: how many binaries a release has."""
-    record = site.lookups.release(release)
-    if record is None:
-        return missing(site, request, "release", release)
-    words = vocabulary_of(site.lookups.is_installed)
-    return site.page(
-        request,
-        "badge.svg",
-        package=release,
-        text=words.counted(record.spec_count),
-        kind="svg",
-    )
 
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
