@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.charts.records import Life, Row, Span
@@ -54,7 +55,12 @@ def test_of_pages(lookups: Lookups) -> None:
         "2025-04-13",
         "2025-04-20",
     ]
-    assert load_home(lookups)["change"].sides.new == "develop-2025-04-20"
+    change = load_home(lookups)["change"]
+    assert change.sides.new == "develop-2025-04-20"
+    newest = lookups.release(change.sides.new)
+    assert newest is not None
+    numbers = amounts_of_releases(lookups, [newest.id])[newest.id]
+    assert (change.added, change.removed) == numbers
 
 
 def test_releases_know_their_neighbours(lookups: Lookups) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW
+from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.install import choose_example
 from spack_cache_db.query.commands.install import setup_of
 from spack_cache_db.query.commands.load import explicit_count
@@ -47,9 +48,10 @@ from spack_cache_db.site.filters import (
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.changes import latest_changes
-from spack_cache_db.site.pages.feeds import Topic, load_feed
+from spack_cache_db.site.pages.feeds import Topic, date_of
 from spack_cache_db.site.pages.lists import LIST_ROWS
 from spack_cache_db.site.pages.missing import missing
+from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.pages.snapshots import (
     MOST_SHRUNK,
     age_of,
@@ -82,14 +84,13 @@ def home(site: Site, request: PageRequest) -> PageResponse:
 
 def load_home(lookups: Lookups) -> dict[str, Any]:
     """Return the first page, with the state of the cache in its newest snapshot."""
-    changes = load_feed(lookups, Topic())["entries"]
     page = {
         "owner": read_origin(lookups.conn).owner,
         "examples": read_examples(lookups.conn),
         "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
         "targets": len(lookups.families),
         "age": age_of(newest_snapshot(lookups), date.today()),
-        "change": changes[0] if changes else None,
+        "change": last_change(lookups),
     }
     newest = newest_of(lookups)
     if newest is None:
@@ -100,6 +101,31 @@ def load_home(lookups: Lookups) -> dict[str, Any]:
         "over_time": binaries_over_time(snapshots_of(lookups, branch_of(newest))),
         "shrunk": shrunk_stacks(lookups, newest)[:MOST_SHRUNK],
     }
+
+
+class LastChange(NamedTuple):
+    """What a snapshot changed: its comparison, and the numbers of binaries."""
+
+    sides: Sides
+    added: int
+    removed: int
+
+
+def last_change(lookups: Lookups) -> LastChange | None:
+    """Return what the newest snapshot with other binaries than the one before it
+    changed; None if there is none.
+    """
+    pairs = []
+    for release in lookups.releases.values():
+        before = lookups.before(release)
+        if date_of(release.date) is not None and before is not None:
+            pairs.append((release, before))
+    amounts = amounts_of_releases(lookups, sorted(release.id for release, _ in pairs))
+    for release, before in pairs:
+        added, removed = amounts[release.id]
+        if added or removed:
+            return LastChange(Sides(before.name, release.name), added, removed)
+    return None
 
 
 def about(site: Site, request: PageRequest) -> PageResponse:
