@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,16 +25,30 @@ class Build:
 
 
 def build(
-    corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = False
+    paths: Sequence[Path],
+    file: Path,
+    jobs: int | None = None,
+    *,
+    memory: bool = False,
+    again: bool = False,
 ) -> Build:
-    """Build `file` from `corpus` in a separate process."""
-    # A build that finds its own database of the same input has nothing to do.
-    for old in (file, inspect_path(file)):
-        old.unlink(missing_ok=True)
+    """Build a database in a separate process.
+
+    Args:
+        paths: the sources.
+        file: the database.
+        jobs: the number of worker processes; None for as many as there are cores.
+        memory: whether memory is measured, which slows the build down a little.
+        again: whether the database of an earlier build stays; if nothing is new, the
+            build ends early.
+    """
+    if not again:
+        for old in (file, inspect_path(file)):
+            old.unlink(missing_ok=True)
     options = ["--jobs", str(jobs)] if jobs else []
     run = run_module(
         "spack_cache_db",
-        ["build", str(corpus), "-o", str(file), "--json", *options],
+        ["build", *map(str, paths), "-o", str(file), "--json", *options],
         memory=memory,
     )
     stages = json.loads(run.output).get("stages", {})

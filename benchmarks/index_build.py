@@ -18,8 +18,8 @@ def report(folder: Path, records: int, runs: int, jobs: int | None) -> str:
     index, file = inputs.index(folder, records), folder / "index.db"
     run_module("benchmarks.index_floor", [str(index)])  # Reads the file into memory.
     # Floor and build take turns, so that other load slows both down.
-    pairs = [(_floor(index), build(index, file, jobs)) for _ in range(runs)]
-    return _tables(index, pairs, build(index, file, jobs, memory=True).peak_bytes)
+    pairs = [(_floor(index), build([index], file, jobs)) for _ in range(runs)]
+    return _tables(index, pairs, build([index], file, jobs, memory=True).peak_bytes)
 
 
 def _floor(index: Path) -> Run:

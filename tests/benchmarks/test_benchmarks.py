@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import index_floor, indexes
+from benchmarks import index_floor, indexes, nights
 from spack_cache_db.assembly.builds import build
 
 
@@ -31,3 +31,13 @@ def test_the_same_number_of_records_gives_the_same_bytes(tmp_path: Path) -> None
             path.read_bytes()
             == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
         )
+
+
+@pytest.mark.slow
+def test_nights_are_measured_on_equal_databases(tmp_path: Path) -> None:
+    """A night that adds a snapshot gives the bytes of a full build, or it is no
+    measurement.
+    """
+    table = nights.report(tmp_path, 0.01, "usual", runs=1, jobs=1)
+    for name in ("full build", "nothing new", "one snapshot more"):
+        assert f"| {name} ÷ floor " in table
