@@ -59,72 +59,127 @@ class Counts(NamedTuple):
     facets: list[FacetCount]
 
 
+class _Pairs(NamedTuple):
+    """Numbers of specs by two columns, from which all other counts are made.
+
+    Attributes:
+        available: the binaries that a mirror still has.
+        in_releases: the specs of each configuration in each release.
+        in_stacks: the available binaries of each configuration in each stack.
+        package_releases: the releases of each package.
+    """
+
+    available: Frame
+    in_releases: Frame
+    in_stacks: Frame
+    package_releases: Frame
+
+
 def count(numbered: Numbered) -> Counts:
     """Return all counts."""
-    ids = numbered.ids
-    listings = numbered.listings
-    package_of = numbered.configurations["package"]
-
-    # The binaries that a mirror still has.
+    # Numbers of specs by two columns.
     is_gone = _are_gone(numbered)
     available = numbered.specs.where((numbered.specs["is_listed"] > 0) & ~is_gone)
-    configuration_of_binary = available["configuration"]
-    used_configurations = numbers_in(configuration_of_binary)
-
-    # The number of specs of each configuration in each release and in each stack.
+    listings = numbered.listings
     in_releases = distinct_pairs(
         configuration=listings["configuration"], release=listings["release"]
     )
-    in_stacks = _in_stacks(numbered, available)
-    package_releases = _package_releases(numbered, in_releases)
+    pairs = _Pairs(
+        available,
+        in_releases,
+        _in_stacks(numbered, available),
+        _package_releases(numbered, in_releases),
+    )
 
     # Tables that have nothing but counts.
-    previous = _previous_releases(ids["releases"])
-    facets = _facet_counts(numbered, configuration_of_binary, in_releases, in_stacks)
-    history = _history(listings, in_releases, previous)
+    previous = _previous_releases(numbered.ids["releases"])
+    facets = _facet_counts(numbered, pairs)
     tables = {
-        "configuration_history": history,
+        "configuration_history": _history(listings, in_releases, previous),
         "configuration_stacks": Frame(
-            configuration=in_stacks["configuration"],
-            stack=in_stacks["stack"],
-            spec_count=in_stacks["count"],
+            configuration=pairs.in_stacks["configuration"],
+            stack=pairs.in_stacks["stack"],
+            spec_count=pairs.in_stacks["count"],
         ),
         "release_packages": _release_packages(numbered, in_releases),
     }
 
     # Columns of counts in other tables.
-    dates = _dates(ids["releases"])
-    columns: dict[str, dict[str, list[Any]]] = {}
-    size = len(ids["releases"])
-    columns["releases"] = {
+    dates = _dates(numbered.ids["releases"])
+    history = tables["configuration_history"]
+    columns = {
+        "releases": _columns_of_releases(numbered, pairs, history, previous),
+        "packages": _columns_of_packages(numbered, pairs, dates),
+        "stacks": _columns_of_stacks(numbered, pairs, facets),
+        "configurations": _columns_of_configurations(numbered, pairs, dates),
+        "specs": {
+            "is_gone": is_gone.tolist(),
+            **dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
+        },
+    }
+    return Counts(columns, tables, facets)
+
+
+def _columns_of_releases(
+    numbered: Numbered, pairs: _Pairs, history: Frame, previous: Numbers
+) -> dict[str, list[Any]]:
+    """Return the counted columns of releases.
+
+    Args:
+        numbered: all columns.
+        pairs: numbers of specs.
+        history: the rows of `configuration_history`.
+        previous: the release before each release, or 0.
+    """
+    size = len(numbered.ids["releases"])
+    return {
         "previous_release_id": [release or None for release in previous[1:].tolist()],
-        "package_count": _times(package_releases["release"], size),
-        "spec_count": _times(listings["release"], size),
+        "package_count": _times(pairs.package_releases["release"], size),
+        "spec_count": _times(numbered.listings["release"], size),
         "added_count": _of_releases(history, "added", previous),
         "removed_count": _of_releases(history, "removed", previous),
     }
-    size = len(ids["packages"])
-    columns["packages"] = {
+
+
+def _columns_of_packages(
+    numbered: Numbered, pairs: _Pairs, dates: _Dates
+) -> dict[str, list[Any]]:
+    """Return the counted columns of packages."""
+    size = len(numbered.ids["packages"])
+    package_of = numbered.configurations["package"]
+    configuration_of_binary = pairs.available["configuration"]
+    used_configurations = numbers_in(configuration_of_binary)
+    package = pairs.package_releases["package"]
+    return {
         "spec_count": _times(package_of[configuration_of_binary], size),
         "configuration_count": _times(package_of[used_configurations], size),
-        **dates.seen(package_releases["package"], package_releases["release"], size),
+        **dates.seen(package, pairs.package_releases["release"], size),
     }
-    size = len(ids["stacks"])
-    specs_of_stack = summed(in_stacks["stack"], in_stacks["count"], size + 1)
-    columns["stacks"] = {
-        "release_count": _releases_of_stacks(ids["stacks"], facets),
+
+
+def _columns_of_stacks(
+    numbered: Numbered, pairs: _Pairs, facets: Iterable[FacetCount]
+) -> dict[str, list[Any]]:
+    """Return the counted columns of stacks."""
+    stacks = numbered.ids["stacks"]
+    in_stacks = pairs.in_stacks
+    specs_of_stack = summed(in_stacks["stack"], in_stacks["count"], len(stacks) + 1)
+    return {
+        "release_count": _releases_of_stacks(stacks, facets),
         "spec_count": specs_of_stack[1:].tolist(),
     }
-    size = len(ids["configurations"])
-    columns["configurations"] = {
-        "spec_count": _times(configuration_of_binary, size),
+
+
+def _columns_of_configurations(
+    numbered: Numbered, pairs: _Pairs, dates: _Dates
+) -> dict[str, list[Any]]:
+    """Return the counted columns of configurations."""
+    size = len(numbered.ids["configurations"])
+    in_releases = pairs.in_releases
+    return {
+        "spec_count": _times(pairs.available["configuration"], size),
         **dates.seen(in_releases["configuration"], in_releases["release"], size),
     }
-    columns["specs"] = {
-        "is_gone": is_gone.tolist(),
-        **dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
-    }
-    return Counts(columns, tables, facets)
 
 
 def _are_gone(numbered: Numbered) -> Mask:
@@ -398,26 +453,15 @@ class _FacetTotals:
         return rows
 
 
-def _facet_counts(
-    numbered: Numbered,
-    configuration_of_binary: Numbers,
-    in_releases: Frame,
-    in_stacks: Frame,
-) -> list[FacetCount]:
+def _facet_counts(numbered: Numbered, pairs: _Pairs) -> list[FacetCount]:
     """Return the counts by release, facet and value, sorted; those of all releases come
     first.
-
-    Args:
-        numbered: all columns.
-        configuration_of_binary: the configuration of each binary that is counted over
-            all releases.
-        in_releases: the number of specs by configuration and release.
-        in_stacks: the number of specs by configuration and stack.
     """
     totals = _FacetTotals(numbered)
     package_of = numbered.configurations["package"]
 
-    # Stacks over all releases.
+    # Stacks, over all releases and in each release.
+    in_stacks = pairs.in_stacks
     totals.add(
         "stack",
         Frame(
@@ -427,11 +471,11 @@ def _facet_counts(
             count=in_stacks["count"],
         ),
     )
-
     _add_stacks_in_releases(totals, numbered)
 
     # All other facets, over all releases and in each release.
-    spec_counts = np.bincount(configuration_of_binary)
+    in_releases = pairs.in_releases
+    spec_counts = np.bincount(pairs.available["configuration"])
     used = np.flatnonzero(spec_counts)
     configuration = np.concatenate([used, in_releases["configuration"]])
     release = np.concatenate([np.zeros_like(used), in_releases["release"]])

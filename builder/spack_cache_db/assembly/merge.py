@@ -207,27 +207,11 @@ class Merge:
             table: of_documents(frame, new_number) for table, frame in tables.items()
         }
 
-        # Merge their listings. Each document states a configuration, stacks, a size and
-        # a tarball of a spec; the first statement counts. Specs without a listing have
-        # a record without a binary (`unlisted`), or only a name (`unrecorded`).
-        stated = _stated_listings(tables["listings"], document_release)
-        unlisted = tables["unlisted"]
-        unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        specs = _specs(
-            stated, [unlisted, tables["unrecorded"]], document_release, texts
+        # Merge their rows. Today's package data replaces that of the same form.
+        listed = _merged_listings(tables, documents, document_release, texts)
+        edges, other_dependencies = first_dependencies(
+            tables["records"], tables["edges"]
         )
-        differences = [
-            _other_configurations(stated, specs),
-            _other_configurations(unlisted, specs),
-        ]
-        stated = _with_tarballs_of_specs(stated, specs, texts)
-        listings, other_values = fold(stated, texts.stack_sets)
-        differences += other_values
-
-        # Merge records and package data. Today's package data replaces that of the same
-        # form.
-        records = tables["records"]
-        edges, other_dependencies = first_dependencies(records, tables["edges"])
         packages, refused_packages = distinct_facts(
             self._newest("packages", "form", snapshots)
         )
@@ -236,12 +220,12 @@ class Merge:
             releases=releases,
             document_release=document_release,
             texts=texts,
-            listings=listings,
-            document_listings=_document_listings(stated, listings, documents),
-            records=_with_is_listed(records, stated),
+            listings=listed.listings,
+            document_listings=listed.document_listings,
+            records=listed.records,
             edges=edges,
-            specs=specs,
-            differences=differences,
+            specs=listed.specs,
+            differences=listed.differences,
             other_dependencies=other_dependencies,
             packages=packages,
             modules=self._newest("modules", "release", snapshots),
@@ -304,6 +288,47 @@ class Merge:
                 left_out += unit.left_out
             before = after
         return left_out
+
+
+class _Listed(NamedTuple):
+    """What documents list and have records of; the fields are those of `Merged`."""
+
+    listings: Frame
+    document_listings: Frame
+    records: Frame
+    specs: Frame
+    differences: list[Difference]
+
+
+def _merged_listings(
+    tables: Tables,
+    documents: Sequence[Document],
+    document_release: Numbers,
+    texts: Texts,
+) -> _Listed:
+    """Return the listings of all documents as one, and what contradicts it.
+
+    Each document states a configuration, stacks, a size and a tarball of a spec; the
+    first statement counts. Specs without a listing have a record without a binary
+    (`unlisted`), or only a name (`unrecorded`).
+    """
+    stated = _stated_listings(tables["listings"], document_release)
+    unlisted = tables["unlisted"]
+    unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
+    specs = _specs(stated, [unlisted, tables["unrecorded"]], document_release, texts)
+    differences = [
+        _other_configurations(stated, specs),
+        _other_configurations(unlisted, specs),
+    ]
+    stated = _with_tarballs_of_specs(stated, specs, texts)
+    listings, other_values = fold(stated, texts.stack_sets)
+    return _Listed(
+        listings=listings,
+        document_listings=_document_listings(stated, listings, documents),
+        records=_with_is_listed(tables["records"], stated),
+        specs=specs,
+        differences=differences + other_values,
+    )
 
 
 def _document_releases(

@@ -106,27 +106,18 @@ def dated(
     history = _divided(documents, old, snapshots)
     known_releases = history.past.keys() | history.present.keys()
 
-    # Releases of today replace those of former days.
+    # Releases of today replace those of former days, and mirrors of today are copied
+    # into snapshots, under the numbers of the mirrors.
     replaced: set[int] = set()
     for release in history.present:
         replaced.update(history.past.pop(release, ()))
-
-    # Mirrors of today are copied into snapshots, under the numbers of the mirrors.
-    copies: dict[int, Document] = {}
-    for release in history.present:
-        snapshot = f"{release}-{snapshots.day}"
-        mirrors = _mirrors_to_copy(release, snapshot, history, documents, tables)
-        if mirrors:
-            replaced.update(history.past.pop(snapshot, ()))
-        for number in mirrors:
-            mirror = documents[number - 1]
-            copies[number] = mirror._replace(release=snapshot, is_copy=True)
+    copies = _copies_of_today(documents, tables, history, snapshots, replaced)
 
     # Older snapshots are thinned; even one of today, if its day is not a newer one.
+    releases = {*history.past, *history.present}
+    releases |= {copy.release for copy in copies.values()}
     removed: set[str] = set()
     if snapshots.keep:
-        releases = {*history.past, *history.present}
-        releases |= {copy.release for copy in copies.values()}
         removed = thinned_out(releases, snapshots.keep)
     for number, copy in list(copies.items()):
         if copy.release in removed:
@@ -148,6 +139,35 @@ def dated(
         ),
         replaced=replaced,
     )
+
+
+def _copies_of_today(
+    documents: Sequence[Document],
+    tables: Tables,
+    history: _History,
+    snapshots: Snapshots,
+    replaced: set[int],
+) -> dict[int, Document]:
+    """Return the copies of today's mirrors, by the numbers of the mirrors.
+
+    Args:
+        documents: all documents.
+        tables: the rows of these documents.
+        history: the documents by release; a snapshot that is replaced is taken out.
+        snapshots: the options.
+        replaced: the numbers of documents that are replaced, to which those of such
+            snapshots are added.
+    """
+    copies: dict[int, Document] = {}
+    for release in history.present:
+        snapshot = f"{release}-{snapshots.day}"
+        mirrors = _mirrors_to_copy(release, snapshot, history, documents, tables)
+        if mirrors:
+            replaced.update(history.past.pop(snapshot, ()))
+        for number in mirrors:
+            mirror = documents[number - 1]
+            copies[number] = mirror._replace(release=snapshot, is_copy=True)
+    return copies
 
 
 def _divided(
@@ -228,8 +248,7 @@ def require_droppable(
     """Raise ArgumentError for a release that cannot be dropped.
 
     Only a database can have a release that is to be removed: any other source would
-    bring it back
-    with the next build.
+    bring it back with the next build.
     """
     of_databases = {documents[number - 1].release for number in old}
     of_others = {

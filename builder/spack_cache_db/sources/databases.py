@@ -216,28 +216,13 @@ class _Database:
 
     def _stored(self, specs: Specs) -> Stored:
         """Return what the rows of the database refer to."""
-        texts = self._texts
-
-        # Sets of stacks, and the stored parts of tarballs.
-        stack_sets = {}
-        for key, text in self._select("SELECT id, stacks FROM stack_sets"):
-            names = tuple(json.loads(text))
-            for name in names:
-                require_name("stack", name)
-            stack_sets[key] = texts.stack_sets[names]
-        tarballs = {0: 0}
-        rows = self._select("SELECT id, url, is_whole FROM tarball_prefixes")
-        for key, url, is_whole in rows:
-            tarballs[key] = texts.tarballs[Tarball(url, is_whole)]
-
-        # Documents, with numbers of their releases.
-        documents = self._writer.columns.documents
+        # The release of each document, the package of a page, the stack of an index.
         release_numbers: Interned[str] = Interned()
         package_numbers: Interned[str] = Interned()
         release_of_document = [0]
         stacks_of_document = [0]
         page_keys = {}
-        for number, document in enumerate(documents, start=1):
+        for number, document in enumerate(self._writer.columns.documents, start=1):
             release = release_numbers[document.release]
             stack_set = 0
             if document.page:
@@ -245,19 +230,19 @@ class _Database:
                 page_keys[release << 32 | package] = number
             if document.index_facts:
                 stacks = (document.index_facts.stack,)
-                stack_set = texts.stack_sets[stacks]
+                stack_set = self._texts.stack_sets[stacks]
             release_of_document.append(release)
             stacks_of_document.append(stack_set)
+
         releases = {}
         for key, name in self._select("SELECT id, name FROM releases"):
             releases[key] = release_numbers[name]
-
         return Stored(
             select=self._select,
             specs=specs,
             releases=lookup_of(releases),
-            stack_sets=lookup_of(stack_sets),
-            tarballs=lookup_of(tarballs),
+            stack_sets=self._stack_sets(),
+            tarballs=self._tarballs(),
             pages=lookup_of(self._pages),
             mirrors=lookup_of(self._mirrors),
             page_keys=lookup_of(page_keys),
@@ -267,6 +252,24 @@ class _Database:
             other_configurations=self._by_document(self._other_configurations),
             other_edges=self._by_document(self._other_edges),
         )
+
+    def _stack_sets(self) -> Lookup:
+        """Return the numbers of sets of stacks by their ids."""
+        numbers = {}
+        for key, text in self._select("SELECT id, stacks FROM stack_sets"):
+            stacks = tuple(json.loads(text))
+            for name in stacks:
+                require_name("stack", name)
+            numbers[key] = self._texts.stack_sets[stacks]
+        return lookup_of(numbers)
+
+    def _tarballs(self) -> Lookup:
+        """Return the numbers of the stored parts of tarballs by their ids; 0 for 0."""
+        numbers = {0: 0}
+        rows = self._select("SELECT id, url, is_whole FROM tarball_prefixes")
+        for key, url, is_whole in rows:
+            numbers[key] = self._texts.tarballs[Tarball(url, is_whole)]
+        return lookup_of(numbers)
 
     def _by_document(
         self, values: Mapping[tuple[_DocumentKey, int], T]
