@@ -304,3 +304,27 @@ def test_no_rows(
     assert (result.exit_code, result.stdout) == (status, "")
     assert said in result.stderr
     assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    ("words", "proposed"),
+    [
+        ("mpi4py gcc 13 zen3", "py-mpi4py %gcc@13 --host zen3"),
+        ("mpi4py in e4s", "py-mpi4py --stack e4s"),
+        ("py-mpi4py nonsense", None),
+    ],
+)
+def test_words_that_are_no_spec_are_read(
+    samples_file: Path, words: str, proposed: str | None
+) -> None:
+    """The error has the spec and the options that they mean, and these work; it has
+    none if a word has no meaning.
+    """
+    result = run(*words.split(), samples_file)
+    _, _, advice = result.stderr.rstrip().partition("perhaps you mean: ")
+
+    assert result.exit_code == 2
+    assert "cannot read this spec" in result.stderr
+    assert advice == (proposed or "")
+    if proposed is not None:
+        assert run(*proposed.split(), samples_file).exit_code == 0

@@ -21,21 +21,49 @@ _ENDS_WITH_PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 
 @contextmanager
 def open_search(file: Path) -> Iterator[Lookups]:
-    """Open a database; a spec that cannot be parsed ends the command with an error."""
+    """Open a database; a spec that cannot be parsed ends the command with an error, and
+    with the spec that its words mean.
+    """
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
-    try:
-        with opened(file) as lookups:
+    with opened(file) as lookups:
+        try:
             yield lookups
-    except QuerySyntaxError as error:
-        # The second line of this message points at a column of the first, so the lines
-        # are printed as they are.
-        message = str(error)
-        # A path that does not exist is taken for a part of the spec.
-        path = _ENDS_WITH_PATH.fullmatch(error.text)
-        if path is not None:
-            message += f"\nif {path[1]} is the database: there is no such file"
-        raise CommandError(message) from None
+        except QuerySyntaxError as error:
+            # The second line of this message points at a column of the first, so the
+            # lines are printed as they are.
+            message = str(error)
+            # A path that does not exist is taken for a part of the spec.
+            path = _ENDS_WITH_PATH.fullmatch(error.text)
+            if path is not None:
+                message += f"\nif {path[1]} is the database: there is no such file"
+            proposed = _meaning_of(lookups, error.text)
+            if proposed is not None:
+                message += f"\nperhaps you mean: {proposed}"
+            raise CommandError(message) from None
+
+
+def _meaning_of(lookups: Lookups, text: str) -> str | None:
+    """Return the spec and the options that plain words mean; None if a word has no
+    meaning.
+
+    `pytorch cuda zen3` means `py-torch +cuda --host zen3`.
+    """
+    from spack_cache_db.query.words.reader import read_words
+
+    reading = read_words(lookups, text)
+    if reading is None or not reading.is_whole or not reading.spec:
+        return None
+    parts = [reading.spec]
+    options = {
+        "host": reading.host,
+        "stack": reading.stack,
+        "release": reading.release,
+    }
+    for option, name in options.items():
+        if name is not None:
+            parts.append(f"--{option} {name}")
+    return " ".join(parts)
 
 
 class Search:
