@@ -64,7 +64,14 @@ from spack_cache_db.site.pages.package_rows import (
     packages_of_words,
 )
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
-from spack_cache_db.site.pages.search_notes import (
+from spack_cache_db.site.pages.search_tokens import (
+    Token,
+    tokens_of_spec,
+    tokens_of_words,
+)
+from spack_cache_db.site.pages.spec import is_hash_prefix
+from spack_cache_db.site.refusals import refused
+from spack_cache_db.site.search_words import (
     CORRECTED,
     MACHINE_REPLACED,
     OF_ANY_PACKAGE,
@@ -74,13 +81,6 @@ from spack_cache_db.site.pages.search_notes import (
     phrases_of,
     phrases_of_names,
 )
-from spack_cache_db.site.pages.search_tokens import (
-    Token,
-    tokens_of_spec,
-    tokens_of_words,
-)
-from spack_cache_db.site.pages.spec import is_hash_prefix
-from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.words import Vocabulary
 from spack_cache_db.spack.lexer import QuerySyntaxError

@@ -1,16 +1,48 @@
-"""What a search says in sentences: its answer, and what it left out of the text."""
+"""The words of a search: its answer in sentences, and what it left out of the text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.words.reading import Reading
 from spack_cache_db.query.words.splitting import fillers_in
-from spack_cache_db.site.filters import Narrowing
-from spack_cache_db.site.pages.search_tokens import Token
 from spack_cache_db.site.words import STABLE_ONLY, Vocabulary
 from spack_cache_db.spack.facts import GPU_SWITCHES
+
+
+class Part(Protocol):
+    """A part of a search, such as the machine `zen3`: a token of its page."""
+
+    @property
+    def label(self) -> str:
+        """What it is: a key of `PHRASES`, or `package`."""
+
+    @property
+    def text(self) -> str:
+        """The part for people."""
+
+
+class Names(Protocol):
+    """The names that narrow an answer: `filters.Narrowing`."""
+
+    @property
+    def host(self) -> str | None:
+        """The machine."""
+
+    @property
+    def stack(self) -> str | None:
+        """The stack."""
+
+    @property
+    def release(self) -> str | None:
+        """The release."""
+
+    @property
+    def stable(self) -> str | None:
+        """Whether only stable versions count; None if all do."""
+
 
 CORRECTED = (
     "in Spack, options after a compiler are options of the compiler: this is the answer "
@@ -80,27 +112,27 @@ def notes_on_words(text: str, reading: Reading, one: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def phrases_of(tokens: Sequence[Token], labels: Sequence[str]) -> str:
+def phrases_of(parts: Sequence[Part], labels: Sequence[str]) -> str:
     """Return what an answer is limited to, such as ` built with gcc 13 for zen3`, by
-    the tokens with some labels.
+    the parts with some labels.
     """
     phrases = []
     for label in labels:
-        for token in tokens:
-            if token.label == label:
-                phrases.append(f" {PHRASES[label]} {token.text}")
+        for part in parts:
+            if part.label == label:
+                phrases.append(f" {PHRASES[label]} {part.text}")
     return "".join(phrases)
 
 
-def phrases_of_names(narrowing: Narrowing) -> str:
+def phrases_of_names(names: Names) -> str:
     """Return the names that narrow an answer, such as ` on zen3 in e4s in develop`."""
     texts = []
-    if narrowing.host:
-        texts.append(f" on {narrowing.host}")
-    for name in (narrowing.stack, narrowing.release):
-        if name:
-            texts.append(f" in {name}")
-    if narrowing.stable:
+    if names.host:
+        texts.append(f" on {names.host}")
+    for place in (names.stack, names.release):
+        if place:
+            texts.append(f" in {place}")
+    if names.stable:
         texts.append(f", {STABLE_ONLY}")
     return "".join(texts)
 
