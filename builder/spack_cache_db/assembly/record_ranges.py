@@ -79,27 +79,27 @@ def record_ranges(records: Frame, order: MirrorOrder) -> Frame:
         records: the records, with the ids of their mirrors in the column `mirror`.
         order: the order of mirrors.
     """
-    if not len(records):
-        return records.having(
-            first_mirror=records["mirror"], last_mirror=records["mirror"]
-        )
     position = order.position[records["document"]]
+    series = order.series[records["document"]]
     by_position = np.argsort(packed(records["spec"], position))
-    records = records.where(by_position)
 
     # A record is joined with the one before it if only their mirrors differ, and these
     # are successive snapshots.
     starts = np.ones(len(records), bool)
     starts[1:] = np.diff(position[by_position].astype(np.int64)) != 1
-    series = order.series[records["document"]]
     for column in (series, records["spec"], records["node"], records["is_listed"]):
-        starts[1:] |= column[1:] != column[:-1]
+        in_order = column[by_position]
+        starts[1:] |= in_order[1:] != in_order[:-1]
 
-    # Each range ends before the next one starts.
-    first_rows = np.flatnonzero(starts)
-    last_rows = np.append(first_rows[1:], len(records)) - 1
-    ranges = records.where(first_rows).having(
+    # Each range ends before the next one starts, and the last one with the last record.
+    ends = np.roll(starts, -1)
+    first_rows = by_position[starts]
+    last_rows = by_position[ends]
+    ranges = Frame(
+        spec=records["spec"][first_rows],
         first_mirror=records["mirror"][first_rows],
         last_mirror=records["mirror"][last_rows],
+        node=records["node"][first_rows],
+        is_listed=records["is_listed"][first_rows],
     )
     return ranges.sorted_by("spec", "first_mirror")
