@@ -1,0 +1,96 @@
+"""Measure how a database grows with each snapshot of an index:
+`python -m benchmarks.growth`.
+
+The first night has the stacks of `benchmarks.indexes`. On each later one, a hundredth
+of the binaries have other hashes, as if they had been built again. Nothing depends on
+these, so all others stay the same.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from base64 import b32encode
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date, timedelta
+from hashlib import blake2b
+from pathlib import Path
+
+import click
+
+from benchmarks import indexes, inputs
+from benchmarks.measure import FOLDER, run_module
+from benchmarks.report import Measure, goals_table
+
+FIRST_DAY = date(2026, 11, 1)
+REBUILT = 100
+"""One binary of this many is built again in a night."""
+GOAL = 0.4
+"""Megabytes that a snapshot of 15,000 binaries may add."""
+_HASH = re.compile(r'"([a-z2-7]{32})"')
+
+
+@click.command()
+@click.option("--records", default=150_000, show_default=True, help="Binaries.")
+@click.option("--nights", default=3, show_default=True, help="Snapshots to build.")
+@click.option("--folder", default=FOLDER, type=click.Path(path_type=Path))
+def main(records: int, nights: int, folder: Path) -> None:
+    """Build a history of several nights, and compare its growth with the goal."""
+    inputs.index(folder, records)
+    with tempfile.TemporaryDirectory() as name:
+        mirrors = Path(name, "mirrors")
+        shutil.copytree(folder / f"indexes-{records}", mirrors)
+        measures = list(_grown(mirrors, Path(name, "history.db"), records, nights))
+    click.echo(goals_table(measures))
+    if not all(measure.met for measure in measures):
+        raise SystemExit(1)
+
+
+def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Measure]:
+    """Yield the size after the first night, and what each later one adds."""
+    size = 0
+    for night in range(nights):
+        sources = [str(mirrors)]
+        if night:
+            build_again(mirrors / indexes.RELEASE, night)
+            sources.append(str(file))
+        day = FIRST_DAY + timedelta(days=night)
+        run_module(
+            "spack_cache_db",
+            ["build", *sources, "--snapshot", day.isoformat(), "-o", str(file)],
+        )
+        added = (file.stat().st_size - size) / 1e6
+        size = file.stat().st_size
+        if not night:
+            yield Measure("database of the first night", added, "MB")
+            continue
+        goal = GOAL * records / 15_000
+        yield Measure(f"night {night + 1} adds", added, "MB", goal, digits=2)
+
+
+def build_again(mirrors: Path, night: int) -> None:
+    """Replace hashes in the indexes of all stacks, in one of `REBUILT` binaries.
+
+    A hash that is in the index of all stacks twice is that of a record that nothing
+    needs: once as its key, and once in the record.
+    """
+    whole = (mirrors / "root" / "index.json").read_text("utf-8")
+    uses = Counter(_HASH.findall(whole))
+    unneeded = sorted(dag_hash for dag_hash, count in uses.items() if count == 2)
+    replaced = {}
+    for dag_hash in unneeded[: len(uses) // REBUILT]:
+        digest = blake2b(f"{dag_hash} {night}".encode(), digest_size=20).digest()
+        replaced[dag_hash] = b32encode(digest).decode().lower()
+
+    def new_hash(match: re.Match[str]) -> str:
+        return f'"{replaced.get(match[1], match[1])}"'
+
+    for path in sorted(mirrors.glob("*/index.json")):
+        text = path.read_text("utf-8")
+        path.write_text(_HASH.sub(new_hash, text), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
