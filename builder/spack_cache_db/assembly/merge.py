@@ -45,11 +45,13 @@ from spack_cache_db.sources.frames import (
     of_documents,
     packed,
     renumbering,
-    unpacked,
+    rows_by,
 )
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
 from spack_cache_db.sources.writer import (
     DOCUMENTS,
+    EDGE_LISTS,
+    EDGES,
     OPTIONAL,
     TABLES,
     Columns,
@@ -72,6 +74,8 @@ class Difference(NamedTuple):
 class OtherDependencies(NamedTuple):
     """The records that give a spec other dependencies than its first record, and their
     edges.
+
+    The edges have the columns `document` and `spec` as well.
     """
 
     records: Frame
@@ -140,6 +144,7 @@ class Merge:
         self._units: list[Columns] = []
         self._documents: list[Document] = []
         self._texts = Texts()
+        self._edge_list_count = 0
         # The rows of each table by unit, behind an empty frame: a table without rows
         # has columns too.
         self._parts: dict[str, list[Frame]] = {}
@@ -157,6 +162,12 @@ class Merge:
         new_numbers[DOCUMENTS] = np.arange(
             before, len(self._documents) + 1, dtype=np.uint32
         )
+        # A unit numbers its lists of dependencies in order, without gaps.
+        edge_lists = columns.tables[EDGES]["edge_list"]
+        list_numbers = np.arange(1 + (edge_lists[-1] if edge_lists else 0))
+        list_numbers[1:] += self._edge_list_count
+        new_numbers[EDGE_LISTS] = list_numbers.astype(np.uint32)
+        self._edge_list_count += len(list_numbers) - 1
         for name, values in columns.things.items():
             numbers_of_values = getattr(self._texts, name)
             value_numbers = [0]
@@ -167,11 +178,12 @@ class Merge:
 
         # The rows of the unit, with these numbers.
         for table, arrays in columns.tables.items():
-            if arrays["document"]:
-                frame = {}
-                for name, array in arrays.items():
-                    frame[name] = np.asarray(array, np.uint32)
-                self._parts[table].append(Frame(**frame).renumbered(new_numbers))
+            frame = {}
+            for name, array in arrays.items():
+                frame[name] = np.asarray(array, np.uint32)
+            rows = Frame(**frame)
+            if len(rows):
+                self._parts[table].append(rows.renumbered(new_numbers))
         self._units.append(replace(columns, things={}, tables={}))
 
     def merged(
@@ -185,7 +197,11 @@ class Merge:
         """
         texts = self._texts
         documents = self._documents
-        tables: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
+        # Documents share lists of dependencies, so these are not of documents.
+        edges = joined(self._parts.pop(EDGES))
+        tables: Tables = {
+            table: joined(self._parts.pop(table)) for table in list(self._parts)
+        }
 
         # Add the snapshots of today, and leave out those that options remove. Behind
         # this, `snapshots` says which these are.
@@ -209,9 +225,7 @@ class Merge:
 
         # Merge their rows. Today's package data replaces that of the same form.
         listed = _merged_listings(tables, documents, document_release, texts)
-        edges, other_dependencies = first_dependencies(
-            tables["records"], tables["edges"]
-        )
+        first_edges, other_dependencies = first_dependencies(tables["records"], edges)
         packages, refused_packages = distinct_facts(
             self._newest("packages", "form", snapshots)
         )
@@ -223,7 +237,7 @@ class Merge:
             listings=listed.listings,
             document_listings=listed.document_listings,
             records=listed.records,
-            edges=edges,
+            edges=first_edges,
             specs=listed.specs,
             differences=listed.differences,
             other_dependencies=other_dependencies,
@@ -545,29 +559,41 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, OtherDepend
     A spec's edges are part of its hash, except build dependencies, which old indexes
     leave out.
     """
-    # Records, sorted by spec and document; and the record of each edge.
-    keys = packed(records["spec"], records["document"])
-    order = np.argsort(keys)
-    keys = keys[order]
-    record_of_edge = np.searchsorted(keys, packed(edges["spec"], edges["document"]))
-
-    # Two records with the same edges have the same checksum: the sum of the hashes of
+    # Two lists with the same edges have the same checksum: the sum of the hashes of
     # their edges, in any order.
-    checksums = np.zeros(len(keys), np.uint64)
-    np.add.at(checksums, record_of_edge, _hashes(edges))
+    list_count = 1 + int(edges["edge_list"].max(initial=0))
+    checksums = np.zeros(list_count, np.uint64)
+    np.add.at(checksums, edges["edge_list"], _hashes(edges))
 
     # For each record: the first record of its spec. Records are sorted by spec, so the
     # newest start of a spec is carried forward.
-    spec, _ = unpacked(keys)
-    is_first = np.diff(spec, prepend=-1) != 0
-    start = np.where(is_first, np.arange(len(keys)), 0)
+    order = np.argsort(packed(records["spec"], records["document"]))
+    spec = records["spec"][order]
+    edge_list = records["edge_list"][order]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = spec[1:] != spec[:-1]
+    start = np.where(is_first, np.arange(len(order)), 0)
     first = np.maximum.accumulate(start)
-    is_different = checksums != checksums[first]
-    other = OtherDependencies(
-        records=records.where(order[is_different]),
-        edges=edges.where(is_different[record_of_edge]),
+    is_different = checksums[edge_list] != checksums[edge_list[first]]
+
+    # The edges of first records. List 0 has none.
+    spec_of_list = np.zeros(list_count, np.uint32)
+    spec_of_list[edge_list[is_first]] = spec[is_first]
+    first_edges = edges.having(spec=spec_of_list[edges["edge_list"]])
+    if not first_edges["spec"].all():
+        first_edges = first_edges.where(first_edges["spec"] > 0)
+
+    # The edges of other records.
+    others = records.where(order[is_different])
+    is_of_others = np.zeros(list_count, bool)
+    is_of_others[others["edge_list"]] = True
+    other_edges = edges.where(is_of_others[edges["edge_list"]])
+    edges_of_list = rows_by(other_edges["edge_list"], list_count)
+    record, edge = edges_of_list.members_of(others["edge_list"])
+    other_edges = other_edges.where(edge).having(
+        document=others["document"][record], spec=others["spec"][record]
     )
-    return edges.where(is_first[record_of_edge]), other
+    return first_edges, OtherDependencies(records=others, edges=other_edges)
 
 
 def _hashes(edges: Frame) -> npt.NDArray[np.uint64]:

@@ -21,9 +21,9 @@ from spack_cache_db.sources.frames import (
     Lookup,
     Numbers,
     are_among,
+    groups,
     number_array,
     packed,
-    rows_by,
     unpacked,
 )
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
@@ -171,9 +171,9 @@ class _RowReader:
 
         unlisted = self._with_other_configurations(records.where(~is_listed))
         self._write("unlisted", unlisted)
-        self._write("records", records)
         if len(records):
-            self._write_edges(records)
+            records = records.having(edge_list=self._write_edges(records))
+            self._write("records", records)
 
     def _write(self, table: str, frame: Frame) -> None:
         """Write the rows of a table; other columns of the frame are left out."""
@@ -375,35 +375,27 @@ class _RowReader:
 
     # Dependencies.
 
-    def _write_edges(self, records: Frame) -> None:
-        """Write the dependencies of each record: those of its hash, or its own."""
+    def _write_edges(self, records: Frame) -> Numbers:
+        """Write lists of dependencies, and return the number of that of each record.
+
+        All records of a hash have the list of the hash, unless they have their own.
+        """
+        edges = self._edges()
+        edges = edges.where(np.argsort(edges["spec"], kind="stable"))
+        starts, position = groups(edges["spec"])
+        list_of_spec = np.zeros(len(self._texts.hashes) + 1, np.uint32)
+        list_of_spec[edges["spec"][starts]] = np.arange(1, len(starts) + 1)
+        self._write("edges", edges.having(edge_list=position + 1))
+
+        lists: Numbers = list_of_spec[records["spec"]]
         keys = packed(records["document"], records["spec"])
         others = self._stored.other_edges
         other_keys = [document << 32 | spec for document, spec in others]
         has_own = are_among(keys, np.sort(number_array(other_keys)))
-
-        common = records.where(~has_own)
-        edges = self._edges()
-        edges_of_spec = rows_by(edges["spec"], len(self._texts.hashes) + 1)
-        record, edge = edges_of_spec.members_of(common["spec"])
-        self._write(
-            "edges",
-            Frame(
-                document=common["document"][record],
-                spec=common["spec"][record],
-                dependency=edges["dependency"][edge],
-                use=edges["use"][edge],
-            ),
-        )
-        for document, spec in records.where(has_own).rows("document", "spec"):
-            own = others[document, spec]
-            self._writer.append(
-                "edges",
-                document,
-                spec=[spec] * len(own),
-                dependency=[dependency for dependency, _ in own],
-                use=[use for _, use in own],
-            )
+        own = records.where(has_own).rows("document", "spec")
+        for row, key in zip(np.flatnonzero(has_own), own, strict=True):
+            lists[row] = self._writer.add_edges(others[key])
+        return lists
 
     def _edges(self) -> Frame:
         """Return the dependencies of hashes, with their uses."""

@@ -100,9 +100,10 @@ TABLES = {
     "unlisted": ("document", "spec", "configuration"),
     # Specs that a document names as dependencies, without a record.
     "unrecorded": ("document", "spec", "configuration"),
-    # The records of indexes, and the dependencies in them.
-    "records": ("document", "spec", "node", "install", "build_spec"),
-    "edges": ("document", "spec", "dependency", "use"),
+    # The records of indexes, and the lists of dependencies in them. Several documents
+    # may share the list of a spec.
+    "records": ("document", "spec", "node", "install", "build_spec", "edge_list"),
+    "edges": ("edge_list", "dependency", "use"),
 }
 """The columns of numbers, by table."""
 
@@ -110,6 +111,8 @@ OPTIONAL = ("size", "tarball")
 """The columns of listings in which documents may lack a value."""
 
 DOCUMENTS = "documents"
+EDGES = "edges"
+EDGE_LISTS = "edge_lists"
 
 DICTIONARIES = {
     "document": DOCUMENTS,
@@ -125,9 +128,10 @@ DICTIONARIES = {
     "build_spec": "hashes",
     "dependency": "hashes",
     "use": "uses",
+    "edge_list": EDGE_LISTS,
 }
-"""What the numbers of each column refer to: a dictionary of `Texts`, or `DOCUMENTS`,
-the list of documents.
+"""What the numbers of each column refer to: a dictionary of `Texts`, `DOCUMENTS`, which
+is the list of documents, or `EDGE_LISTS`, the lists in the table `EDGES`.
 """
 
 
@@ -182,10 +186,13 @@ class Writer:
         self.texts = Texts()
         # The lists of values are shared, so those that are added are in both.
         self.columns = Columns(things=self.texts.things())
+        # The number of edges before those of the last document.
+        self._edges_before = 0
 
     def add(self, document: Document) -> int:
         """Add a document and return its number."""
         self.columns.documents.append(document)
+        self._edges_before = len(self.columns.tables[EDGES]["use"])
         return len(self.columns.documents)
 
     def remove(self, document: int) -> None:
@@ -195,29 +202,31 @@ class Writer:
         """
         del self.columns.documents[document - 1 :]
         # Rows were added document by document, so those of the last are at the end.
-        for rows in self.columns.tables.values():
-            start = bisect_left(rows["document"], document)
+        for table, rows in self.columns.tables.items():
+            start = self._edges_before
+            if table != EDGES:
+                start = bisect_left(rows["document"], document)
             for column in rows.values():
                 del column[start:]
 
-    def append(self, table: str, document: int, **columns: Sequence[int]) -> None:
-        """Append several rows of one document.
-
-        Args:
-            table: one of `TABLES`.
-            document: the number of the document.
-            columns: the numbers in each of its other columns, all equally long.
+    def add_edges(self, edges: Collection[tuple[int, int]]) -> int:
+        """Add a list of dependencies, each with its use, and return the number of the
+        list; that of an empty list is 0.
         """
-        rows = self.columns.tables[table]
-        count = len(columns["spec"])
-        rows["document"].extend([document] * count)
-        for name, values in columns.items():
-            rows[name].extend(values)
+        if not edges:
+            return 0
+        rows = self.columns.tables[EDGES]
+        numbers = rows["edge_list"]
+        number = numbers[-1] + 1 if numbers else 1
+        numbers.extend([number] * len(edges))
+        rows["dependency"].extend([dependency for dependency, _ in edges])
+        rows["use"].extend([use for _, use in edges])
+        return number
 
     def extend(
         self, table: str, columns: Mapping[str, npt.NDArray[np.integer[Any]]]
     ) -> None:
-        """Append rows of several documents.
+        """Append rows, such as those of several documents.
 
         Args:
             table: one of `TABLES`.
@@ -262,14 +271,12 @@ class Writer:
         else:
             self.append_row("listings", **row, configuration=configuration, **listing)
         self.append_row(
-            "records", **row, node=node, install=install, build_spec=build_spec
-        )
-        self.append(
-            "edges",
-            document,
-            spec=[spec] * len(edges),
-            dependency=[dependency for dependency, _ in edges],
-            use=[use for _, use in edges],
+            "records",
+            **row,
+            node=node,
+            install=install,
+            build_spec=build_spec,
+            edge_list=self.add_edges(edges),
         )
 
     def add_unrecorded(self, document: int, spec: int, package: str) -> None:

@@ -97,7 +97,7 @@ def test_words_are_those_that_spack_prints() -> None:
 
     assert len(columns.tables["listings"]["spec"]) == 883
     assert len(columns.tables["unlisted"]["spec"]) == 22
-    assert len(columns.tables["edges"]["spec"]) == 6115
+    assert len(columns.tables["edges"]["use"]) == 6115
     assert columns.faults == []
     assert columns.documents[0].problems == ()
 
