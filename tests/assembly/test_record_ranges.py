@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.record_ranges import mirror_order, record_ranges
 from spack_cache_db.query.answers.find import find
+from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.facts import Document, IndexFacts
+from spack_cache_db.sources.files import File
 from spack_cache_db.sources.frames import Frame
-from tests.indexes import hash_of, index, node, record, write_layout3
+from tests.indexes import edge, hash_of, index, node, record, write_layout3
 
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03", "2026-11-04")
 EVERY_RECORD = """
@@ -113,6 +115,34 @@ def test_a_night_stores_only_the_records_that_changed(tmp_path: Path) -> None:
     # Two days and the branch, two stacks.
     assert rows == 50 * 3 * 2 + 2
     assert ranges == 50 * 2 + 1
+
+
+def test_dependencies_are_read_once(tmp_path: Path) -> None:
+    """A build holds the dependencies of a spec once, not for each snapshot; records
+    with other dependencies have their own.
+    """
+    needs = [edge("b", "link"), edge("c", "build")]
+    texts = [record(node(name)) for name in ("b", "c")]
+    file = tmp_path / "history.db"
+    for number, day in enumerate(DAYS):
+        folder = tmp_path / day
+        for stack in ("root", "e4s"):
+            # The last night, one index has other dependencies of a.
+            is_other = day == DAYS[-1] and stack == "root"
+            spec = node("a", *needs[: 1 if is_other else 2])
+            new = record(node(f"new{number}"))
+            write_layout3(
+                folder / "site" / stack, {None: index(*texts, record(spec), new)}
+            )
+        build([folder, file] if number else folder, file, snapshot=day)
+
+    columns = read_database(File(str(file), file.name, "database"))
+    assert len(columns.tables["records"]["spec"]) == 4 * 2 * 5
+    # Those of most nights once, and those of the last night in the branch and in its
+    # snapshot.
+    assert len(columns.tables["edges"]["use"]) == 2 + 2 * 1
+    build(file, tmp_path / "again.db")
+    assert (tmp_path / "again.db").read_bytes() == file.read_bytes()
 
 
 def test_a_dropped_snapshot_leaves_no_trace(tmp_path: Path) -> None:
