@@ -282,3 +282,22 @@ def test_many_closures_are_those_of_each(built: Built) -> None:
 
     assert list(together) == ids
     assert together == {key: closures(lookups, [key])[key] for key in ids}
+
+
+def test_a_closure_has_the_same_mirrors_alone_and_among_others(tmp_path: Path) -> None:
+    """Snapshots of a branch share its URL: a binary that only a release and an old
+    snapshot list is installed from the release, whatever else is asked for.
+    """
+    number_of_release = {"develop": 1, "v0.22": 2, "develop-2024-03-24": 2}
+    for name, number in number_of_release.items():
+        path = tmp_path / "pages" / name / "hdf5.md"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(page("hdf5", name, [spec(number)]))
+    build(tmp_path / "pages", tmp_path / "x.db")
+    with opened(tmp_path / "x.db") as lookups:
+        ids = [key for (key,) in lookups.conn.execute("SELECT id FROM specs")]
+        together = closures(lookups, ids)
+        for key in ids:
+            assert closures(lookups, [key])[key].mirrors == together[key].mirrors
+        releases = [closure.mirrors[0].release for closure in together.values()]
+        assert sorted(releases) == ["develop", "v0.22"]

@@ -192,6 +192,7 @@ def closures(
     if release is not None:
         only_release = mirrored_release(lookups, lookups.releases[release])
     sets = mirror_sets(listed, only_release)
+    has_shared_urls = _share_urls(listed)
     # Choose the mirrors of each closure: first the binary, then the others by package
     # and hash.
     chosen: dict[int, MirrorChoice] = {}
@@ -200,15 +201,42 @@ def closures(
             facts[spec] for spec in reach.members(reach.run_time(root)) if spec != root
         ]
         others.sort(key=lambda spec_facts: (spec_facts.package, spec_facts.hash))
-        chosen[root] = choose_mirrors([facts[root], *others], sets)
+        members = [facts[root], *others]
+        own_sets = sets
+        if has_shared_urls:
+            own_sets = mirror_sets(_listed_of(members, listed), only_release)
+        chosen[root] = choose_mirrors(members, own_sets)
     # Sizes are those in the chosen mirrors.
     releases = {
         mirror.release for choice in chosen.values() for mirror in choice.mirrors
     }
     sizes = _read_sizes(lookups, binaries, releases)
     # Closures share most members, so each is made once.
-    members: dict[tuple[int, str | None], Member] = {}
-    return {root: _closure(choice, sizes, members) for root, choice in chosen.items()}
+    made: dict[tuple[int, str | None], Member] = {}
+    return {root: _closure(choice, sizes, made) for root, choice in chosen.items()}
+
+
+def _share_urls(listed: Mapping[int, Sequence[Mirror]]) -> bool:
+    """Return whether mirrors of several releases have one URL.
+
+    Which of them stands for the URL, and its place in the order, depends on the specs:
+    then each closure has sets of its own, and the same mirrors alone and among others.
+    """
+    every = {mirror for of_spec in listed.values() for mirror in of_spec}
+    urls = [mirror.url for mirror in every if mirror.url is not None]
+    return len(set(urls)) < len(urls)
+
+
+def _listed_of(
+    members: Iterable[SpecFacts], listed: Mapping[int, Sequence[Mirror]]
+) -> dict[int, Sequence[Mirror]]:
+    """Return the mirrors of the members of a closure and of their binaries."""
+    own = {}
+    for member in members:
+        for spec in (member.spec, member.binary):
+            if spec in listed:
+                own[spec] = listed[spec]
+    return own
 
 
 class SpecFacts(NamedTuple):
