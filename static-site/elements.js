@@ -17,4 +17,8 @@ export const table = (caption, columns, rows) => element("table", { class: "rows
   element("thead", {}, element("tr", {}, ...columns.map((each) => element("th", { scope: "col" }, each)))),
   element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell instanceof Uint8Array ? `${cell.length} bytes` : cell))))));
 
-export const link = (kind, name) => element("a", { href: `#/${kind}/${encodeURIComponent(name)}` }, name);
+/* A link to the page of a package, whose file has the name that the export gave it (`addresses.py`). */
+export const link = (kind, name) => element("a", { href: `${kind}/${fileName(name)}.html` }, name);
+
+const fileName = (name) => name.replace(/[^a-z0-9._+-]|^[.-]|\.$/gu, (text) =>
+  [...new TextEncoder().encode(text)].map((byte) => `~${byte.toString(16).padStart(2, "0")}`).join(""));

@@ -1,16 +1,13 @@
-/* Searches packages, shows binaries and runs SQL over the database that catalogue.json names. */
+/* The first page of a static export: it answers searches, shows binaries and runs SQL, over the database
+   that catalogue.json names. Without `?q=` or `#/…` in its address, it is the page as it was exported. */
 import { commands } from "./commands.js";
 import { ask, catalogue } from "./database.js";
 import { counted, element, link, table } from "./elements.js";
 import { search } from "./search.js";
 
 const main = document.getElementById("main");
-
-// Before anything is fetched: `show` opens a search that was submitted meanwhile.
-document.getElementById("search").addEventListener("submit", (event) => {
-  event.preventDefault();
-  location.hash = `#/search/${encodeURIComponent(document.getElementById("q").value.trim())}`;
-});
+const home = [...main.childNodes];
+const homeTitle = document.title;
 
 const CONFIGURATIONS = `
 SELECT configurations.id, versions.name, compilers.compiler, operating_systems.name, targets.name,
@@ -27,52 +24,34 @@ ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
 SELECT hash, release_count, last_seen FROM specs WHERE configuration_id = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
-// Only snapshots that `build --snapshot` made list binaries that the mirror has lost.
-const GONE = `
-SELECT count(*), max(specs.last_seen)
-FROM packages
-CROSS JOIN configurations ON configurations.package_id = packages.id
-CROSS JOIN specs ON specs.configuration_id = configurations.id
-WHERE packages.name = ?1 AND specs.is_gone AND EXISTS (SELECT 1 FROM releases WHERE is_copy)`;
+const PACKAGE_OF = `
+SELECT packages.name FROM specs
+CROSS JOIN configurations ON configurations.id = specs.configuration_id
+CROSS JOIN packages ON packages.id = configurations.package_id
+WHERE specs.hash = ?1`;
 
 const example = catalogue.packages[0]?.[0] ?? "hdf5";
 const EXAMPLE = `SELECT package, version, compiler, target, count(*) AS binaries\nFROM builds WHERE package = '${example}' GROUP BY 1, 2, 3, 4`;
-document.getElementById("title").textContent = catalogue.title;
-document.getElementById("download").href = catalogue.database;
-if (catalogue.tables) {
-  document.getElementById("tables").hidden = false;
-  document.getElementById("tables-link").href = catalogue.tables;
-}
 
 const pages = {
-  "": async () => [
-    element("h1", {}, catalogue.title),
-    element("p", {}, ["binaries", "packages", "releases"].map((name) => counted(catalogue.totals[name], name)).join(" · ")),
-    element("p", {}, "Search for a package, for example ", link("package", example), ", and copy the commands that install a binary. You can also query the database with ",
-      element("a", { href: "#/sql" }, "SQL"), "."),
-    table("Packages with the most binaries", ["Package", "Newest version", "Binaries"],
-      catalogue.packages.map(([name, version, count]) => [link("package", name), version, count.toLocaleString("en")])),
-  ],
-
+  // `search` also gets the chosen machine; it may be empty.
   search,
 
-  package: async (name) => {
+  /* All binaries of a package, by configuration. */
+  binaries: async (name) => {
     const { rows } = await ask(CONFIGURATIONS, [name]);
-    const [[gone, day]] = (await ask(GONE, [name])).rows;
-    if (rows.length === 0) {
-      const lost = gone ? ` The mirror has lost ${counted(gone, "binaries")}, last listed ${day}.` : "";
-      return [element("h1", {}, name), element("p", {}, `This build cache has no binary of this package.${lost}`)];
-    }
     return [
-      element("h1", {}, name),
-      gone ? element("p", {}, `${gone.toLocaleString("en")} more that the mirror has lost, last listed ${day}.`) : "",
+      element("h1", {}, "Binaries of ", link("package", name)),
       table(counted(rows.length, "configurations"), ["Version", "Compiler", "OS", "Target", "Variants", "Binaries"],
         rows.map(([id, ...cells]) => [...cells.slice(0, 5), binaries(name, id, cells[5])])),
     ];
   },
 
+  /* `spec` is `NAME/HASH`, or a hash. */
   binary: async (spec) => {
-    const [name, hash] = spec.split("/");
+    const hash = spec.slice(spec.lastIndexOf("/") + 1);
+    const [[name] = []] = (await ask(PACKAGE_OF, [hash])).rows;
+    if (!name) return [element("h1", {}, "No binary"), element("p", {}, `No binary has the hash ${hash}.`)];
     const { lines, missing = [] } = await commands(name, hash);
     return [
       element("h1", {}, link("package", name), " ", element("span", { class: "hash" }, `/${hash}`)),
@@ -112,24 +91,47 @@ const binaries = (name, configuration, count) => {
   return shown;
 };
 
+/* The page that the address asks for: its kind, its text and the machine; none for the first page. */
+const asked = () => {
+  const [, kind, rest] = /^#\/(\w+)\/?(.*)$/s.exec(location.hash) ?? [];
+  if (kind in pages) return { kind, text: decodeURIComponent(rest) };
+  const fields = new URLSearchParams(location.search);
+  if (!fields.has("q")) return null;
+  return { kind: "search", text: fields.get("q").trim(), host: fields.get("host") ?? "" };
+};
+
+/* The search of other pages is above an answer; the first page has its own. */
+const showForm = (page) => {
+  const form = document.getElementById("search-again");
+  form.hidden = page === null;
+  if (page?.kind !== "search") return;
+  form.querySelector("[name=q]").value = page.text;
+  if (page.host) form.querySelector("[name=host]").value = page.host;
+};
+
 let turn = 0;
 const show = async () => {
   turn += 1;
   const mine = turn;
-  const [, kind, rest] = /^#\/(\w*)\/?(.*)$/s.exec(location.hash) ?? [null, "", ""];
+  const page = asked();
+  showForm(page);
+  if (page === null) {
+    main.replaceChildren(...home);
+    document.title = homeTitle;
+    return;
+  }
   main.setAttribute("aria-busy", "true");
   let shown;
   try {
-    shown = await (pages[kind] ?? pages[""])(decodeURIComponent(rest));
+    shown = await pages[page.kind](page.text, page.host ?? "");
   } catch (error) {
     shown = [element("h1", {}, "Error"), element("p", { class: "notice", role: "alert" }, error.message)];
   }
   if (mine !== turn) return; // The visitor has opened another page.
   main.replaceChildren(...shown);
   main.removeAttribute("aria-busy");
-  const title = main.querySelector("h1")?.textContent;
-  document.title = !title || title === catalogue.title ? catalogue.title : `${title} – ${catalogue.title}`;
-  if (mine > 1) main.focus(); // Screen readers announce the new page.
+  document.title = `${main.querySelector("h1")?.textContent ?? "Answer"} – ${catalogue.title}`;
+  main.focus(); // Screen readers announce the new page.
 };
 
 addEventListener("hashchange", show);

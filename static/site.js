@@ -23,17 +23,18 @@
     navigator.clipboard ? navigator.clipboard.writeText(text).catch(() => copyByHand(text)) : copyByHand(text);
 
   const setUpCopyButtons = () => {
-    for (const button of document.querySelectorAll("button.copy")) {
-      const label = button.textContent;
-      button.hidden = false;
-      button.addEventListener("click", async () => {
-        const result = await copy(button.dataset.copy).then(() => "Copied", () => "Failed");
-        button.textContent = result;
-        button.focus();
-        announce(result);
-        setTimeout(() => { button.textContent = label; }, 1500);
-      });
-    }
+    for (const button of document.querySelectorAll("button.copy")) button.hidden = false;
+    // Other scripts may add buttons later.
+    document.addEventListener("click", async (event) => {
+      const button = event.target.closest("button.copy");
+      if (!button) return;
+      button.dataset.label ??= button.textContent;
+      const result = await copy(button.dataset.copy).then(() => "Copied", () => "Failed");
+      button.textContent = result;
+      button.focus();
+      announce(result);
+      setTimeout(() => { button.textContent = button.dataset.label; }, 1500);
+    });
   };
 
   // The machine of this reader stays in the browser: no request carries it but as `host=`.

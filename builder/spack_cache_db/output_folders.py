@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -105,6 +105,35 @@ def put_in_place(part: Path, path: Path) -> None:
     _force_to_disk(part)
     part.replace(path)
     _force_to_disk(path.parent)
+
+
+def put_all_in_place(part: Path, folder: Path, names: Iterable[str]) -> None:
+    """Rename many complete files of a folder, as `put_in_place` does.
+
+    Each folder is flushed to disk once. A link in place of a folder is replaced.
+
+    Args:
+        part: the folder of the files.
+        folder: the folder into which they are moved.
+        names: their names, such as `index.html` or `package/hdf5.html`.
+    """
+    parents = {folder}
+    for name in names:
+        path = folder / name
+        if path.parent not in parents:
+            _make_folder(path.parent)
+            parents.add(path.parent)
+        _force_to_disk(part / name)
+        (part / name).replace(path)
+    for parent in parents:
+        _force_to_disk(parent)
+
+
+def _make_folder(path: Path) -> None:
+    """Create a folder, in place of a link or a file of its name."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    path.mkdir(exist_ok=True)
 
 
 def _force_to_disk(path: Path) -> None:

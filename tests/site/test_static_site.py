@@ -1,17 +1,22 @@
 """site.static.export: a folder that is whole, and that replaces nothing of others."""
 
 import json
+import re
 import sqlite3
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from spack_cache_db import build
 from spack_cache_db.output_folders import alone_in
+from spack_cache_db.site.static.addresses import ASSETS, safe_name
 from spack_cache_db.site.static.catalogue import CATALOGUE
-from spack_cache_db.site.static.export import PART, STYLES
+from spack_cache_db.site.static.export import LOADED, MACHINES, PART
 from tests.commands import run
+from tests.histories import lost_history
 from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
 from tests.processes import completed
@@ -26,49 +31,116 @@ def export(file: Path, folder: Path) -> str:
     return name
 
 
-def test_the_folder_has_all_that_the_page_needs(
+def test_the_folder_has_all_that_the_pages_need(
     samples_file: Path, tmp_path: Path
 ) -> None:
-    """The page, what it loads, a copy of the database, and its totals and largest
-    packages.
+    """The pages of the site, what they load, a copy of the database, and its totals and
+    largest packages.
     """
     folder = tmp_path / "public"
     name = export(samples_file, folder)
-    files = {path.name for path in (ROOT / "static-site").iterdir()}
-    assert {path.name for path in folder.iterdir()} == {
-        *files,
-        *(f"{name}.css" for name in STYLES),
-        CATALOGUE,
-        name,
-    }
+    scripts = {path.name for path in (ROOT / "static-site").iterdir()}
+    loaded = {path.name for path in (folder / ASSETS).iterdir()}
+    assert loaded == {*scripts, *LOADED, MACHINES}
+    pages = {"index", "packages", "releases", "stacks", "about"}
+    files = {path.name for path in folder.iterdir() if path.is_file()}
+    assert files == {*(f"{page}.html" for page in pages), CATALOGUE, name}
     assert (folder / name).read_bytes() == samples_file.read_bytes()
     catalogue = json.loads((folder / CATALOGUE).read_text())
     assert catalogue["totals"] == {"binaries": 413, "packages": 4, "releases": 2}
+    assert len(list((folder / "package").iterdir())) == 4
+    assert len(list((folder / "release").iterdir())) == 2
     counts = [count for _, _, count in catalogue["packages"]]
     assert len(counts) == 4
     assert counts == sorted(counts, reverse=True)
+
+
+class Links(HTMLParser):
+    """The addresses and the ids of a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect the addresses and the id of an element."""
+        for name, value in attrs:
+            if name in ("href", "src", "action"):
+                self.addresses.append(value or "")
+            elif name == "id" and value:
+                self.ids.add(value)
+
+
+@pytest.mark.parametrize("kind", ["samples", "real_index", "real_tree", "history"])
+def test_no_link_is_dead(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each link of each page leads to a file of the folder, and to a part of its page,
+    or to a route of the first page; none leads to the root of a server.
+    """
+    is_history = kind == "history"
+    file: Path = (
+        lost_history(tmp_path)
+        if is_history
+        else request.getfixturevalue(f"{kind}_file")
+    )
+    folder = tmp_path / "public"
+    export(file, folder)
+    pages = {page: Links(page) for page in folder.rglob("*.html")}
+    routes = re.compile(r"/(binary/\w+|sql)")
+    for page, links in pages.items():
+        for address in links.addresses:
+            parts = urlsplit(address)
+            if parts.scheme in ("http", "https", "data"):
+                continue
+            assert not address.startswith("/"), f"{page}: {address}"
+            assert not parts.scheme, f"{page}: {address}"
+            target = page
+            if parts.path:
+                target = (page.parent / unquote(parts.path)).resolve()
+            assert target.is_file(), f"{page}: {address}"
+            if not parts.fragment:
+                continue
+            is_route = routes.fullmatch(parts.fragment) is not None
+            is_part = parts.fragment in pages[target].ids
+            assert is_part or is_route, f"{page}: {address}"
+
+
+def test_names_of_files_are_safe() -> None:
+    """Different names have different files, also where capital letters do not count and
+    names of devices are reserved.
+    """
+    names = ["hdf5", "HDF5", "a/b", "a~b", "con", "aux.x", ".hidden", "x" * 300]
+    names += ["x" * 299 + "y", "é", "~48~44~465", "-x", "x."]
+    safe = {safe_name(name) for name in names}
+    assert len(safe) == len(names)
+    assert len({name.lower() for name in safe}) == len(names)
+    for name in safe:
+        assert re.fullmatch(r"[a-z0-9_~][a-z0-9._+~-]*", name)
+        assert len(name) < 200
+    assert not {"con", "aux.x"} & safe
 
 
 @pytest.mark.parametrize("tables", ["parquet", "csv"])
 def test_tables_are_beside_the_page(
     tables: str, samples_file: Path, tmp_path: Path
 ) -> None:
-    """The catalogue leads the page to their description; a later export without them
-    does not.
-    """
+    """Pages link to their description; those of a later export without them do not."""
     folder = tmp_path / "public"
     done = run("export-static", samples_file, "-o", folder, "--tables", tables)
     assert done.exit_code == 0, done.stderr
     alone = run("export", samples_file, "-o", tmp_path / "alone", "--format", tables)
     assert alone.exit_code == 0, alone.stderr
     assert contents(folder / "tables") == contents(tmp_path / "alone")
-    description = json.loads((folder / CATALOGUE).read_text())["tables"]
-    assert description == "tables/datapackage.json"
+    description = "tables/datapackage.json"
+    assert f'href="{description}"' in (folder / "index.html").read_text()
     resources = json.loads((folder / description).read_text())["resources"]
     assert all((folder / "tables" / each["path"]).is_file() for each in resources)
 
     export(samples_file, folder)
-    assert json.loads((folder / CATALOGUE).read_text())["tables"] is None
+    assert description not in (folder / "index.html").read_text()
 
 
 def test_a_killed_export_with_tables_is_finished_by_the_next(
@@ -178,8 +250,12 @@ def test_a_kill_at_any_step_leaves_a_folder_of_ours(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder, and what they contain."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    """Return the files of a folder and of its folders, and what they contain."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_relative_to(folder / PART)
+    }
 
 
 LIMITED = (

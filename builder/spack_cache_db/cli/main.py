@@ -63,7 +63,9 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command(
         "export", "Write tables as Parquet or CSV, with descriptions.", "export"
     ),
-    "export-static": Command("site", "Write a site that any web server can serve."),
+    "export-static": Command(
+        "site", "Write a site that any web server can serve.", "site"
+    ),
     "fetch": Command(
         "fetch", "Download indexes and package data for `build`.", "fetch"
     ),
@@ -88,6 +90,8 @@ OPTIONAL_PACKAGES = frozenset(
         "gunicorn",
         "httpx",
         "httpx_auth",
+        "jinja2",
+        "markupsafe",
         "msgspec",
         "numpy",
         "pyarrow",

@@ -34,8 +34,9 @@ def site() -> None:
 def export_static(file: Path, output: Path, tables: str | None) -> None:
     """Write a site that any web server can serve.
 
-    The site is a copy of FILE and one page that searches packages, shows install
-    commands and runs SQL in the browser. The web server must support range requests.
+    The site is a copy of FILE and the pages that `serve` shows: packages, releases,
+    stacks and changes. Searches and SQL run in the browser. The web server must support
+    range requests.
     With --tables, the page links to tables for DuckDB, polars, pandas and R, which need
     the extra export.
 
@@ -49,4 +50,5 @@ def export_static(file: Path, output: Path, tables: str | None) -> None:
         )
     written = export.export_static(file, output, tables)
     megabytes = written["size"] / 1e6
-    say(f"{output}: index.html and {written['database']}, {megabytes:.1f} MB")
+    pages = f"{written['pages']:,} pages"
+    say(f"{output}: {pages} and {written['database']}, {megabytes:.1f} MB")

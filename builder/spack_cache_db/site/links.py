@@ -34,6 +34,19 @@ def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
         name: the name, or the hash of a spec, which is also the text of the link.
         query: the query string of the page, with its `?`.
     """
-    path = urls.path(f"/{kind}/{quote(name)}")
-    address = escape(f"{path}{query}")
-    return Markup(f'<a href="{address}">{escape(name)}</a>')
+    return link(urls, f"/{kind}/{quote(name)}{query}", name)
+
+
+def link(urls: Any, path: str, text: str) -> Markup:
+    """Return a text as a link to one of our pages; without a link if there is no such
+    page.
+
+    Args:
+        urls: as for `links_to`.
+        path: the path of the page, with its query string.
+        text: the text.
+    """
+    address = urls.path(path)
+    if address is None:
+        return escape(text)
+    return Markup(f'<a href="{escape(address)}">{escape(text)}</a>')

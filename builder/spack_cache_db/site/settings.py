@@ -39,10 +39,23 @@ class SiteSettings:
     styles: str = ""
     file: str = ""
 
-    def path(self, path: str) -> str:
-        """Return the address of a path: `/cache/about` for `/about` below `/cache/`."""
+    @property
+    def is_static(self) -> bool:
+        """Whether the pages are files, without a server that answers queries."""
+        return False
+
+    @property
+    def download(self) -> str | None:
+        """The address of the database as a file."""
+        return self.path(f"/{self.route}.db")
+
+    def path(self, path: str) -> str | None:
+        """Return the address of a path: `/cache/about` for `/about` below `/cache/`.
+
+        None if the site has no such page, which only a static one may lack.
+        """
         return self.base_url + path.removeprefix("/")
 
-    def database(self, _: str) -> str:
+    def database(self, _: str) -> str | None:
         """Return the address of the database that our pages read, whatever the name."""
         return self.path(self.route)

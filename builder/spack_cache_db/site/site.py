@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.site.charts.drawings import charts_of
 from spack_cache_db.site.filters import LABELS
-from spack_cache_db.site.links import links_to
+from spack_cache_db.site.links import link, links_to
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import CONTENT_TYPES, PageResponse, data
 from spack_cache_db.site.settings import SiteSettings
@@ -62,7 +62,7 @@ class Site:
         self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302
     ) -> PageResponse:
         """Return a redirect to another of our pages, given by its path and fields."""
-        address = self.settings.path(path)
+        address = self.settings.path(path) or path
         if query:
             address += f"?{urlencode(query)}"
         headers = (("location", address), ("content-type", CONTENT_TYPES["text"]))
@@ -104,6 +104,7 @@ class Site:
             "charts": charts_of(settings),
             "datasette_version": settings.version,
             "labels": LABELS,
+            "page_link": partial(link, settings),
             "stable_only": STABLE_ONLY,
             "links_to": links_to(settings),
             "metadata": {**facts.metadata, **settings.metadata},

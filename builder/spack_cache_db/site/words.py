@@ -101,6 +101,11 @@ class Vocabulary:
             phrases.append(f"{preposition} {value_name(value)}")
         return f"none {' '.join(phrases)}" if phrases else f"no {self.one}"
 
+    @property
+    def prepositions(self) -> Mapping[str, str]:
+        """What stands before the value of a filter in `none`; `with` for any other."""
+        return _PREPOSITIONS
+
     def counted(self, number: int) -> str:
         """Return a number of listed specs, such as `1 binary` or `2,000 binaries`."""
         return counted(number, self.one, self.many)

@@ -3,6 +3,7 @@ file.
 """
 
 import os
+import random
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -20,11 +21,12 @@ from benchmarks.server import free_port
 from spack_cache_db import build
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.site.static.addresses import safe_name
 from spack_cache_db.site.static.export import export_static
 from tests.corpus import pages as corpus
 from tests.histories import lost_history
 from tests.programs import needed
-from tests.serving import running
+from tests.serving import running, serving
 
 pytestmark = pytest.mark.slow
 
@@ -120,24 +122,20 @@ def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) ->
     megabyte.
     """
     with sqlite3.connect(large_file) as conn:
-        (name, count) = conn.execute(
-            "SELECT name, configuration_count FROM packages"
-        ).fetchone()
-        (version,) = conn.execute("SELECT newest_version FROM packages").fetchone()
+        sql = "SELECT name, newest_version FROM packages ORDER BY name"
+        name, version = conn.execute(sql).fetchone()
     page.goto(f"{host.address}/large/")
     page.get_by_role("searchbox").fill(name[:-1].upper())
     page.keyboard.press("Enter")
     page.get_by_role("link", name=name, exact=True).click()
-    expect(page.get_by_role("table", name=f"{count} configurations")).to_be_visible()
-    assert page.locator("tbody td").first.inner_text() == version
-    page.locator("summary").first.click()
-    page.locator("details a").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"{name} {version}")
+    page.locator(".match a.hash").click()
     expect(page.locator("pre").last).to_contain_text(
         f"spack install --cache-only {name}/"
     )
     sql = f"SELECT DISTINCT version FROM builds WHERE package = '{name}'"
-    page.get_by_role("link", name="SQL").click()
-    page.get_by_role("textbox").fill(sql)
+    page.get_by_role("link", name="Data", exact=True).click()
+    page.get_by_role("textbox", name="SQL statement").fill(sql)
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("cell", name=version, exact=True)).to_be_visible()
     requests, read = host.sent("large")
@@ -145,22 +143,57 @@ def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) ->
     assert requests < 60
 
 
-def test_lost_binaries_are_shown_apart(host: Host, page: Page) -> None:
-    """With the day of their last listing, beside other binaries or alone, as by
-    `find`.
+READ = """() => {
+  const words = (element) => element?.textContent.replace(/\\s+/g, " ").trim() ?? "";
+  const pairs = (link) => [...new URL(link.href).searchParams].map(String).sort();
+  const fields = (link) => (link.href ? pairs(link) : []);
+  const values = [...document.querySelectorAll(".pick .values > :not(.more)")];
+  const shown = values.filter((each) => !each.hidden);
+  return {
+    build: words(document.querySelector(".match")).replaceAll(" ", ""),
+    copied: [...document.querySelectorAll("#install [data-copy]")].map((each) => each.dataset.copy),
+    notes: words(document.querySelector("#install")).replaceAll(" ", ""),
+    choices: shown.map((each) => [words(each), each.className, fields(each)]),
+  };
+}"""
+"""What a page shows: the build, what its buttons copy, its notes and its choices."""
+
+
+def choices_of(conn: sqlite3.Connection, number: int) -> Iterator[tuple[str, str]]:
+    """Yield packages with choices on their pages, some of which no binary has."""
+    chance = random.Random(7)
+    columns = "package, version, compiler, os, target, variants"
+    sql = f"SELECT DISTINCT {columns} FROM builds ORDER BY {columns}"
+    builds = conn.execute(sql).fetchall()
+    for _ in range(number):
+        name, version, compiler, system, target, variants = chance.choice(builds)
+        switches = [text for text in variants.split() if text[0] in "+~"]
+        fields = {
+            "version": version,
+            "host": chance.choice([target, "zen3", "zen4", "neoverse_v2", "m1"]),
+            "os": system,
+            "compiler": compiler if "@" in compiler else f"{compiler}@",
+        }
+        pairs = [pair for pair in fields.items() if chance.random() < 0.4]
+        if switches and chance.random() < 0.6:
+            pairs.append(("variant", chance.choice("+~") + chance.choice(switches)[1:]))
+        yield name, urlencode(pairs)
+
+
+@pytest.mark.parametrize("kind", ["pages", "index", "large"])
+def test_choices_have_the_answers_of_the_site(
+    kind: str, host: Host, page: Page
+) -> None:
+    """For a sample of choices, the page of an export has the build, the commands, the
+    reason, and the possible and impossible values that a server has.
     """
-    page.goto(f"{host.address}/history/#/package/hdf5")
-    expect(page.get_by_role("table", name="1 configuration")).to_be_visible()
-    expect(page.locator("main")).to_contain_text(
-        "2 more that the mirror has lost, last listed 2026-11-01."
-    )
-    page.goto(f"{host.address}/history/#/package/solo")
-    expect(page.locator("main")).to_contain_text(
-        "The mirror has lost 2 binaries, last listed 2026-11-01."
-    )
-    page.goto(f"{host.address}/history/#/package/netcdf")
-    expect(page.get_by_role("table", name="1 configuration")).to_be_visible()
-    expect(page.locator("main")).not_to_contain_text("lost")
+    file = next((host.folder / "public" / kind).glob("*.db"))
+    with sqlite3.connect(file) as conn, serving(file) as site:
+        for name, query in choices_of(conn, 12):
+            page.goto(f"{site.address}/package/{quote(name)}?{query}")
+            wanted = page.evaluate(READ)
+            page.goto(f"{host.address}/{kind}/package/{safe_name(name)}.html?{query}")
+            assert page.evaluate(READ) == wanted, f"{name}?{query}"
 
 
 @pytest.mark.parametrize("kind", ["pages", "index", "tree"])
@@ -188,12 +221,77 @@ def test_the_commands_are_those_of_find(
         assert shown[-1].startswith(wanted[-1])
 
 
+def test_a_choice_stays(host: Host, page: Page) -> None:
+    """On any host below any address, a choice is in the address of the page: Back leads
+    to the one before, a reload keeps it, and the button copies its command.
+    """
+    handler = partial(Quiet, directory=str(host.folder / "public"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.goto(f"{address}/pages/packages.html")
+        page.get_by_role("link", name="py-mpi4py", exact=True).click()
+        first = page.locator(".match strong").inner_text()
+        version = (
+            page.get_by_role("group", name="Version").locator("a:not(.chosen)").first
+        )
+        name = version.evaluate("link => link.firstChild.data")
+        version.click()
+        expect(page.locator(".match strong")).to_contain_text(f"py-mpi4py@{name}")
+        chosen = page.locator(".match strong").inner_text()
+        assert "/pages/package/py-mpi4py.html?version=" in page.url
+
+        page.reload()
+        expect(page.locator(".match strong")).to_have_text(chosen)
+        dag_hash = page.locator(".match a.hash").inner_text()
+        page.get_by_role("button", name="Copy: the command", exact=True).click()
+        expect(page.locator("#install button.primary").first).to_have_text("Copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == f"spack install --cache-only py-mpi4py{dag_hash}"
+        page.go_back()
+        expect(page.locator(".match strong")).to_have_text(first)
+        server.shutdown()
+
+
+def test_a_machine_is_stored_only_if_it_is_chosen(host: Host, page: Page) -> None:
+    """A link with a machine shows it; only a choice of the reader stores it."""
+    page.goto(f"{host.address}/pages/package/py-mpi4py.html?host=zen4")
+    expect(page.locator(".match")).to_contain_text("zen4")
+    assert page.evaluate("localStorage.getItem('spack-machine')") is None
+    page.locator("select[name=host]").select_option("zen3")
+    expect(page.locator(".match")).to_contain_text("zen3")
+    assert page.evaluate("localStorage.getItem('spack-machine')") == "zen3"
+
+
+def test_a_package_is_whole_without_scripts(host: Host, browser: Browser) -> None:
+    """The default build, its commands, the map and all rows are in the page itself."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{host.address}/pages/package/py-mpi4py.html")
+    expect(page.locator("#install pre").first).to_contain_text("py-mpi4py/")
+    count = page.locator("#configurations-heading").inner_text().split()[0]
+    assert page.locator("#configurations tbody tr").count() == int(count)
+    expect(page.locator("#runs-heading")).to_be_visible()
+    expect(page.locator(".picker")).to_contain_text("Machine")
+    context.close()
+
+
 @pytest.mark.parametrize(
-    "place", ["", "search/py", "package/py-mpi4py", "sql/SELECT%20*%20FROM%20stacks"]
+    "place",
+    [
+        "",
+        "index.html?q=py",
+        "index.html#/sql/SELECT%20*%20FROM%20stacks",
+        "package/py-mpi4py.html",
+        "package/py-mpi4py.html?host=zen4&variant=%2Bnothing",
+        "packages.html",
+        "about.html",
+    ],
 )
 def test_axe_finds_nothing(place: str, host: Host, page: Page) -> None:
     """Each kind of page is accessible."""
-    page.goto(f"{host.address}/pages/#/{place}")
+    page.goto(f"{host.address}/pages/{place}")
     expect(page.locator("main[aria-busy]")).to_have_count(0)
     expect(page.locator("h1")).to_be_visible()
     found = Axe().run(page).response["violations"]
@@ -231,7 +329,7 @@ def test_a_server_without_ranges_is_told(host: Host, page: Page) -> None:
     handler = partial(Quiet, directory=str(host.folder / "public" / "pages"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        page.goto(f"http://127.0.0.1:{server.server_port}/#/search/py")
+        page.goto(f"http://127.0.0.1:{server.server_port}/index.html?q=py")
         expect(page.get_by_role("alert")).to_contain_text(
             "does not support byte ranges"
         )

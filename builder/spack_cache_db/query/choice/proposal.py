@@ -103,6 +103,52 @@ def propose(
     return proposal
 
 
+class BestSpec(NamedTuple):
+    """The spec of a configuration that would be proposed if no other one matched.
+
+    `is_alone` says that the configuration has no other spec.
+    """
+
+    spec: Spec
+    standing: Standing
+    is_alone: bool
+
+
+def best_specs(lookups: Lookups, rows: Sequence[Candidate]) -> dict[int, BestSpec]:
+    """Return the best spec of each row, by the id of the row; rows whose specs are all
+    lost have none.
+
+    Of several rows, `propose` takes the one whose spec has the best standing, and of
+    equal ones the first by the other steps of the rule.
+    """
+    specs = _Specs(lookups, ())
+    specs_of_row = specs.of_rows(rows)
+
+    def standings_of(batch: Sequence[Spec]) -> Mapping[int, Standing]:
+        ids = [spec.id for spec in batch]
+        return specs.standings(ids, specs.current(ids))
+
+    # The first spec of most rows can be installed: then the others are not read.
+    standings = dict(
+        standings_of([row_specs[0] for row_specs in specs_of_row.values()])
+    )
+    others: list[Spec] = []
+    for row_specs in specs_of_row.values():
+        first, *rest = row_specs
+        if standings[first.id] != BEST:
+            others += rest
+    standings |= standings_of(others)
+
+    best = {}
+    for row_id, row_specs in specs_of_row.items():
+        compared = [spec for spec in row_specs if spec.id in standings]
+        # Of equal specs, the first one.
+        spec = max(compared, key=lambda spec: standings[spec.id])
+        is_alone = len(row_specs) == 1
+        best[row_id] = BestSpec(spec, standings[spec.id], is_alone)
+    return best
+
+
 class _Specs:
     """Reads the specs of matches, and whether they can be installed.
 

@@ -211,7 +211,7 @@ def proposal_of(
         host=facts.host,
         is_newest=newest == configuration.version,
         has_defaults=facts.has_defaults(configuration.variants),
-        options=_described_options(chosen, rows, facts),
+        options=described_options(chosen, rows, facts),
         is_current=choice.standing.is_current,
         is_complete=choice.standing.is_complete,
     )
@@ -240,7 +240,7 @@ def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
     return [version for version in versions if not is_git_version(version)]
 
 
-def _described_options(
+def described_options(
     chosen: Candidate, rows: Sequence[Candidate], facts: Facts
 ) -> tuple[str, ...]:
     """Return the variants that describe a build; see `Proposal.options`."""

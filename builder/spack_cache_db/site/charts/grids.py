@@ -112,12 +112,13 @@ def heat(address: Address, cell: Cell, top: int, words: str) -> Markup:
     if not cell.count:
         return element("span", "none", class_="none")
     kind = f"heat-{heat_of(cell.count, top)}"
-    if cell.path is None:
+    href = None if cell.path is None else address(cell.path)
+    if href is None:
         return element("span", number(cell.count), class_=kind)
     return element(
         "a",
         number(cell.count),
-        href=address(cell.path),
+        href=href,
         class_=kind,
         aria_label=words,
         aria_current="true" if cell.is_chosen else None,

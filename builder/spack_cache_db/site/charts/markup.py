@@ -8,8 +8,10 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-Address = Callable[[str], str]
-"""Returns the address of a path, with the base of the site: `SiteSettings.path`."""
+Address = Callable[[str], str | None]
+"""Returns the address of a path, with the base of the site, or None if the site has no
+such page: `SiteSettings.path`.
+"""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -93,9 +95,10 @@ def linked(
 
     `name` is the name of the link for screen readers, if it is more than its text.
     """
-    if path is None:
+    href = None if path is None else address(path)
+    if href is None:
         return joined(children)
-    return element("a", *children, href=address(path), aria_label=name)
+    return element("a", *children, href=href, aria_label=name)
 
 
 def hidden_table(

@@ -58,6 +58,7 @@ from spack_cache_db.site.filters import (
 )
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
+from spack_cache_db.site.pages.browser_builds import BrowserBuilds, browser_builds
 from spack_cache_db.site.pages.changes import latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.feeds import Topic
@@ -103,6 +104,7 @@ class PackagePage:
         known: specs of a package without a binary that other specs depend on.
         is_explicit: whether a spec of it was installed explicitly.
         notes: Spack's notes on its variants.
+        builds: all builds as data for a script; None on a server.
     """
 
     package: PackageTotals
@@ -127,6 +129,7 @@ class PackagePage:
     data: PackageData
     is_explicit: bool
     notes: Mapping[str, VariantNote]
+    builds: BrowserBuilds | None
 
     @property
     def rows(self) -> tuple[ConfigurationRow, ...]:
@@ -161,7 +164,8 @@ class PackagePage:
 def package(site: Site, request: PageRequest, package: str) -> PageResponse:
     """Return `/package/<name>`."""
     filters = Filters.parse(request.pairs)
-    page = load_package(site.lookups, package, filters)
+    is_whole = site.settings.is_static
+    page = load_package(site.lookups, package, filters, is_whole=is_whole)
     if page is None:
         return _package_without_binary(site, request, package)
     return site.page(
@@ -204,9 +208,13 @@ def package_json(site: Site, request: PageRequest, package: str) -> PageResponse
     return data(json_text(package_data.as_dict()), "json")
 
 
-def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
+def load_package(
+    lookups: Lookups, name: str, filters: Filters, *, is_whole: bool = False
+) -> PackagePage | None:
     """Return the page of the package called `name`; None if there is no such
     package.
+
+    A page that is whole has all versions and all rows, because it has no other pages.
     """
     conn = lookups.conn
     package = package_totals(conn, name)
@@ -233,7 +241,8 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     common_variants = sorted(shared, key=lambda text: text in defaults)
 
     # The rows of this page of the table.
-    window = paginated(len(matching), filters.page, CONFIGURATION_ROWS)
+    page_rows = max(1, len(matching)) if is_whole else CONFIGURATION_ROWS
+    window = paginated(len(matching), filters.page, page_rows)
     results = ResultSet(scope, list(matching), matching)
     rows = table_rows(
         lookups,
@@ -256,7 +265,10 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     releases = releases_of(conn, ids)
     versions = versions_of(lookups, misses.rows, releases)
     lives = lives_of(lookups, versions, releases)
-    version_table = Table(lookups, name, filters, versions, releases, build)
+    has_all_versions = is_whole or filters.versions == "all"
+    version_table = Table(
+        lookups, name, filters, versions, releases, build, has_all_versions
+    )
     chooser = chooser_of(
         ChooserInput(
             lookups=lookups,
@@ -269,6 +281,16 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
             proposed=build,
         )
     )
+
+    builds = None
+    if is_whole and fitting:
+        builds = browser_builds(
+            lookups,
+            list(fitting),
+            lives,
+            {row.configuration: row.hash for row in rows},
+            vocabulary_of(lookups.is_installed),
+        )
 
     columns, shared_words = columns_of(lookups, fitting)
     is_explicit = bool(lookups.trees()) and bool(
@@ -297,6 +319,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         data=data,
         is_explicit=is_explicit,
         notes=notes,
+        builds=builds,
     )
 
 

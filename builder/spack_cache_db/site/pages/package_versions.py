@@ -71,6 +71,7 @@ class Table:
         versions: the versions, newest first.
         releases: the releases of their configurations.
         proposed: the configuration whose commands are shown; None without one.
+        is_whole: whether all versions have a row, not only the first ones.
     """
 
     lookups: Lookups
@@ -79,6 +80,7 @@ class Table:
     versions: Versions
     releases: Releases
     proposed: Configuration | None
+    is_whole: bool
 
     def path(self, filters: Filters) -> str:
         """Return the address of the package's page with other filters."""
@@ -87,7 +89,7 @@ class Table:
     @property
     def shown(self) -> Versions:
         """The versions that have a row: the first, or all if these are asked for."""
-        if self.filters.versions == "all":
+        if self.is_whole:
             return self.versions
         return self.versions[:SHOWN_VERSIONS]
 
@@ -213,7 +215,7 @@ def where_installed(table: Table) -> WhereAndWhen | None:
             version_count += 1
             path = table.path(Filters(version=version))
             rows.append(Row(version, path, cells=tuple(cells)))
-    if table.filters.versions != "all":
+    if not table.is_whole:
         rows = rows[:SHOWN_VERSIONS]
     columns = tuple(Column(name) for name in names)
     return WhereAndWhen(columns, tuple(rows), None, version_count)

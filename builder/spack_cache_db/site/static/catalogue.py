@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.query.commands.install import TRUST_KEYS, add_commands
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.stored.mirrors import every_mirror
@@ -53,12 +51,13 @@ LARGEST_PACKAGES = 12
 """Number of packages that the page shows before a search."""
 
 
-def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
+def catalogue(conn: sqlite3.Connection, name: str, size: int) -> dict[str, Any]:
     """Return the facts that the page shows before it reads the database.
 
     Args:
         conn: a connection to the database.
-        file: its file.
+        name: the name of its copy.
+        size: the bytes of the copy.
     """
     totals = read_totals(conn)
     lookups = read_lookups(conn)
@@ -79,8 +78,8 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
         mirrors.append(mirror_facts)
     release_names = [release.name for release in lookups.releases.values()]
     return {
-        "database": f"spack-cache-{sha256_of(file)[:16]}.db",
-        "size": file.stat().st_size,
+        "database": name,
+        "size": size,
         "title": read_origin(conn).title,
         "statements": {"closure": CLOSURE, "tarball": TARBALL},
         "mirrors": mirrors,

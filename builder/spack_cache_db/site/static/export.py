@@ -1,7 +1,8 @@
 """The command `export-static`: writes a folder that any web server can publish.
 
-The folder has a page, a copy of the database, and `catalogue.json`, which the page
-reads first. It reads the parts of the database that it needs over the network, with
+The folder has the pages of the site as files, a copy of the database, and
+`catalogue.json`. The first page searches, shows binaries and runs SQL: its scripts read
+`catalogue.json`, and then the parts of the copy that they need over the network, with
 SQLite in the browser.
 """
 
@@ -10,20 +11,26 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.exports.exporting import export
 from spack_cache_db.output_folders import (
     alone_in,
     folder_errors,
     other_files,
+    put_all_in_place,
     put_in_place,
     unfinished_folder,
 )
 from spack_cache_db.query.open.sql import connected
-from spack_cache_db.site.folder import site_folder
+from spack_cache_db.site.folder import asset_version, site_folder
+from spack_cache_db.site.static.addresses import ASSETS, StaticSettings
 from spack_cache_db.site.static.catalogue import CATALOGUE, catalogue
+from spack_cache_db.site.static.pages import Pages
+from spack_cache_db.spack.targets import ancestors, known_targets
 
 TABLES = "tables"
 """The folder for tables inside the other one."""
@@ -33,8 +40,12 @@ PART = ".export-static.tmp"
 """A folder inside the other one, and so on the same file system, for unfinished
 files.
 """
-STYLES = ("tokens", "parts", "pages")
-"""The style sheets of our own pages, in the order in which pages load them."""
+FOLDERS = ("package", "release", "stack", "coverage", "diff")
+"""The folders of pages; pages of earlier exports are removed from them."""
+LOADED = ("tokens.css", "parts.css", "pages.css", "site.js")
+"""What all pages load, as on a server."""
+MACHINES = "machines.js"
+"""The module that says what runs on which machine."""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 """The name of a copy of a database, with the first digits of its checksum."""
 
@@ -42,14 +53,14 @@ _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 def export_static(
     file: Path, folder: Path, tables: str | None = None
 ) -> dict[str, Any]:
-    """Write a page that shows a database, with a copy of it, and return the page's
-    catalogue.
+    """Write the pages of the site and a copy of the database, and return the catalogue
+    of the first page, with the number of pages.
 
     With `tables`, a format of `export`, the folder `tables` gets the tables as files.
 
     The copy of the database is named after its content, so that an open page never
-    mixes two exports. Earlier copies are removed. A link in place of a file is
-    replaced, not followed.
+    mixes two exports. Earlier copies and pages are removed. A link in place of a file
+    is replaced, not followed.
 
     Raises:
         DatabaseError: the file is not a database of this program, or is damaged.
@@ -71,7 +82,7 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
     if others and not (folder / CATALOGUE).is_file():
         raise other_files(folder)
 
-    # The tables first, which have a folder of their own: the page links to them.
+    # The tables first, which have a folder of their own: the pages link to them.
     if tables is not None:
         export(file, folder / TABLES, format=tables)
 
@@ -80,26 +91,73 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
     with unfinished_folder(part):
         copy = part / "copy"
         shutil.copyfile(file, copy)
-        with connected(copy) as conn:
-            content = catalogue(conn, copy)
-        # Without tables of this database, those of an earlier one are not linked.
-        content["tables"] = None if tables is None else f"{TABLES}/{PACKAGE}"
-        name = content["database"]
+        sha256 = sha256_of(copy)
+        name = f"spack-cache-{sha256[:16]}.db"
+        size = copy.stat().st_size
         copy.rename(part / name)
+        settings = StaticSettings(
+            name=Path(name).stem,
+            templates=(str(site_folder() / "templates"),),
+            size=size,
+            sha256=sha256,
+            styles=asset_version(),
+            file=str(file),
+            copy=name,
+            # Without tables of this database, those of an earlier one are not linked.
+            tables=None if tables is None else f"{TABLES}/{PACKAGE}",
+        )
+        with connected(part / name) as conn:
+            content = catalogue(conn, name, size)
+            pages = _write_pages(part, Pages(conn, settings).rendered())
         # Each file of data for the scripts is written here, beside the catalogue.
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-        pages = list((site_folder() / "static-site").iterdir())
-        styles = site_folder() / "static"
-        pages += [styles / f"{name}.css" for name in STYLES]
-        for page in pages:
-            shutil.copyfile(page, part / page.name)
+        written = [*_copy_assets(part), *pages]
 
         # Replace the old ones: the copy, the catalogue that names it, then all others,
         # which only a folder with a catalogue may have.
         put_in_place(part / name, folder / name)
         put_in_place(part / CATALOGUE, folder / CATALOGUE)
-        for page in pages:
-            put_in_place(part / page.name, folder / page.name)
+        put_all_in_place(part, folder, written)
+    _remove_others(folder, {folder / path for path in written})
     for old_copy in copies - {name}:
         (folder / old_copy).unlink()
-    return content
+    return {**content, "pages": len(pages)}
+
+
+def _write_pages(part: Path, pages: Iterable[tuple[str, bytes]]) -> list[str]:
+    """Write pages, given by the names of their files, and return these names."""
+    names = []
+    for name, content in pages:
+        path = part / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        names.append(name)
+    return names
+
+
+def _copy_assets(part: Path) -> list[str]:
+    """Copy what pages load, and return the names of these files."""
+    files = sorted((site_folder() / "static-site").iterdir())
+    files += [site_folder() / "static" / name for name in LOADED]
+    (part / ASSETS).mkdir()
+    for file in files:
+        shutil.copyfile(file, part / ASSETS / file.name)
+    (part / ASSETS / MACHINES).write_text(machines_module(), encoding="utf-8")
+    return [f"{ASSETS}/{name}" for name in (*(file.name for file in files), MACHINES)]
+
+
+def machines_module() -> str:
+    """Return the module that says which targets run on which machines."""
+    runs = {target: ancestors(target) for target in known_targets()}
+    comment = (
+        "/* The targets whose binaries run on each machine too, the nearest first. */"
+    )
+    return f"{comment}\nexport const ANCESTORS = {json.dumps(runs)};\n"
+
+
+def _remove_others(folder: Path, written: set[Path]) -> None:
+    """Remove the pages of earlier exports that this one does not have."""
+    for name in FOLDERS:
+        for path in (folder / name).glob("*.html"):
+            if path not in written:
+                path.unlink()
