@@ -288,11 +288,19 @@ def test_a_closure_has_the_same_mirrors_alone_and_among_others(tmp_path: Path) -
     """Snapshots of a branch share its URL: a binary that only a release and an old
     snapshot list is installed from the release, whatever else is asked for.
     """
-    number_of_release = {"develop": 1, "v0.22": 2, "develop-2024-03-24": 2}
-    for name, number in number_of_release.items():
+    tarball = (
+        "https://mirror/develop/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/hdf5-1.0/"
+        f"linux-ubuntu24.04-x86_64_v3-gcc-13.2.0-hdf5-1.0-{spec_hash(2)}.spack"
+    )
+    specs = {
+        "develop": spec(1, tarball=tarball.replace(spec_hash(2), spec_hash(1))),
+        "v0.22": spec(2),
+        "develop-2024-03-24": spec(2, tarball=tarball),
+    }
+    for name, listed in specs.items():
         path = tmp_path / "pages" / name / "hdf5.md"
         path.parent.mkdir(parents=True)
-        path.write_bytes(page("hdf5", name, [spec(number)]))
+        path.write_bytes(page("hdf5", name, [listed]))
     build(tmp_path / "pages", tmp_path / "x.db")
     with opened(tmp_path / "x.db") as lookups:
         ids = [key for (key,) in lookups.conn.execute("SELECT id FROM specs")]
