@@ -209,10 +209,12 @@ def _card_of(
         length -= 1
     spec = f"{configuration.package}/{dag_hash[:length]}"
 
+    entry = json.dumps(configuration.spec)
+
     def marked(lines: Iterable[str]) -> tuple[str, ...]:
         texts = []
         for line in lines:
-            text = line.replace(configuration.entry, f'- "{ENTRY_MARK}"')
+            text = line.replace(entry, f'"{ENTRY_MARK}"')
             texts.append(text.replace(spec, SPEC_MARK))
         return tuple(texts)
 

@@ -83,6 +83,7 @@ from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
+from spack_cache_db.site.words import vocabulary_of
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
