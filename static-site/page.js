@@ -42,7 +42,7 @@ const pages = {
     const { rows } = await ask(CONFIGURATIONS, [name]);
     return [
       element("h1", {}, "Binaries of ", link("package", name)),
-      table(counted(rows.length, "configurations"), ["Version", "Compiler", "OS", "Target", "Variants", "Binaries"],
+      table(counted(rows.length, "configurations"), ["Version", "Compiler", "System", "Target", "Variants", "Binaries"],
         rows.map(([id, ...cells]) => [...cells.slice(0, 5), binaries(name, id, cells[5])])),
     ];
   },

@@ -305,3 +305,12 @@ async def test_a_list_of_what_is_not_there_is_refused(datasette: Any) -> None:
         "os=beos",
     ):
         assert (await get(datasette, f"/packages.json?{asked}")).status_code == 400
+
+
+@pytest.mark.asyncio
+async def test_a_search_names_only_what_it_has_read(datasette: Any) -> None:
+    """Without package data there are no descriptions in which words can be missing."""
+    answer = await get(datasette, "/find?q=mesh+partitioner")
+
+    assert "No package is called “mesh partitioner”.</h1>" in answer.text
+    assert "not their descriptions" in answer.text

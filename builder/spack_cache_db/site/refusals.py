@@ -8,7 +8,7 @@ import json
 
 from spack_cache_db.site.page_response import PageResponse, data
 
-NO_PAGE = "There is no such page here."
+NO_PAGE = "This site has no such page."
 """The sentence of status 404."""
 
 
