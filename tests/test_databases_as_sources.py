@@ -18,12 +18,13 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.verify import differences
 from spack_cache_db.errors import HistoryError, InputError
 from spack_cache_db.schema import identity
+from spack_cache_db.sources import stored_rows
 from tests import contradictions, small_sources
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
 from tests.indexes import node, write_blob, write_layout3
 from tests.package_data import described, listed, published
-from tests.pagetexts import page, spec, write
+from tests.pagetexts import SAMPLE_PAGES, page, spec, write
 from tests.trees import installed, write_tree
 
 SOME = settings(
@@ -196,6 +197,16 @@ def test_a_database_of_every_kind_of_source_gives_itself(tmp_path: Path) -> None
         assert same(file, again)
 
 
+def test_listings_are_read_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release of any number of listings is read whole."""
+    build(SAMPLE_PAGES, tmp_path / "x.db")
+    monkeypatch.setattr(stored_rows, "LISTINGS_AT_ONCE", 2)
+    build(tmp_path / "x.db", tmp_path / "y.db")
+    assert same(tmp_path / "x.db", tmp_path / "y.db")
+
+
 def test_databases_in_folders_are_left_out(tmp_path: Path) -> None:
     """A folder may have the output of an older build; only a database that is named is
     read.
@@ -262,6 +273,10 @@ ENDLESS = (
         (
             "UPDATE listings SET stack_set_id = stack_set_id + 0.5",
             "is damaged: a value of listings.stack_set_id is not 'integer': ",
+        ),
+        (
+            "UPDATE listings SET release_id = 99 WHERE spec_id = 1",
+            "is damaged: a value of listings.release_id has no row in releases: ",
         ),
         ("UPDATE stack_sets SET stacks = '7' WHERE id = 1", ODD),
     ],

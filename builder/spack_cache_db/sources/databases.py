@@ -209,9 +209,10 @@ class _Database:
         self._texts.hashes.extend(hashes)
         ids = number_columns(self._select(SPECS), "spec", "configuration")
         configuration_of_spec = lookup_of(configurations)[ids["configuration"]]
+        numbers = np.arange(1, len(hashes) + 1, dtype=np.uint32)
         return Specs(
-            numbers=Lookup(ids["spec"], np.arange(1, len(hashes) + 1)),
-            configurations=np.append([0], configuration_of_spec),
+            numbers=Lookup(ids["spec"], numbers),
+            configurations=np.insert(configuration_of_spec, 0, 0),
         )
 
     def _stored(self, specs: Specs) -> Stored:
@@ -240,7 +241,7 @@ class _Database:
         return Stored(
             select=self._select,
             specs=specs,
-            releases=lookup_of(releases),
+            release_numbers=releases,
             stack_sets=self._stack_sets(),
             tarballs=self._tarballs(),
             pages=lookup_of(self._pages),

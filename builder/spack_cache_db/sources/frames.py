@@ -199,13 +199,24 @@ def are_among(keys: Numbers, known: Numbers) -> Mask:
 
     `np.isin` sorts both sides, which takes four times as long.
     """
+    return _found(keys, known).is_known
+
+
+class _Found(NamedTuple):
+    """The positions of keys among known ones, and whether each key is one of them."""
+
+    position: Numbers
+    is_known: Mask
+
+
+def _found(keys: Numbers, known: Numbers) -> _Found:
+    """Return where keys are among known ones, which are sorted."""
     if not len(known):
-        return np.zeros(len(keys), bool)
+        return _Found(np.zeros(len(keys), int), np.zeros(len(keys), bool))
     position = np.searchsorted(known, keys)
     # A key above all known ones is compared with the last one.
     position = np.minimum(position, len(known) - 1)
-    is_known: Mask = known[position] == keys
-    return is_known
+    return _Found(position, known[position] == keys)
 
 
 class Lookup:
@@ -215,23 +226,23 @@ class Lookup:
 
     def __init__(self, keys: Numbers, values: Numbers) -> None:
         order = np.argsort(keys, kind="stable")
-        self._keys = keys[order]
+        # Numbers of 64 bits, because NumPy would convert others at each search.
+        self._keys = keys[order].astype(np.int64)
         self._values = values[order]
 
     def __getitem__(self, keys: Numbers) -> Numbers:
         """Return the value of each key; `LookupError` if one is not known."""
-        is_known = are_among(keys, self._keys)
+        position, is_known = _found(keys, self._keys)
         if not is_known.all():
             unknown = keys[np.argmin(is_known)]
             raise LookupError(f"the number {unknown} of a row that does not exist")
-        return self._values[np.searchsorted(self._keys, keys)]
+        return self._values[position]
 
     def get(self, keys: Numbers, default: Numbers) -> Numbers:
         """Return the value of each key, or its default if it is not known."""
         values = default.copy()
-        is_known = are_among(keys, self._keys)
-        positions = np.searchsorted(self._keys, keys[is_known])
-        values[is_known] = self._values[positions]
+        position, is_known = _found(keys, self._keys)
+        values[is_known] = self._values[position[is_known]]
         return values
 
 

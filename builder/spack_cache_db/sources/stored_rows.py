@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from spack_cache_db.sources.facts import Install, NodeFacts
@@ -22,6 +23,7 @@ from spack_cache_db.sources.frames import (
     Numbers,
     are_among,
     groups,
+    joined,
     number_array,
     packed,
     unpacked,
@@ -30,11 +32,16 @@ from spack_cache_db.sources.tarballs import TarballParts, tarball_url
 from spack_cache_db.sources.writer import Interned, Texts, Writer
 from spack_cache_db.spack.nodes import Use
 
+# JSON lists of values, because an object for each row takes three times as long.
 LISTINGS = """
-SELECT release_id, spec_id, stack_set_id, coalesce(tarball_prefix_id, 0)
-FROM listings ORDER BY release_id, spec_id
+SELECT json_group_array(spec_id), json_group_array(stack_set_id),
+  json_group_array(coalesce(tarball_prefix_id, 0)), json_group_array(size)
+FROM (
+  SELECT spec_id, stack_set_id, tarball_prefix_id, size FROM listings
+  WHERE release_id = ? AND spec_id > ? ORDER BY spec_id LIMIT ?
+)
 """
-LISTING_SIZES = "SELECT size FROM listings ORDER BY release_id, spec_id"
+LISTING_COUNT = "SELECT count(*) FROM listings"
 OWN_LISTINGS = """
 SELECT coalesce(page_id, 0), coalesce(mirror_id, 0), spec_id, stack_set_id,
   coalesce(tarball_prefix_id, 0)
@@ -51,11 +58,17 @@ SELECT spec_id, dependency_id, dependency_type_id, dependency_virtual_id,
 FROM dependencies
 """
 
+LISTINGS_AT_ONCE = 3_000
+"""Number of listings in a JSON list, which may not be longer than `MOST_LENGTH`."""
+
 ROWS_AT_ONCE = 10_000
 """Number of rows that are Python objects at a time."""
 
 LARGEST_ID = 2**31 - 1
 """Two ids fit into one key (`packed`)."""
+
+_NUMBERS = msgspec.json.Decoder(list[int])
+_TEXTS = msgspec.json.Decoder(list[str | None])
 
 _DIRECT = (False, True, None)
 """The values of `direct`; `EDGES` has their indexes."""
@@ -82,7 +95,7 @@ class Stored:
     Attributes:
         select: executes a statement.
         specs: the specs.
-        releases: the numbers of releases, by id.
+        release_numbers: the numbers of releases, by id.
         stack_sets: the numbers of stack sets, by id.
         tarballs: the numbers of tarballs, by id; 0 for 0.
         pages: the numbers of the documents that are pages, by id.
@@ -97,9 +110,9 @@ class Stored:
             document and hash.
     """
 
-    select: Callable[[str], sqlite3.Cursor]
+    select: Callable[..., sqlite3.Cursor]
     specs: Specs
-    releases: Lookup
+    release_numbers: Mapping[int, int]
     stack_sets: Lookup
     tarballs: Lookup
     pages: Lookup
@@ -153,6 +166,7 @@ class _RowReader:
         self._stored = stored
         self._texts: Texts = writer.texts
         self._writer = writer
+        self._sizes = _SizeNumbers(writer.texts.sizes)
 
     def read(self) -> None:
         """Read listings, records and dependencies."""
@@ -185,19 +199,45 @@ class _RowReader:
     # Listings.
 
     def _listings(self) -> Frame:
-        """Return the listings of releases, sorted by release and spec."""
+        """Return the listings of releases."""
+        (count,) = self._stored.select(LISTING_COUNT).fetchone()
+        parts: list[Frame] = []
+        for release_id, number in self._stored.release_numbers.items():
+            parts.extend(self._listings_of_release(release_id, number))
+        if not parts:
+            parts.append(self._listing_rows(0, "[]", "[]", "[]", "[]"))
+        listings = joined(parts)
+        if len(listings) != count:
+            raise LookupError("a listing of a release that does not exist")
+        return listings
+
+    def _listings_of_release(self, release_id: int, number: int) -> Iterator[Frame]:
+        """Yield the listings of one release, some at a time."""
+        last_spec = -1
+        while True:
+            parameters = (release_id, last_spec, LISTINGS_AT_ONCE)
+            values = self._stored.select(LISTINGS, parameters).fetchone()
+            spec_ids = _NUMBERS.decode(values[0])
+            if not spec_ids:
+                break
+            yield self._listing_rows(number, *values)
+            last_spec = spec_ids[-1]
+
+    def _listing_rows(
+        self, release: int, specs: str, stacks: str, tarballs: str, sizes: str
+    ) -> Frame:
+        """Return listings of one release from JSON lists of ids and sizes."""
         stored = self._stored
-        rows = number_columns(
-            stored.select(LISTINGS), "release", "spec", "stacks", "tarball"
-        )
-        spec = stored.specs.numbers[rows["spec"]]
+        spec = stored.specs.numbers[number_array(_NUMBERS.decode(specs))]
+        stack_ids = number_array(_NUMBERS.decode(stacks))
+        tarball_ids = number_array(_NUMBERS.decode(tarballs))
         return Frame(
-            release=stored.releases[rows["release"]],
+            release=np.full(len(spec), release, np.uint32),
             spec=spec,
             configuration=stored.specs.configurations[spec],
-            stacks=stored.stack_sets[rows["stacks"]],
-            size=self._sizes(LISTING_SIZES),
-            tarball=stored.tarballs[rows["tarball"]],
+            stacks=stored.stack_sets[stack_ids],
+            size=self._size_numbers(_TEXTS.decode(sizes)),
+            tarball=stored.tarballs[tarball_ids],
         )
 
     def _own_listings(self) -> Frame:
@@ -210,6 +250,7 @@ class _RowReader:
         document = np.zeros(len(rows), np.uint32)
         document[page > 0] = stored.pages[page[page > 0]]
         document[page == 0] = stored.mirrors[rows["mirror"][page == 0]]
+        sizes = chain.from_iterable(stored.select(OWN_SIZES))
         spec = stored.specs.numbers[rows["spec"]]
         return Frame(
             page=page,
@@ -217,22 +258,13 @@ class _RowReader:
             spec=spec,
             configuration=stored.specs.configurations[spec],
             stacks=stored.stack_sets[rows["stacks"]],
-            size=self._sizes(OWN_SIZES),
+            size=self._size_numbers(sizes),
             tarball=stored.tarballs[rows["tarball"]],
         )
 
-    def _sizes(self, sql: str) -> Numbers:
-        """Return the numbers of the sizes that a statement selects."""
-        # There are few sizes, so texts are looked up once, and then their numbers.
-        distinct: Interned[str | None] = Interned()
-        rows = chain.from_iterable(self._stored.select(sql))
-        numbers = array("I", map(distinct.__getitem__, rows))
-        size_numbers = np.zeros(len(distinct) + 1, np.uint32)
-        for text, number in distinct.items():
-            if text is not None:
-                size_numbers[number] = self._texts.sizes[text]
-        sizes: Numbers = size_numbers[np.asarray(numbers)]
-        return sizes
+    def _size_numbers(self, sizes: Iterable[str | None]) -> Numbers:
+        """Return the numbers of sizes; 0 for None."""
+        return np.asarray(array("I", map(self._sizes.__getitem__, sizes)))
 
     def _listings_of_pages(self, listings: Frame, of_indexes: Frame) -> Frame:
         """Return the listings that no index has, each with the document of its page.
@@ -442,6 +474,20 @@ class _RowReader:
             positions[row_id] = len(lists)
             lists.append(tuple(text.split(",")) if text else ())
         return _Lists(lists, positions)
+
+
+class _SizeNumbers(dict[str | None, int]):
+    """The numbers of sizes: `numbers[text]`; 0 for None."""
+
+    def __init__(self, sizes: Interned[str]) -> None:
+        super().__init__({None: 0})
+        self._sizes = sizes
+
+    def __missing__(self, size: str | None) -> int:
+        if not isinstance(size, str):
+            raise TypeError(f"the size {size!r}")
+        self[size] = self._sizes[size]
+        return self[size]
 
 
 class _Lists(NamedTuple):
