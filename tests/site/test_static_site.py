@@ -15,6 +15,7 @@ from spack_cache_db.output_folders import alone_in
 from spack_cache_db.site.static.addresses import ASSETS, safe_name
 from spack_cache_db.site.static.catalogue import CATALOGUE
 from spack_cache_db.site.static.export import LOADED, MACHINES, PART
+from spack_cache_db.site.static.vocabulary import VOCABULARY
 from tests.commands import run
 from tests.histories import lost_history
 from tests.pagetexts import SAMPLE_PAGES
@@ -44,7 +45,7 @@ def test_the_folder_has_all_that_the_pages_need(
     assert loaded == {*scripts, *LOADED, MACHINES}
     pages = {"index", "packages", "releases", "stacks", "about"}
     files = {path.name for path in folder.iterdir() if path.is_file()}
-    assert files == {*(f"{page}.html" for page in pages), CATALOGUE, name}
+    assert files == {*(f"{page}.html" for page in pages), CATALOGUE, VOCABULARY, name}
     assert (folder / name).read_bytes() == samples_file.read_bytes()
     catalogue = json.loads((folder / CATALOGUE).read_text())
     assert catalogue["totals"] == {"binaries": 413, "packages": 4, "releases": 2}

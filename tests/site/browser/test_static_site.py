@@ -329,7 +329,8 @@ def test_a_server_without_ranges_is_told(host: Host, page: Page) -> None:
     handler = partial(Quiet, directory=str(host.folder / "public" / "pages"))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        page.goto(f"http://127.0.0.1:{server.server_port}/index.html?q=py")
+        sql = f"#/sql/{quote('SELECT * FROM stacks')}"
+        page.goto(f"http://127.0.0.1:{server.server_port}/index.html{sql}")
         expect(page.get_by_role("alert")).to_contain_text(
             "does not support byte ranges"
         )

@@ -25,6 +25,8 @@ _TARGET = re.compile(r"[^:,]+")
 """A target in a range or a list, such as `zen2:zen4`."""
 MOST_NEAR = 5
 """Maximum of similar names in one answer."""
+SIMILARITY = 0.7
+"""The least ratio of `difflib` of similar names, 1 for equal ones."""
 PACKAGE_COUNTS = """
 SELECT name, spec_count FROM packages
 UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
@@ -166,7 +168,7 @@ def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
 
 
 def close_names(
-    name: str, known: Iterable[str], similarity: float = 0.7
+    name: str, known: Iterable[str], similarity: float = SIMILARITY
 ) -> tuple[str, ...]:
     """Return the known names that are similar to a name, then those that contain it or
     are in it.

@@ -75,7 +75,7 @@ MOST_JOINED = 4
 """Maximum of words in one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 JOINTS = ("-", "_", "")
 """The signs that may join the words of a name."""
-_SPACK_SYNTAX = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
+SPACK_SYNTAX = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
 """The beginning of a word in Spack's syntax: `@1.14`, `+mpi`, `os=rhel8`."""
 _KINDS = frozenset(
     ("package", "compiler", "os", "platform", "target", "release", "stack")
@@ -83,9 +83,9 @@ _KINDS = frozenset(
 """The kinds of parts; a part on anything else is on a dependency or a variant."""
 _HASH = re.compile(r"/?([a-z2-7]{4,32})")
 """The beginning of a hash, in the characters of base 32."""
-_GPU = re.compile(r"(?P<name>[a-z]+\d+[a-z]?)(?:-(?:\d+gb|sxm\d?|pcie))*")
+GPU = re.compile(r"(?P<name>[a-z]+\d+[a-z]?)(?:-(?:\d+gb|sxm\d?|pcie))*")
 """A graphics processor: `a100`, `a100-80gb`, `h100-sxm5`."""
-_GPU_ARCHITECTURE = re.compile(r"(?:sm_?(?P<cuda>\d{2,3}a?)|(?P<amd>gfx[0-9a-f]{3,4}))")
+GPU_ARCHITECTURE = re.compile(r"(?:sm_?(?P<cuda>\d{2,3}a?)|(?P<amd>gfx[0-9a-f]{3,4}))")
 """The architecture of one, as compilers name it: `sm_80`, `gfx90a`."""
 _MACHINE = re.compile(r"target=:([\w.-]+)")
 """The condition that a binary runs on machines with a CPU target: `target=:zen3`."""
@@ -386,7 +386,7 @@ class _Reader:
         name, version = name_and_version(word)
         # The version of a package may have a sign of another program: `hdf5==1.14`.
         is_package = bool(version) and self._has_binaries.get(name, False)
-        if _SPACK_SYNTAX.match(word) and not is_package:
+        if SPACK_SYNTAX.match(word) and not is_package:
             return self._read_syntax(word)
         return (
             # develop, rhel8, zen3, hdf5
@@ -622,12 +622,12 @@ def _gpu_condition(name: str) -> str | None:
     """Return the variant of a graphics processor, such as `cuda_arch=80` for `a100`;
     None for any other name.
     """
-    architecture = _GPU_ARCHITECTURE.fullmatch(name)
+    architecture = GPU_ARCHITECTURE.fullmatch(name)
     if architecture is not None and architecture["cuda"]:
         return f"cuda_arch={architecture['cuda']}"
     if architecture is not None:
         return f"amdgpu_target={name}"
-    gpu = _GPU.fullmatch(name)
+    gpu = GPU.fullmatch(name)
     return None if gpu is None else GPU_ARCHITECTURES.get(gpu["name"])
 
 

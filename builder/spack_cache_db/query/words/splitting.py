@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 from spack_cache_db.query.words.vocabulary import FILLERS
 
-_SEPARATORS = re.compile(r"[\s,;?!()]+")
+SEPARATORS = re.compile(r"[\s,;?!()]+")
 """What stands between words."""
-_COMPARISON = re.compile(r" ?(==|>=|<=) ?")
+COMPARISON = re.compile(r" ?(==|>=|<=) ?")
 """A sign between a name and a version, with blanks around it."""
-_OTHER_COMMAND = re.compile(
+OTHER_COMMAND = re.compile(
     r"^(sudo\s+)?(apt|apt-get|brew|conda|dnf|mamba|pip3?|yum)\s+(install|add|search)\s"
 )
 """The beginning of a command of another package manager."""
-_WITH_GPU = re.compile(r"\b([\w-]+)-gpu\b", re.IGNORECASE)
+WITH_GPU = re.compile(r"\b([\w-]+)-gpu\b", re.IGNORECASE)
 """A package of other software that is built for GPUs: `tensorflow-gpu`."""
-_NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
+NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
 """A version alone: `13`, `v1.14.6`, `1.14.x`, `1.12:`."""
-_NAMES_AND_VERSIONS = (
+NAMES_AND_VERSIONS = (
     # hdf5@1.14, python=3.11, hdf5>=1.12, cmake-3.27.9
     re.compile(r"(.+?)(@|==?|>=|<=|[/:_-])v?(\d[\w.:]*)"),
     # gcc13
@@ -32,7 +32,7 @@ _NAMES_AND_VERSIONS = (
     re.compile(r"(.+)(@)(.+)"),
 )
 """Words with a name, a sign and a version, as groups."""
-_RANGES = {">=": "{}:", "<=": ":{}"}
+RANGES = {">=": "{}:", "<=": ":{}"}
 """The ranges of Spack for signs of other programs; other signs mean one version."""
 
 
@@ -49,17 +49,17 @@ def plain_words(text: str) -> list[str]:
     A text of fillers alone keeps them: it may be a name.
     """
     # `hdf5 >= 1.12` is one word.
-    text = _COMPARISON.sub(r"\1", text.strip())
-    text = _OTHER_COMMAND.sub("", text)
-    text = _WITH_GPU.sub(r"\1 gpu", text)
-    words = [word for word in _SEPARATORS.split(text) if word]
+    text = COMPARISON.sub(r"\1", text.strip())
+    text = OTHER_COMMAND.sub("", text)
+    text = WITH_GPU.sub(r"\1 gpu", text)
+    words = [word for word in SEPARATORS.split(text) if word]
     meaningful = [word for word in words if word.lower() not in FILLERS]
     return meaningful or words
 
 
 def fillers_in(text: str) -> list[str]:
     """Return the fillers of a text that has other words too, each once."""
-    words = [word for word in _SEPARATORS.split(text) if word]
+    words = [word for word in SEPARATORS.split(text) if word]
     fillers = [word for word in words if word.lower() in FILLERS]
     if len(fillers) == len(words):
         return []
@@ -70,7 +70,7 @@ def number_in(word: str) -> str | None:
     """Return the version that a word is, such as `1.14` for `v1.14.x`; None for words
     with anything else.
     """
-    match = _NUMBER.fullmatch(word.lower())
+    match = NUMBER.fullmatch(word.lower())
     return None if match is None else match[1]
 
 
@@ -80,10 +80,10 @@ def name_and_version(word: str) -> NameAndVersion:
     `gcc-13` has the name `gcc` and the version `13`, `hdf5>=1.12` the range `1.12:`.
     """
     word = word.lower()
-    for pattern in _NAMES_AND_VERSIONS:
+    for pattern in NAMES_AND_VERSIONS:
         match = pattern.fullmatch(word)
         if match is not None:
             name, sign, version = match.groups()
-            range_of_sign = _RANGES.get(sign, "{}")
+            range_of_sign = RANGES.get(sign, "{}")
             return NameAndVersion(name, range_of_sign.format(version))
     return NameAndVersion(word, "")

@@ -12,9 +12,9 @@ from collections.abc import Set
 from spack_cache_db.query.words.vocabulary import SYSTEM_NAMES, SYSTEMS_OF_SPACK
 from spack_cache_db.spack.versions import version_key
 
-_SYSTEM = re.compile(r"([a-z]+)([\d.]*)")
+SYSTEM = re.compile(r"([a-z]+)([\d.]*)")
 """A distribution and its version: `rhel8.9`."""
-_NOT_IN_SYSTEMS = re.compile("linux|[-_]")
+NOT_IN_SYSTEMS = re.compile("linux|[-_]")
 """What people write in the names of systems and Spack does not: `rocky-linux9`."""
 
 
@@ -30,7 +30,7 @@ def newest_system(name: str, known_systems: Set[str]) -> str | None:
     """
     if name in known_systems:
         return name
-    match = _SYSTEM.fullmatch(_NOT_IN_SYSTEMS.sub("", name))
+    match = SYSTEM.fullmatch(NOT_IN_SYSTEMS.sub("", name))
     if match is None:
         return None
     # `redhat` is `rhel`, and `jammy` is `ubuntu22.04`, version included.

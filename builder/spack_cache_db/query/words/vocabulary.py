@@ -41,13 +41,13 @@ COMPILER_NAMES: Mapping[str, str] = _WORDS["compilers"]
 """Compilers: `clang` is `llvm`."""
 VARIANT_NAMES: Mapping[str, str] = _WORDS["variants"]
 """Variants: `gpu` is `cuda`, and `parallel` is `mpi`."""
-_LANGUAGE_NAMES: Mapping[str, str] = _WORDS["languages"]
+LANGUAGE_NAMES: Mapping[str, str] = _WORDS["languages"]
 """Programming languages, which are virtual packages: `c++` is `cxx`."""
-_PACKAGE_NAMES: Mapping[str, str] = _WORDS["packages"]
+PACKAGE_NAMES: Mapping[str, str] = _WORDS["packages"]
 """Packages: `pytorch` is `py-torch`."""
-_PACKAGE_FORMS = [(re.compile(form), name) for form, name in _WORDS["forms"].items()]
+PACKAGE_FORMS = [(re.compile(form), name) for form, name in _WORDS["forms"].items()]
 """Forms of package names: `(.+?)-dev` is `{}`, and `python3-(.+)` is `py-{}`."""
-_PROVIDERS: Mapping[str, str] = _WORDS["providers"]
+PROVIDERS: Mapping[str, str] = _WORDS["providers"]
 """The providers of virtual packages, separated by blanks."""
 
 PREFIXES = ("py-", "r-", "perl-")
@@ -100,10 +100,10 @@ def names_elsewhere(text: str) -> list[str]:
 
 def _names_in_spack(name: str) -> Iterator[str]:
     """Yield the other name of a package, and what the forms make of its name."""
-    known_name = _PACKAGE_NAMES.get(name)
+    known_name = PACKAGE_NAMES.get(name)
     if known_name:
         yield known_name
-    for form, pattern in _PACKAGE_FORMS:
+    for form, pattern in PACKAGE_FORMS:
         match = form.fullmatch(name)
         if match is not None:
             yield pattern.format(match[1])
@@ -115,9 +115,9 @@ def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
     """
     counts = package_counts(lookups)
     lower = virtual.lower()
-    name = _LANGUAGE_NAMES.get(lower, lower)
+    name = LANGUAGE_NAMES.get(lower, lower)
     listed = lookups.providers.get(name, ())
-    providers = {*listed, *_PROVIDERS.get(name, "").split()}
+    providers = {*listed, *PROVIDERS.get(name, "").split()}
     # By name, and then by the number of binaries: the sort is stable.
     known_providers = sorted(providers & counts.keys())
     return sorted(known_providers, key=lambda package: -counts[package])

@@ -87,7 +87,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
 
-_SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
+SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 """A word in a text that is not a valid spec, without Spack's signs."""
@@ -754,7 +754,7 @@ def is_spec(lookups: Lookups, text: str) -> bool:
     """Return whether a text has Spack's signs, or is a spec of a package such as
     `Hdf5+mpi`; otherwise it is plain words.
     """
-    if _SIGNS.search(text):
+    if SIGNS.search(text):
         return True
     try:
         name = parse(text).name or ""

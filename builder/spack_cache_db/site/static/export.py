@@ -30,6 +30,7 @@ from spack_cache_db.site.folder import asset_version, site_folder
 from spack_cache_db.site.static.addresses import ASSETS, StaticSettings
 from spack_cache_db.site.static.catalogue import CATALOGUE, catalogue
 from spack_cache_db.site.static.pages import Pages
+from spack_cache_db.site.static.vocabulary import VOCABULARY, search_vocabulary
 from spack_cache_db.spack.targets import ancestors, known_targets
 
 TABLES = "tables"
@@ -108,10 +109,13 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
         )
         with connected(part / name) as conn:
             content = catalogue(conn, name, size)
+            vocabulary = search_vocabulary(conn)
             pages = _write_pages(part, Pages(conn, settings).rendered())
         # Each file of data for the scripts is written here, beside the catalogue.
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-        written = [*_copy_assets(part), *pages]
+        words = json.dumps(vocabulary, separators=(",", ":"))
+        (part / VOCABULARY).write_text(words, encoding="utf-8")
+        written = [VOCABULARY, *_copy_assets(part), *pages]
 
         # Replace the old ones: the copy, the catalogue that names it, then all others,
         # which only a folder with a catalogue may have.
