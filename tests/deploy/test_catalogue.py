@@ -59,11 +59,11 @@ class Nights:
         self.site.serve(files)
 
     def run(self, day: object) -> str:
-        """Run the workflow in a night, and return what its steps said."""
+        """Run the workflow in a night, and return the output of its steps."""
         self.runs += 1
         self.runner.environment["NIGHT"] = f"{day} 03:{40 + self.runs}:00 UTC"
         self.runner.run(WORKFLOW)
-        return self.runner.said
+        return self.runner.output
 
     def fail(self, fault: str) -> None:
         """Let something fail from now on, or nothing (`""`)."""

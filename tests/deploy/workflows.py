@@ -39,12 +39,12 @@ class Runner:
 
     folder: Path
     commands: Path
-    """A folder with programs that stand before those of the machine."""
+    """A folder of programs that the steps run in place of those of the machine."""
     mirrors: str
-    """The URL that stands for the public addresses."""
+    """The URL that replaces the public addresses in a workflow."""
     environment: dict[str, str] = field(default_factory=dict)
-    said: str = ""
-    """What the steps of the last run wrote."""
+    output: str = ""
+    """The output of all steps of the last run."""
 
     @property
     def published(self) -> Path:
@@ -57,20 +57,24 @@ class Runner:
         Raises:
             StepFailedError: a step failed; the steps and jobs behind it did not run.
         """
-        self.said = ""
+        self.output = ""
         text = PUBLIC.sub(self.mirrors, workflow.read_text(encoding="utf-8"))
         content = yaml.safe_load(text)
         # Artifacts are of one run.
         self._empty("artifacts")
         done: set[str] = set()
         for name, job in content["jobs"].items():
+            # A job that needs only one other job may name it without a list.
             needs = job.get("needs", [])
-            assert {needs} <= done if isinstance(needs, str) else {*needs} <= done
+            if isinstance(needs, str):
+                needs = [needs]
+            assert done.issuperset(needs)
             self._run_job(job, content["env"])
             done.add(name)
 
     def _run_job(self, job: Mapping[str, Any], common: Mapping[str, str]) -> None:
         workspace = self._empty("workspace")
+        # The file GITHUB_PATH: a step adds folders to the PATH of later steps with it.
         (self.folder / "path").write_text("")
         for step in job["steps"]:
             if "uses" in step:
@@ -81,21 +85,25 @@ class Runner:
 
     def _run_commands(self, commands: str, variables: Mapping[str, str]) -> None:
         """Run a step; raises StepFailedError if its status is not 0."""
+        # The folder that was added last is searched first.
         added = (self.folder / "path").read_text().split()
-        given = {name: _evaluated(value) for name, value in variables.items()}
+        path = [*reversed(added), str(self.commands), PATH]
+        step_environment = {}
+        for name, value in variables.items():
+            step_environment[name] = _evaluated(value)
         done = completed(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", commands],
             cwd=self.folder / "workspace",
             env={
-                "PATH": ":".join([*reversed(added), str(self.commands), PATH]),
+                "PATH": ":".join(path),
                 "HOME": str(self.folder),
                 "GITHUB_PATH": str(self.folder / "path"),
                 **self.environment,
-                **given,
+                **step_environment,
             },
             stderr=subprocess.STDOUT,
         )
-        self.said += done.stdout
+        self.output += done.stdout
         if done.returncode != 0:
             raise StepFailedError(f"{commands}\n{done.stdout}")
 
@@ -151,11 +159,13 @@ def _evaluated(value: str) -> str:
 
 
 def installed(workspace_bin: str) -> str:
-    """Return what stands for `make venv`: the programs of this environment."""
+    """Return a script in place of `make venv`: it links the programs of this
+    environment.
+    """
     return f"mkdir -p .venv && ln -sfn {sys.prefix}/bin {workspace_bin}"
 
 
 def date_of(variable: str) -> str:
-    """Return what stands for `date`: the machine's own, at the time of a variable."""
+    """Return a script in place of `date`, whose time now is that in a variable."""
     program = shutil.which("date", path=os.defpath)
     return f'exec {program} -d "${variable}" "$@"'
