@@ -26,7 +26,7 @@ from benchmarks.report import Measure, goals_table
 
 FIRST_DAY = date(2026, 11, 1)
 REBUILT = 100
-"""One binary of this many is built again in a night."""
+"""One of so many binaries is built again in a night."""
 GOAL = 0.4
 """Megabytes that a snapshot of 15,000 binaries may add."""
 _HASH = re.compile(r'"([a-z2-7]{32})"')
@@ -73,14 +73,15 @@ def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Mea
 def build_again(mirrors: Path, night: int) -> None:
     """Replace hashes in the indexes of all stacks, in one of `REBUILT` binaries.
 
-    A hash that is in the index of all stacks twice is that of a record that nothing
-    needs: once as its key, and once in the record.
+    Only binaries that no other record needs are replaced. The index of all stacks
+    contains their hashes twice: as the key of the record, and in the record.
     """
     whole = (mirrors / "root" / "index.json").read_text("utf-8")
     uses = Counter(_HASH.findall(whole))
     unneeded = sorted(dag_hash for dag_hash, count in uses.items() if count == 2)
     replaced = {}
     for dag_hash in unneeded[: len(uses) // REBUILT]:
+        # 20 bytes are the 32 letters of a hash.
         digest = blake2b(f"{dag_hash} {night}".encode(), digest_size=20).digest()
         replaced[dag_hash] = b32encode(digest).decode().lower()
 

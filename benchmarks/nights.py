@@ -21,7 +21,7 @@ from spack_cache_db.releases import release_date
 
 _FULL_BUILD_BEFORE = 6.95
 """Time of a full build ÷ that of the floor in November 2026, before nights were made
-faster. The goals of nights are shares of it.
+faster. A goal of 0.05 is that a night takes 5 % of it.
 """
 
 
@@ -58,8 +58,10 @@ def report(
         ("nothing new", unchanged, 0.05),
         ("one snapshot more", added, 0.35),
     ):
-        seconds = _median(builds).seconds
-        goal = None if share is None else round(share * _FULL_BUILD_BEFORE, 2)
+        seconds = _median_build(builds).seconds
+        goal = None
+        if share is not None:
+            goal = round(share * _FULL_BUILD_BEFORE, 2)
         measures.append(Measure(name, seconds, "s", digits=2))
         measures.append(
             Measure(f"{name} ÷ floor", seconds / floor, "x", goal, digits=2)
@@ -67,12 +69,12 @@ def report(
     measures.append(
         Measure("peak memory of one snapshot more", peak / 1e6, "MB", 400, digits=0)
     )
-    night = _median(added)
+    night = _median_build(added)
     stages = stages_table(night.stages, night.seconds)
     return f"{goals_table(measures)}\n\nThe night with one snapshot more:{stages}"
 
 
-def _median(builds: Iterable[Build]) -> Build:
+def _median_build(builds: Iterable[Build]) -> Build:
     """Return the build of median time."""
     ordered = sorted(builds, key=lambda built: built.seconds)
     return ordered[len(ordered) // 2]
@@ -83,6 +85,7 @@ def _split(pages: Path, folder: Path) -> tuple[Path, Path]:
 
     The pages have the same paths in them as in the corpus.
     """
+    # A page is `<releases folder>/<release>/<package>/specs.md`.
     first_page = next(page_files(str(pages)))
     releases_folder = Path(first_page).parents[2]
     releases = [entry.name for entry in os.scandir(releases_folder)]
