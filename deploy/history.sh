@@ -17,7 +17,8 @@ fail() {
     exit 1
 }
 
-# The names of assets in a state, oldest first. GitHub calls an asset `uploaded` if all of it is there.
+# The names of assets, oldest first: `assets ==` are those that are whole, which GitHub calls `uploaded`, and
+# `assets !=` the others.
 # Without a release, there are none; if GitHub does not respond, gh fails and the run ends.
 assets() {
     gh api --paginate "repos/$GH_REPO/releases" --jq ".[] | select(.tag_name == \"$release\") |
@@ -37,6 +38,7 @@ download() {
         return
     fi
     gh release download "$release" --pattern "$name" --dir "$1"
+    # The name ends with the checksum of what was uploaded.
     [[ $name = *-$(digits "$1/$name").db ]] || fail "$name is not what was uploaded"
     echo "The history goes on from $name"
 }
@@ -48,6 +50,7 @@ upload() {
         echo "The history has not changed since the last run"
         return
     fi
+    # A pre-release is never shown as the latest release of the project.
     gh release view "$release" >/dev/null 2>&1 ||
         gh release create "$release" --prerelease --title "Catalogue of the public build cache" \
             --notes "The databases of the newest nights. The workflow \`Catalogue\` continues the newest one."
@@ -59,6 +62,7 @@ upload() {
     # Remove older ones, and parts of uploads, only if GitHub lists the new one as whole.
     newest=$(assets == | tail -n 1)
     [ "$newest" = "$name" ] || fail "GitHub does not list $name as its newest history"
+    # `head -n -3` prints all lines but the last three.
     stale=$(assets == | head -n "-$keep" && assets '!=')
     for old in $stale; do
         gh release delete-asset "$release" "$old" --yes
