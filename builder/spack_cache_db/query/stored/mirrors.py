@@ -1,7 +1,7 @@
 """The mirrors from which binaries can be installed, and what each lists now.
 
 A snapshot that `build --snapshot` made is not a mirror, and neither is an installation.
-A release that is known from pages is one.
+A release that is known from pages counts as a mirror.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ WHERE kind <> '{INSTALLED}' AND NOT is_copy
 """
 COPIES = "SELECT id FROM releases WHERE is_copy"
 POSITIONS = "SELECT id, position FROM mirrors"
-# All rows of the view `records` would be many: one for each snapshot.
+# All rows of the view `records` would be many: one for each snapshot. CROSS JOIN makes
+# SQLite start from the specs that are looked up.
 LISTED_BY_INDEX = """
 SELECT records.spec_id, records.first_mirror_id, records.last_mirror_id
 FROM json_each(:ids) AS wanted
@@ -53,7 +54,8 @@ CROSS JOIN listings ON listings.release_id = pages.value AND listings.spec_id = 
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball_prefix_id
 """
 
-# The ids of releases are in order, and one of the first releases lists most specs.
+# The ids of releases are in order, and one of the first releases lists most specs. This
+# is a part of `FIRST_RELEASE`, which has the table `specs`.
 _FIRST = f"""
 SELECT releases.id FROM releases
 CROSS JOIN listings ON listings.release_id = releases.id AND listings.spec_id = specs.id
@@ -89,6 +91,7 @@ class Mirror:
     stack: str | None
     url: str | None
     is_signed: bool | None = None
+    # A dict has no hash, but mirrors are keys.
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     order: tuple[int, int] = (0, 0)
 
@@ -146,6 +149,7 @@ def listing_mirrors(
         mirrors_of_spec[spec] += mirrors.between(first, last)
     found: dict[int, list[Mirror]] = defaultdict(list)
     for spec, mirror_ids in mirrors_of_spec.items():
+        # In the order of ids; callers that prefer one mirror sort by `Mirror.order`.
         if mirror_ids:
             found[spec] = [mirrors.by_id[number] for number in sorted(mirror_ids)]
     searched = set(mirrors.with_pages)
@@ -229,9 +233,10 @@ def _mirror_of_page(
     """
     mirror_url = url
     if url is not None and is_whole:
-        # The address of a tarball ends with a path that Spack gives it.
-        before, path, _ = url.partition(TARBALL_PATH[0])
-        mirror_url = before if path else None
+        # A whole URL is the mirror's URL, `/build_cache/` and the path of the tarball.
+        # Without `/build_cache/`, the URL of the mirror is not known.
+        before, build_cache, _ = url.partition(TARBALL_PATH[0])
+        mirror_url = before if build_cache else None
     of_release = mirrors.of_release.get(release.id)
     if mirror_url is None and of_release is not None:
         return of_release
@@ -267,6 +272,7 @@ def first_places(
     An installation comes before all other releases, and has no mirror. A hash that no
     release of the scope lists has no key.
     """
+    # The parameters of the statement; None for any release, and for any stack.
     release_and_stack = {
         kind: condition_value(scope, kind) for kind in ("release", "stack")
     }
@@ -287,7 +293,8 @@ def first_places(
             mirror for mirror in mirrors.get(spec, ()) if mirror.release == name
         ]
         of_release.sort(key=lambda mirror: (mirror.url is None, mirror.order))
-        places[dag_hash] = FirstListing(name, of_release[0].url if of_release else None)
+        url = of_release[0].url if of_release else None
+        places[dag_hash] = FirstListing(name, url)
     return places
 
 
