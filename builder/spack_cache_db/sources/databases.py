@@ -42,7 +42,7 @@ from spack_cache_db.sources.facts import (
     Tarball,
 )
 from spack_cache_db.sources.files import File
-from spack_cache_db.sources.frames import Lookup, number_array
+from spack_cache_db.sources.frames import Lookup, number_array, packed_pair
 from spack_cache_db.sources.stored_rows import (
     Specs,
     Stored,
@@ -63,6 +63,8 @@ _ODD = (
 )  # fmt: skip
 """Raised by values, or ids without rows, that no build writes."""
 
+# The words of a configuration. Instead of its variants, the id of their set: `VARIANTS`
+# has the variants of all sets.
 _WORDS = ", ".join(
     "configurations.variant_set_id" if column == "variants" else word_of(column)
     for column in CONFIGURATION
@@ -120,6 +122,7 @@ def read_database(file: File) -> Columns:
                 raise damaged(path, one_line(result))
             _Database(conn, file.location, writer).read()
     except DatabaseError as error:
+        # A fault has the path already.
         message = str(error).removeprefix(f"{path}: ")
         raise InputError([Fault(file.location, 0, message)]) from None
     except _ODD as error:
@@ -171,8 +174,8 @@ class _Database:
         self._writer.columns.origins.append(
             Origin(
                 self._location,
-                origin.get("first"),
-                recipes,
+                first=origin.get("first"),
+                recipes=recipes,
                 without_paths=identity.PATHS in origin,
             )
         )
@@ -228,7 +231,7 @@ class _Database:
             stack_set = 0
             if document.page:
                 package = package_numbers[document.page.package]
-                page_keys[release << 32 | package] = number
+                page_keys[packed_pair(release, package)] = number
             if document.index_facts:
                 stacks = (document.index_facts.stack,)
                 stack_set = self._texts.stack_sets[stacks]
@@ -292,7 +295,7 @@ class _Database:
         """
         for source, page, mirror, *values in self._select(PROBLEMS):
             problem = Problem(*values)
-            document = (page, mirror)
+            document_key = (page, mirror)
             # None for a problem of no hash, or of one that is not stored.
             spec = self._texts.hashes.get(problem.hash or "")
             value = json.loads(problem.value or "null")
@@ -301,15 +304,16 @@ class _Database:
             elif problem.code == "two_configurations" and spec is not None:
                 value["variants"] = tuple(value["variants"])
                 number = self._configuration_number(Configuration(**value))
-                self._other_configurations[document, spec] = number
+                self._other_configurations[document_key, spec] = number
             elif problem.code == "two_dependencies" and spec is not None:
                 edges = []
                 for dependency, types, virtuals, direct in value:
                     end = self._texts.hashes[dependency]
                     edges.append((end, self._use(types, virtuals, direct)))
-                self._other_edges[document, spec] = edges
+                self._other_edges[document_key, spec] = edges
             elif problem.code not in FOUND_AGAIN and (page or mirror):
-                self._problems[document].append(problem)
+                self._problems[document_key].append(problem)
+            # A spec without a record is read from this problem, which stays a problem.
             if problem.code == "no_record":
                 if spec is None:
                     raise ValueError(f"the hash {problem.hash!r}")
@@ -322,7 +326,8 @@ class _Database:
 
     def _read_pages(self) -> None:
         """Read pages, without their listings."""
-        # Thousands of pages share a release, and a few a package and a format.
+        # Thousands of pages share a release, and a few a package and a format: each is
+        # one object in memory.
         facts_of: dict[tuple[str, str], PageFacts] = {}
         for key, name, package, path, sha256, form, is_copy in self._select(PAGES):
             require_name("release", name)
@@ -344,7 +349,8 @@ class _Database:
             key, name, kind, is_copy, stack, path, sha256, form, url, is_named, is_signed, settings
         ) in self._select(MIRRORS):  # fmt: skip
             require_name("release", name)
-            # Indexes of one release and stack in one database belong together.
+            # Indexes of one release and stack in one database belong together, except
+            # single spec files.
             whole = None
             if not form.startswith(SPEC_FILE):
                 whole = self._location_of(json.dumps([name, stack]))

@@ -50,7 +50,8 @@ class Frame:
 
     def having(self, **columns: Numbers) -> Frame:
         """Return the frame with columns replaced or added."""
-        return Frame(**self.columns | columns)
+        all_columns = self.columns | columns
+        return Frame(**all_columns)
 
     def renumbered(self, numbers: Mapping[str, Numbers]) -> Frame:
         """Return the frame with new numbers in the columns of some of `DICTIONARIES`,
@@ -119,8 +120,8 @@ class NumberSets(NamedTuple):
         """
         starts = self.starts[sets]
         sizes = self.starts[sets + 1] - starts
-        # The positions of the members of each set: `start`, `start + 1`, …. Each is the
-        # position in the result, moved by as much as the set starts elsewhere.
+        # The positions of the members of a set are `start`, `start + 1`, …. In the
+        # result, the first of them has the position `members_before`.
         members_before = np.cumsum(sizes) - sizes
         position_in_result = np.arange(int(sizes.sum()))
         positions = np.repeat(starts - members_before, sizes) + position_in_result
@@ -159,6 +160,11 @@ def packed(first: Numbers, second: Numbers) -> Numbers:
     return keys
 
 
+def packed_pair(first: int, second: int) -> int:
+    """Return the key of one pair, as `packed` does for arrays."""
+    return first << 32 | second
+
+
 def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
     """Return the pairs of keys."""
     return keys >> 32, keys & 0xFFFFFFFF
@@ -172,6 +178,7 @@ def distinct_pairs(weights: Numbers | None = None, **columns: Numbers) -> Frame:
         columns: the two columns. `distinct_pairs(configuration=…, release=…)` has the
             columns `configuration`, `release` and `count`.
     """
+    # Keyword arguments keep their order.
     first_name, second_name = columns
     keys = packed(columns[first_name], columns[second_name])
     counts: Numbers
@@ -247,20 +254,23 @@ class Lookup:
 
 
 def numbers_in(values: Numbers) -> Numbers:
-    """Return the distinct numbers of a column, sorted; they count from 0 or 1."""
+    """Return the distinct numbers of a column, sorted.
+
+    The numbers have to be small: there is a count for each one up to the largest.
+    """
     return np.flatnonzero(np.bincount(values))
 
 
-def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
+def summed(group: Numbers, weights: Numbers, size: int = 0) -> Numbers:
     """Return the sum of the weights of each group, for at least `size` groups.
 
     Args:
-        groups: the group of each row.
+        group: the group of each row.
         weights: the weight of each row.
         size: the number of sums, if it is larger than that of groups.
     """
     # NumPy sums in floating point, which is exact below 2**53.
-    return np.bincount(groups, weights, size).astype(np.int64)
+    return np.bincount(group, weights, size).astype(np.int64)
 
 
 def groups(keys: Numbers) -> tuple[Numbers, Numbers]:
@@ -269,24 +279,26 @@ def groups(keys: Numbers) -> tuple[Numbers, Numbers]:
     The first array has the row at which each group starts, the second one the group of
     each row: [0, 2] and [0, 0, 1] for the keys [5, 5, 9].
     """
+    # The first row starts a group, and each row whose key differs from the one before.
     is_start = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=is_start[1:])
     return np.flatnonzero(is_start), np.cumsum(is_start) - 1
 
 
-def has_different_values(groups: Numbers, values: Numbers, largest: int) -> Mask:
+def has_different_values(group: Numbers, values: Numbers, largest: int) -> Mask:
     """Return whether each group up to `largest` has different values.
 
     Args:
-        groups: the group of each row.
+        group: the group of each row.
         values: the value of each row.
         largest: the largest group.
     """
+    # A group has different values if one of them is not that of its last row.
     last_value = np.zeros(largest + 1, values.dtype)
-    last_value[groups] = values
-    differs = values != last_value[groups]
+    last_value[group] = values
+    differs = values != last_value[group]
     result = np.zeros(largest + 1, bool)
-    result[groups[differs]] = True
+    result[group[differs]] = True
     return result
 
 
@@ -301,7 +313,10 @@ def renumbering(order: Numbers, largest: int) -> Numbers:
 
 
 def first_rows(values: Numbers, largest: int) -> Numbers:
-    """Return the first row with each number up to `largest`; 0 for missing numbers."""
+    """Return the first row with each number up to `largest`.
+
+    It is 0 for missing numbers too, so a caller asks only for numbers that occur.
+    """
     rows = np.zeros(largest + 1, dtype=np.int64)
     # NumPy keeps the last of several values for one index ("Indexing on ndarrays").
     rows[values[::-1]] = np.arange(len(values))[::-1]

@@ -26,6 +26,7 @@ from spack_cache_db.sources.frames import (
     joined,
     number_array,
     packed,
+    packed_pair,
     unpacked,
 )
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
@@ -185,9 +186,10 @@ class _RowReader:
 
         unlisted = self._with_other_configurations(records.where(~is_listed))
         self._write("unlisted", unlisted)
+        # Only records have dependencies.
         if len(records):
-            records = records.having(edge_list=self._write_edges(records))
-            self._write("records", records)
+            edge_lists = self._write_edges(records)
+            self._write("records", records.having(edge_list=edge_lists))
 
     def _write(self, table: str, frame: Frame) -> None:
         """Write the rows of a table; other columns of the frame are left out."""
@@ -291,13 +293,14 @@ class _RowReader:
         page_keys = packed(listings["release"], package)
         document = stored.page_keys.get(page_keys, np.zeros(len(keys), np.uint32))
 
-        # But the configuration that is stored may have another package.
+        # But the configuration of the hash may have another package than the page that
+        # lists it. Then that page has another configuration. Pages have no stacks.
         other_keys = []
         other_documents = []
         for other_document, spec in stored.other_configurations:
             if not stored.stacks_of_document[other_document]:
                 release_number = int(stored.release_of_document[other_document])
-                other_keys.append(release_number << 32 | spec)
+                other_keys.append(packed_pair(release_number, spec))
                 other_documents.append(other_document)
         others = Lookup(number_array(other_keys), number_array(other_documents))
         document = others.get(keys, document)
@@ -313,7 +316,7 @@ class _RowReader:
         """
         others = self._stored.other_configurations
         keys = packed(rows["document"], rows["spec"])
-        other_keys = [document << 32 | spec for document, spec in others]
+        other_keys = [packed_pair(document, spec) for document, spec in others]
         changed = np.flatnonzero(are_among(keys, np.sort(number_array(other_keys))))
         if not len(changed):
             return rows
@@ -327,6 +330,7 @@ class _RowReader:
             new = others[document, spec]
             configuration[row] = new
             if number and new != old:
+                # Numbers count from 1.
                 part = texts.tarballs.things[number - 1]
                 dag_hash = texts.hashes.things[spec - 1]
                 url = tarball_url(part, configurations[old - 1], dag_hash)
@@ -358,6 +362,7 @@ class _RowReader:
         optional = {}
         for name in ("size", "tarball"):
             value: Numbers = np.zeros(len(rows), np.uint32)
+            # Without records, nothing is looked up in millions of listings.
             if len(rows):
                 of_release = Lookup(listing_keys, listings[name])
                 value = of_release.get(packed(release, spec), value)
@@ -412,17 +417,19 @@ class _RowReader:
 
         All records of a hash have the list of the hash, unless they have their own.
         """
+        # Sorted by spec, the edges of each spec follow each other: they are its list.
         edges = self._edges()
         edges = edges.where(np.argsort(edges["spec"], kind="stable"))
-        starts, position = groups(edges["spec"])
+        starts, list_index = groups(edges["spec"])
         list_of_spec = np.zeros(len(self._texts.hashes) + 1, np.uint32)
         list_of_spec[edges["spec"][starts]] = np.arange(1, len(starts) + 1)
-        self._write("edges", edges.having(edge_list=position + 1))
+        self._write("edges", edges.having(edge_list=list_index + 1))
 
+        # Records with other dependencies than their hash have lists of their own.
         lists: Numbers = list_of_spec[records["spec"]]
         keys = packed(records["document"], records["spec"])
         others = self._stored.other_edges
-        other_keys = [document << 32 | spec for document, spec in others]
+        other_keys = [packed_pair(document, spec) for document, spec in others]
         has_own = are_among(keys, np.sort(number_array(other_keys)))
         own = records.where(has_own).rows("document", "spec")
         for row, key in zip(np.flatnonzero(has_own), own, strict=True):
@@ -432,14 +439,15 @@ class _RowReader:
     def _edges(self) -> Frame:
         """Return the dependencies of hashes, with their uses."""
         specs = self._stored.specs.numbers
+        edge_rows = self._stored.select(EDGES)
         rows = number_columns(
-            self._stored.select(EDGES),
-            *("spec", "dependency", "types", "virtuals", "direct"),
+            edge_rows, "spec", "dependency", "types", "virtuals", "direct"
         )
         types = self._lists("SELECT id, types FROM dependency_types")
         virtuals = self._lists("SELECT id, virtuals FROM dependency_virtuals")
 
-        # A few hundred uses are repeated by millions of edges, so each is one number.
+        # A few hundred uses are repeated by millions of edges, so each is one number:
+        # types and virtuals packed, times 3, plus `direct`, which must be 0, 1 or 2.
         parts = packed(
             lookup_of(types.positions)[rows["types"]],
             lookup_of(virtuals.positions)[rows["virtuals"]],
