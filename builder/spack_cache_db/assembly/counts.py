@@ -186,10 +186,15 @@ def _are_gone(numbered: Numbered) -> Mask:
     """Return whether each spec is in no release but copies: the mirror has lost it."""
     listings = numbered.listings
     copies = copied_releases(numbered.documents)
-    is_copy = np.array([False, *(name in copies for name in numbered.ids["releases"])])
-    in_mirrors = listings["spec"][~is_copy[listings["release"]]]
-    mirror_count = np.bincount(in_mirrors, minlength=len(numbered.hashes) + 1)
-    is_gone: Mask = (numbered.specs["is_listed"] > 0) & (mirror_count[1:] == 0)
+    is_copy = [False]
+    for name in numbered.ids["releases"]:
+        is_copy.append(name in copies)
+
+    # How often each spec is listed in releases that are not copies.
+    is_in_copy = np.array(is_copy)[listings["release"]]
+    specs_of_mirrors = listings["spec"][~is_in_copy]
+    count_in_mirrors = np.bincount(specs_of_mirrors, minlength=len(numbered.hashes) + 1)
+    is_gone: Mask = (numbered.specs["is_listed"] > 0) & (count_in_mirrors[1:] == 0)
     return is_gone
 
 
@@ -228,7 +233,9 @@ def _previous_releases(release_ids: Mapping[str, int]) -> Numbers:
     before = releases_before(release_ids)
     previous = [0]
     for name in release_ids:
-        previous.append(release_ids.get(before.get(name, ""), 0))
+        # No release has an empty name, so without a release before, the number is 0.
+        name_before = before.get(name, "")
+        previous.append(release_ids.get(name_before, 0))
     return number_array(previous)
 
 
@@ -248,8 +255,8 @@ class _Dates(NamedTuple):
 
     Attributes:
         days: the distinct dates, sorted; the last one is None.
-        day_of_release: the index of the date of each release, or -1, which is that of
-            None; also for number 0.
+        day_of_release: the index of the date of each release; -1, which is the index of
+            None, for a release without a date and for number 0.
     """
 
     days: list[str | None]
@@ -266,7 +273,7 @@ class _Dates(NamedTuple):
         """
         day = self.day_of_release[releases]
         is_dated = day >= 0
-        # Without a dated release, both are the index of None.
+        # Both begin at an index of None, and stay there without a dated release.
         first = np.full(count + 1, len(self.days) - 1)
         last = np.full(count + 1, -1)
         np.minimum.at(first, ids[is_dated], day[is_dated])
@@ -414,7 +421,10 @@ class _FacetTotals:
     def __init__(self, numbered: Numbered) -> None:
         ids = numbered.ids
         # The values of each facet, in the order of their ids.
-        self._names = {facet: list(ids[CONFIGURATION[facet]]) for facet in FACETS}
+        self._names: dict[str, list[str]] = {}
+        for facet in FACETS:
+            table = CONFIGURATION[facet]
+            self._names[facet] = list(ids[table])
         self._names["stack"] = list(ids["stacks"])
         # All values of all facets, sorted; the code of a value is its index.
         self._values: list[tuple[str, str]] = []
@@ -435,7 +445,9 @@ class _FacetTotals:
         codes = [0]
         for name in self._names[facet]:
             codes.append(self._codes[facet, name])
-        total = rows["release"] * len(self._values) + number_array(codes)[rows["value"]]
+        # The index of the total to which each row belongs.
+        code = number_array(codes)[rows["value"]]
+        total = rows["release"] * len(self._values) + code
         self._specs += summed(total, rows["count"], len(self._specs))
         # A package counts once, however many specs with the value it has.
         packages = distinct_pairs(total=total, package=rows["package"])

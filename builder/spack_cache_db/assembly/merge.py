@@ -42,6 +42,7 @@ from spack_cache_db.sources.frames import (
     has_different_values,
     joined,
     number_array,
+    numbers_in,
     of_documents,
     packed,
     renumbering,
@@ -145,11 +146,12 @@ class Merge:
         self._documents: list[Document] = []
         self._texts = Texts()
         self._edge_list_count = 0
-        # The rows of each table by unit, behind an empty frame: a table without rows
-        # has columns too.
+        # The rows of each table by unit. The first frame has no rows, so that a table
+        # of which no unit has rows has its columns.
         self._parts: dict[str, list[Frame]] = {}
         for table, columns in TABLES.items():
-            empty = Frame(**dict.fromkeys(columns, np.zeros(0, np.uint32)))
+            no_rows = np.zeros(0, np.uint32)
+            empty = Frame(**dict.fromkeys(columns, no_rows))
             self._parts[table] = [empty]
 
     def add(self, columns: Columns) -> None:
@@ -158,22 +160,23 @@ class Merge:
         # 0, except for documents: all rows have one, so index 0 is not used.
         before = len(self._documents)
         self._documents += columns.documents
+        after = len(self._documents)
         new_numbers = {}
-        new_numbers[DOCUMENTS] = np.arange(
-            before, len(self._documents) + 1, dtype=np.uint32
-        )
+        new_numbers[DOCUMENTS] = np.arange(before, after + 1, dtype=np.uint32)
         # A unit numbers its lists of dependencies in order, without gaps.
         edge_lists = columns.tables[EDGES]["edge_list"]
-        list_numbers = np.arange(1 + (edge_lists[-1] if edge_lists else 0))
+        list_count = edge_lists[-1] if edge_lists else 0
+        list_numbers = np.arange(1 + list_count)
         list_numbers[1:] += self._edge_list_count
         new_numbers[EDGE_LISTS] = list_numbers.astype(np.uint32)
-        self._edge_list_count += len(list_numbers) - 1
+        self._edge_list_count += list_count
+        # The values of each dictionary of `Texts`; an unknown value gets the next
+        # number.
         for name, values in columns.things.items():
-            numbers_of_values = getattr(self._texts, name)
+            interned = getattr(self._texts, name)
             value_numbers = [0]
             for value in values:
-                # An unknown value gets the next number.
-                value_numbers.append(numbers_of_values[value])
+                value_numbers.append(interned[value])
             new_numbers[name] = np.array(value_numbers, np.uint32)
 
         # The rows of the unit, with these numbers.
@@ -197,14 +200,16 @@ class Merge:
         """
         texts = self._texts
         documents = self._documents
-        # Documents share lists of dependencies, so these are not of documents.
+        # The parts of a table are freed when it is joined. The rows of all tables but
+        # edges belong to documents.
         edges = joined(self._parts.pop(EDGES))
         tables: Tables = {
             table: joined(self._parts.pop(table)) for table in list(self._parts)
         }
 
-        # Add the snapshots of today, and leave out those that options remove. Behind
-        # this, `snapshots` says which these are.
+        # Add the snapshots of today, and leave out those that options remove. From here
+        # on, `snapshots` has the names of both. `replaced` are the documents of
+        # databases that today's documents replace.
         replaced: set[int] = set()
         if snapshots != NO_SNAPSHOTS:
             documents, tables, snapshots, replaced = dated(
@@ -275,7 +280,8 @@ class Merge:
         Args:
             name: `packages` or `modules`.
             key: old data is replaced if today's has the same value of this attribute; a
-                value that is None today replaces all.
+                value that is None today replaces all, such as the release of modules
+                of the only installation.
             snapshots: the options about snapshots; without a day, nothing is replaced.
         """
         old: list[Any] = []
@@ -327,6 +333,7 @@ def _merged_listings(
     (`unlisted`), or only a name (`unrecorded`).
     """
     stated = _stated_listings(tables["listings"], document_release)
+    # The first row of a spec counts, so rows are in the order of documents.
     unlisted = tables["unlisted"]
     unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
     specs = _specs(stated, [unlisted, tables["unrecorded"]], document_release, texts)
@@ -361,7 +368,7 @@ def _stated_listings(listings: Frame, document_release: Numbers) -> Frame:
     document.
     """
     stated = listings.having(release=document_release[listings["document"]])
-    # NumPy sorts by the last key first.
+    # `lexsort` takes the most important key last.
     keys = packed(stated["release"], stated["spec"])
     return stated.where(np.lexsort((stated["document"], keys)))
 
@@ -386,10 +393,11 @@ def _document_listings(
         listings: the folded listings.
         documents: all documents; their numbers count from 1.
     """
-    # Listings of one release and spec are a group; a group has one folded listing.
-    # A group of several listings is shared by their documents.
+    # Listings of one release and spec are a group. Group `n` has the folded listing in
+    # row `n`. A group of several listings is shared by their documents.
     _, group = groups(packed(stated["release"], stated["spec"]))
-    is_shared = (np.bincount(group) > 1)[group]
+    has_several = np.bincount(group) > 1
+    is_shared = has_several[group]
     shared = stated.where(is_shared)
     folded = listings.where(group[is_shared])
 
@@ -484,7 +492,7 @@ def _specs(
     rows = joined([listed, unlisted.having(stacks=no_stacks)])
 
     # The first row of each spec.
-    spec = np.flatnonzero(np.bincount(rows["spec"], minlength=1))
+    spec = numbers_in(rows["spec"])
     first_row_of_number = first_rows(rows["spec"], len(texts.hashes))
     first = first_row_of_number[spec]
     document = rows["document"][first]
@@ -498,14 +506,18 @@ def _specs(
     spec_sets = distinct_pairs(spec=different["spec"], stacks=different["stacks"])
     starts, _ = groups(spec_sets["spec"])
     # Both sides are sorted by spec, so their rows correspond.
-    stacks[varies[spec]] = _unions(texts.stack_sets, spec_sets["stacks"], starts)
+    is_varying = varies[spec]
+    stacks[is_varying] = _unions(texts.stack_sets, spec_sets["stacks"], starts)
+
+    # Rows of listings come before those of specs without a listing.
+    is_listed = first < len(listings)
     return Frame(
         spec=spec,
         document=document,
         release=document_release[document],
         configuration=rows["configuration"][first],
         stacks=stacks,
-        is_listed=(first < len(listings)).astype(np.uint8),
+        is_listed=is_listed.astype(np.uint8),
     )
 
 
@@ -529,15 +541,14 @@ def _with_tarballs_of_specs(listings: Frame, specs: Frame, texts: Texts) -> Fram
     has_other = listings["configuration"] != new
     changed = np.flatnonzero(has_other & (listings["tarball"] > 0))
 
-    tarball = listings["tarball"].copy()
     # Only where a listing with a tarball has another configuration: from the old one to
-    # the URL, and from the URL to the new one.
+    # the URL, and from the URL to the new one. Numbers of values count from 1.
+    tarball = listings["tarball"].copy()
     configurations = texts.configurations.things
     parts = TarballParts(configurations)
-    rows = listings.having(new=new).where(changed)
-    for row, values in zip(
-        changed, rows.rows("spec", "configuration", "tarball", "new"), strict=True
-    ):
+    changed_listings = listings.having(new=new).where(changed)
+    cells = changed_listings.rows("spec", "configuration", "tarball", "new")
+    for row, values in zip(changed, cells, strict=True):
         spec, old_configuration, number, new_configuration = values
         dag_hash = texts.hashes.things[spec - 1]
         url = tarball_url(
@@ -560,7 +571,7 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, OtherDepend
     leave out.
     """
     # Two lists with the same edges have the same checksum: the sum of the hashes of
-    # their edges, in any order.
+    # their edges, in any order. Other lists practically never have it: it has 64 bits.
     list_count = 1 + int(edges["edge_list"].max(initial=0))
     checksums = np.zeros(list_count, np.uint64)
     np.add.at(checksums, edges["edge_list"], _hashes(edges))
@@ -576,14 +587,14 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, OtherDepend
     first = np.maximum.accumulate(start)
     is_different = checksums[edge_list] != checksums[edge_list[first]]
 
-    # The edges of first records. List 0 has none.
+    # The edges of first records. A list belongs to one spec; list 0 is empty.
     spec_of_list = np.zeros(list_count, np.uint32)
     spec_of_list[edge_list[is_first]] = spec[is_first]
     first_edges = edges.having(spec=spec_of_list[edges["edge_list"]])
     if not first_edges["spec"].all():
         first_edges = first_edges.where(first_edges["spec"] > 0)
 
-    # The edges of other records.
+    # The edges of other records, once for each record, even if records share a list.
     others = records.where(order[is_different])
     is_of_others = np.zeros(list_count, bool)
     is_of_others[others["edge_list"]] = True

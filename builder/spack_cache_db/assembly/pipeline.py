@@ -100,7 +100,8 @@ def _build(inputs: Input, output: Path) -> Report:
     clock = Clock()
     state_before = state_of(output)
 
-    # If nothing is new, nothing is to be done.
+    # The output stays if it was built in the same way, by options and program, from the
+    # same sources.
     way = way_of(inputs, output)
     if not inputs.options.force:
         report = report_if_unchanged(inputs, way, output, clock)
@@ -125,14 +126,17 @@ def _build(inputs: Input, output: Path) -> Report:
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
 
-    # Write the database under a temporary name, check it, and give it its name.
+    # Write the database under a temporary name, check it, and give it its name, unless
+    # another program has written the output since `state_before`.
     with sqlite_file.replacing(output) as temporary:
         counts = _write(temporary, inputs, content, clock)
         del content  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
+        # What the next build compares, to see whether anything is new. Without it, the
+        # next build reads all sources: it reports the faults again, and fails if it
+        # should drop a release that is no longer there.
         record: dict[str, Any] = {}
-        # A release can be dropped only once.
         if checksum is not None and not (faults or snapshots.drop):
             record = record_of(way, checksum, counts, notes)
         sha256, is_same = sqlite_file.publish(temporary, output, record, state_before)
@@ -172,7 +176,7 @@ def _paths_to_read(inputs: Input, output: Path) -> list[str]:
 
     So one command can be used every day: `build x.db mirror/ -o x.db --snapshot DATE`.
     """
-    if os.path.exists(output):  # noqa: PTH110 - methods of Path may raise
+    if os.path.exists(output):  # noqa: PTH110 - Path.exists may raise
         return inputs.paths
     paths = without(output, inputs.paths)
     if paths or inputs.options.installations:
@@ -221,6 +225,7 @@ def read(inputs: Input, output: Path | None = None) -> ReadSources:
             if name not in installed:
                 merged.faults.append(Fault(path, 0, message))
         merged.faults.extend(module_faults(options.modules, installed))
+    # In place, because the attributes of `Merged` cannot be assigned.
     merged.modules[:] = modules_of_installations(merged.modules, installed)
     return ReadSources(merged, inputs._replace(options=options), checksum)
 
@@ -254,6 +259,7 @@ def _is_output(unit: Unit, output: Path | None) -> bool:
     """Return whether a unit is the database that is to be replaced."""
     if output is None:
         return False
+    # A database is a unit of its own. `without` compares absolute paths.
     locations = [file.location for file in unit if isinstance(file, File)]
     return len(locations) == 1 and not without(output, locations)
 
@@ -301,7 +307,8 @@ def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
     """Return the value of an option in the input's databases.
 
     Args:
-        option: the option as it is typed, for the message.
+        option: the option as it is typed, up to its value, for the message: `--first `
+            or `--recipes builtin=`.
         values: the value and the location of each database.
 
     Raises:
@@ -359,7 +366,8 @@ def _content(merged: Merged, inputs: Input) -> Content:
     modules = merged.modules
     if inputs.options.without_paths:
         _leave_out_paths(merged.texts)
-        # Modules that differed in the path of their installation only are the same.
+        # Modules that differed only in the path of their folder are the same. Their
+        # order does not matter, because `match_modules` sorts them.
         modules = list({module._replace(tree=None) for module in modules})
     numbered = number(merged)
     loading = match_modules(numbered, modules)
@@ -417,7 +425,8 @@ def refusal_problems(merged: Merged, paths: Iterable[str]) -> Problems:
     path_messages |= set(merged.left_out)
     tops = [path.rstrip(os.sep) for path in paths]
     for fault in merged.faults:
-        # Of `in/pages/zlib.md`, typed as `in`, the path `pages/zlib.md` is recorded.
+        # Of `in/pages/zlib.md`, typed as `in`, the path `pages/zlib.md` is recorded; of
+        # a file that was typed itself, its name.
         above = [top for top in tops if f"{fault.path}/".startswith(top + os.sep)]
         top = max(above, key=len, default="")
         path = fault.path[len(top) :].lstrip(os.sep)
@@ -436,7 +445,8 @@ def _write(path: Path, inputs: Input, content: Content, clock: Clock) -> dict[st
     """Write the database and return the counts of its report."""
     numbered, packages, modules, every_problem, _ = content
     with closing(sqlite_file.create(path)) as db:
-        # Tables. The ids of dependency types come from the table of dependencies.
+        # Tables. `_source` reads those of pages and mirrors, and package data refers to
+        # the dependency types in theirs, so both come after them.
         sqlite_file.insert(db, "origin", origin_rows(inputs.options, numbered))
         recipes = sorted(inputs.options.recipes.items())
         sqlite_file.insert(db, "recipes", recipes)
@@ -460,6 +470,7 @@ def _write(path: Path, inputs: Input, content: Content, clock: Clock) -> dict[st
 
 def _source(db: sqlite3.Connection) -> DataSource:
     """Return where the data is from, by the sources in the database."""
+    # Two rows of one column.
     (has_pages,), (has_installations,) = db.execute(_HAS_SOURCES).fetchall()
     urls = [url for (url,) in db.execute(_MIRROR_URLS)]
     return data_source(
@@ -475,18 +486,21 @@ def _report_counts(
     for field in fields(Report):
         if field.name in COUNTED:
             (counts[field.name],) = db.execute(COUNTED[field.name]).fetchone()
+    # The entries of package data are compressed in the database.
     counts["package_entries"] = sum(len(facts) for facts in packages.facts.values())
     return counts
 
 
 def origin_rows(options: BuildOptions, numbered: Numbered) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table `origin`; `as_of` is the newest date of a source."""
-    # Days of installed specs, and of snapshots.
+    # Days of installed specs, and of snapshots. The number 0 is a spec that is not
+    # installed; a text such as 2026-11-25T08:00:00Z begins with the day.
     installs = numbered.texts.installs.things
     used = set(numbered.records["install"].tolist()) - {0}
     days = set()
-    for install in used:
-        days.add((installs[install - 1].installed_at or "")[:10])
+    for number_of_install in used:
+        installed_at = installs[number_of_install - 1].installed_at
+        days.add((installed_at or "")[:10])
     for name in numbered.ids["releases"]:
         days.add(release_date(name) or "")
     as_of = max(days, default="")

@@ -26,7 +26,8 @@ from spack_cache_db.sources.frames import Frame, Numbers, packed
 class MirrorOrder(NamedTuple):
     """The order of mirrors in which the snapshots of one follow each other.
 
-    Both arrays have a number for each document, which count from 1; 0 is for pages.
+    Both arrays have a value at the number of each document, which counts from 1. The
+    value is 0 for pages.
 
     Attributes:
         position: the place of each mirror.
@@ -46,7 +47,8 @@ def mirror_order(documents: Sequence[Document], releases: Iterable[str]) -> Mirr
     """
     branch_of: dict[str, str] = {}
     for branch, snapshots in snapshot_branches(releases).items():
-        branch_of |= dict.fromkeys(snapshots, branch)
+        for snapshot in snapshots:
+            branch_of[snapshot] = branch
 
     # The mirrors of each series, in the order of documents.
     series: dict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -56,7 +58,9 @@ def mirror_order(documents: Sequence[Document], releases: Iterable[str]) -> Mirr
             release = document.release
             stack = document.index_facts.stack
             branch = branch_of.get(release, release)
-            series[branch, stack, mirrors_of_stack[release, stack]].append(number)
+            # The mirrors of this stack and release that came before this one.
+            mirrors_before = mirrors_of_stack[release, stack]
+            series[branch, stack, mirrors_before].append(number)
             mirrors_of_stack[release, stack] += 1
 
     # One series follows the other, that with the first document first.
