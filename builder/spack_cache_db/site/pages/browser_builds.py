@@ -31,6 +31,7 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.configurations import configuration_of
 from spack_cache_db.site.charts.records import Life
 from spack_cache_db.site.filters import value_of
+from spack_cache_db.site.pages.configurations import ConfigurationRow
 from spack_cache_db.site.pages.package_commands import Tab, tabs_of
 from spack_cache_db.site.pages.package_processors import Build, processors_of
 from spack_cache_db.site.pages.package_versions import build_of, builds_of
@@ -102,7 +103,7 @@ def browser_builds(
     lookups: Lookups,
     rows: Sequence[Candidate],
     lives: Mapping[str, Life],
-    hashes: Mapping[Configuration, str],
+    shown: Mapping[Configuration, ConfigurationRow],
     words: Vocabulary,
 ) -> BrowserBuilds:
     """Return the builds of a package.
@@ -111,11 +112,11 @@ def browser_builds(
         lookups: the database.
         rows: its configurations with binaries.
         lives: the days of its versions.
-        hashes: the hash that the table of the page shows for each configuration.
+        shown: the row of each configuration in the table of the page.
         words: the vocabulary of the site.
     """
     best = best_specs(lookups, rows)
-    commands = commands_of(lookups, [item.spec.id for item in best.values()])
+    commands = _commands_of(lookups, best, shown.values())
     facts = replace(read_facts(lookups, rows, ()), has_stable=True)
     ranks = _ranks_of(rows, facts)
     order = _order_of_specs(best)
@@ -138,7 +139,7 @@ def browser_builds(
         entry = [version, system, build, option, row.spec_count, ranks[row.id]]
         item = best.get(row.id)
         if item is not None:
-            own = commands.get(item.spec.id, NO_COMMANDS)
+            own = commands.get(item.spec.hash, NO_COMMANDS)
             card, length = _card_of(own, configuration, item.spec.hash)
             entry += [
                 [int(passed) for passed in item.standing],
@@ -146,7 +147,7 @@ def browser_builds(
                 cards.of(card),
                 item.spec.hash,
                 length,
-                hashes.get(configuration, ""),
+                shown[configuration].hash if configuration in shown else "",
                 own.size or "",
                 int(item.is_alone),
             ]
@@ -167,6 +168,18 @@ def browser_builds(
         "rows": table,
     }
     return BrowserBuilds(data, tuple(cards.values))
+
+
+def _commands_of(
+    lookups: Lookups, best: Mapping[int, BestSpec], shown: Iterable[ConfigurationRow]
+) -> dict[str, Commands]:
+    """Return the commands for specs by their hashes; most are those of the table."""
+    commands = {row.hash: row.commands for row in shown}
+    hash_of = {item.spec.id: item.spec.hash for item in best.values()}
+    others = [spec for spec, dag_hash in hash_of.items() if dag_hash not in commands]
+    for spec, own in commands_of(lookups, others).items():
+        commands[hash_of[spec]] = own
+    return commands
 
 
 def _ranks_of(rows: Sequence[Candidate], facts: Facts) -> dict[int, list[int]]:

@@ -82,6 +82,8 @@ def table_rows(
     common_variants: Collection[str],
     opened: str | None,
     defaults: Collection[str] = (),
+    *,
+    is_compared: bool = True,
 ) -> tuple[ConfigurationRow, ...]:
     """Return the rows of the table.
 
@@ -92,12 +94,13 @@ def table_rows(
         common_variants: variants that are shown above the table.
         opened: the first hash of the configuration whose row is open.
         defaults: variants that are shown after all others.
+        is_compared: whether the differences between the specs of each row are read.
     """
     # The specs of each configuration that count, and where they are.
     ids = [item.id for item in configurations]
     presence = presence_of_configurations(lookups, ids)
     specs_of = specs_in_scope(lookups.conn, presence, conditions)
-    apart = _apart(lookups, specs_of)
+    apart = _apart(lookups, specs_of) if is_compared else {}
 
     # The commands for the first spec of each row, from the release that is asked for.
     release = condition_value(conditions, "release")

@@ -252,6 +252,8 @@ def load_package(
         shared,
         filters.open,
         defaults,
+        # Links to the specs of a row name the differences; a whole page has none.
+        is_compared=not is_whole,
     )
 
     # Specs of a package that no release lists are known from other specs.
@@ -289,7 +291,7 @@ def load_package(
             lookups,
             list(fitting),
             lives,
-            {row.configuration: row.hash for row in rows},
+            {row.configuration: row for row in rows},
             vocabulary_of(lookups.is_installed),
         )
 
