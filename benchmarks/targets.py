@@ -21,6 +21,8 @@ SELECT hash FROM (
 JOIN specs ON specs.id = (
   SELECT min(id) FROM specs WHERE configuration_id = most.id AND release_count > 0)
 """
+WORDS = ("A100", "gcc 13", "arm")
+"""Searches in words that ask for no package."""
 SEARCHED = (
     "cuda",
     "gcc@11.4.0",
@@ -98,7 +100,9 @@ def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
         PageKind("releases", ("/releases",)),
         PageKind("stacks", ("/stacks",)),
         PageKind("about", ("/about",)),
+        PageKind("diff", tuple(_diffs(db))),
         PageKind("cover, 20 specs", (_cover(sample[:20]),)),
+        PageKind("find, words", _all("/find?q=", list(WORDS))),
         PageKind("suggest", tuple(f"/suggest.json?q={name[:4]}" for name in sample)),
         PageKind("find", tuple(_finds(sample, compilers))),
         PageKind(
@@ -177,6 +181,17 @@ def _finds(packages: list[str], compilers: list[str]) -> Iterator[str]:
     random = Random(3)
     for name in packages:
         yield "/find?q=" + quote(f"{name} %{random.choice(compilers)}")
+
+
+def _diffs(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield the comparisons of the newest snapshots with those before them."""
+    sides = db.execute(
+        "SELECT previous.name, releases.name FROM releases"
+        " JOIN releases AS previous ON previous.id = releases.previous_release_id"
+        " WHERE releases.kind = 'snapshot' ORDER BY releases.position LIMIT 10"
+    )
+    for old, new in sides:
+        yield f"/diff/{quote(old)}...{quote(new)}"
 
 
 def _table(query: str) -> str:
