@@ -26,15 +26,24 @@ from spack_cache_db.spack.versions import version_key
 
 T = TypeVar("T")
 
-LISTED = f"""
+_FROM_LISTED = """
 SELECT listings.spec_id, specs.configuration_id, listings.stack_set_id
 FROM listings
-JOIN specs ON specs.id = listings.spec_id
-JOIN configurations ON configurations.id = specs.configuration_id
-WHERE listings.release_id = :release AND {IN_STACK.format("listings")}
+JOIN specs ON specs.id = listings.spec_id"""
+_WHERE_LISTED = f"""
+WHERE listings.release_id = :release AND {IN_STACK.format("listings")}"""
+LISTED = _FROM_LISTED + _WHERE_LISTED
+"""The specs of a release."""
+LISTED_NARROWED = (
+    _FROM_LISTED
+    + "\nJOIN configurations ON configurations.id = specs.configuration_id"
+    + _WHERE_LISTED
+    + """
   AND (:package IS NULL OR configurations.package_id IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target_id IN (SELECT value FROM json_each(:target)))
 """
+)
+"""The specs of a release with certain packages or targets."""
 _AMOUNTS = """
 SELECT id, added_count, removed_count FROM releases
 WHERE previous_release_id IS NOT NULL AND id IN (SELECT value FROM json_each(:ids))
@@ -329,13 +338,15 @@ class Changes:
         any more.
         """
         # There are few different pairs of the stacks of a spec on both sides.
-        pairs: Counter[tuple[tuple[str, ...], tuple[str, ...]]] = Counter()
-        for spec in self.before.keys() | self.after.keys():
-            old = self.before.get(spec)
-            new = self.after.get(spec)
-            old_stacks = old.stacks if old is not None else ()
-            new_stacks = new.stacks if new is not None else ()
-            pairs[old_stacks, new_stacks] += 1
+        nowhere = Listed(0, ())
+        pairs = Counter(
+            [
+                (listed.stacks, self.after.get(spec, nowhere).stacks)
+                for spec, listed in self.before.items()
+            ]
+        )
+        for spec in self.after.keys() - self.before.keys():
+            pairs[(), self.after[spec].stacks] += 1
 
         kept: Counter[str] = Counter()
         added: Counter[str] = Counter()
@@ -459,8 +470,8 @@ def changes_of(
     # Count the specs of each changed configuration.
     removed = _only_listed(before, after)
     added = _only_listed(after, before)
-    old_counts = Counter(listed.configuration for listed in before.values())
-    new_counts = Counter(listed.configuration for listed in after.values())
+    old_counts = Counter([listed.configuration for listed in before.values()])
+    new_counts = Counter([listed.configuration for listed in after.values()])
     amounts = {}
     for configuration in sorted(removed.keys() | added.keys()):
         lost = len(removed.get(configuration, ()))
@@ -542,15 +553,20 @@ def _versions(numbering: Numbering, numbers: Iterable[int]) -> dict[int, _Versio
 
 def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
     """Return the specs of a side, with their configurations and stacks."""
-    values: dict[str, Any] = {"package": None, "target": None}
-    for column, ids in column_ids(lookups, narrowing).items():
-        values[column] = json.dumps(list(ids))
+    sql = LISTED
+    values: dict[str, Any] = {}
+    columns = column_ids(lookups, narrowing)
+    if columns:
+        sql = LISTED_NARROWED
+        values = {"package": None, "target": None}
+        for column, ids in columns.items():
+            values[column] = json.dumps(list(ids))
     conditions = (*side, *narrowing)
     values["release"] = condition_value(conditions, "release")
     values["stack"] = condition_value(conditions, "stack")
     stack_sets = lookups.stack_sets()
     specs = {}
-    for spec, configuration, stacks in select(lookups.conn, LISTED, **values):
+    for spec, configuration, stacks in select(lookups.conn, sql, **values):
         specs[spec] = Listed(configuration, stack_sets[stacks])
     return specs
 
