@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.commands.load import installations_of
 from spack_cache_db.query.commands.model import Commands, short_spec
 from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.query.stored.binary import ids_of_hashes
 from spack_cache_db.query.stored.origin import Origin, read_origin
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
@@ -154,6 +156,36 @@ def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
     assert add(2, "local") == "local URL-of-your-mirror"
     assert add(2, "develop") == "develop https://binaries.spack.io/develop"
     assert add(1, "v0.18") == "v0.18 https://there/x"
+
+
+def test_the_mirror_of_a_binary_is_the_same_beside_others(tmp_path: Path) -> None:
+    """A row of a list adds the mirror that the page of its binary adds, although an old
+    snapshot has the address of the mirror of others.
+    """
+
+    def at(mirror: str, number: int) -> dict[str, Any]:
+        tarball = (
+            f"https://{mirror}/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
+            f"linux-ubuntu24.04-x86_64_v3-gcc-13.2.0-zlib-1.0-{spec_hash(number)}.spack"
+        )
+        return spec(number, tarball=tarball)
+
+    write(
+        tmp_path / "input",
+        a=page("zlib", "v1.0", [at("one", 1)]),
+        b=page("zlib", "develop", [at("dev", 2)]),
+        c=page("zlib", "develop-2025-01-05", [at("dev", 1)]),
+    )
+    build([tmp_path / "input"], tmp_path / "mirrors.db")
+    with closing(sqlite3.connect(tmp_path / "mirrors.db")) as conn:
+        lookups = read_lookups(conn)
+        hashes = [spec_hash(1), spec_hash(2)]
+        first, second = (ids_of_hashes(conn, hashes)[dag_hash] for dag_hash in hashes)
+        alone = commands_of(lookups, [first])[first]
+        beside = commands_of(lookups, [first, second])[first]
+
+    assert alone.commands[0] == "spack mirror add v1.0 https://one"
+    assert beside.commands == alone.commands
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spack_cache_db.database_damage import stored_json
-from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.stored.graph import read_run_time
 from spack_cache_db.query.stored.mirrors import (
     Mirror,
+    first_mirrors,
     listing_mirrors,
     mirrored_release,
 )
@@ -187,10 +188,15 @@ def closures(
     facts = _read_facts(lookups, graph.edges)
     # Read which mirrors list these specs, and the build specs of spliced ones.
     binaries = {spec_facts.binary for spec_facts in facts.values()}
-    listed = listing_mirrors(lookups, binaries | facts.keys())
+    wanted = binaries | facts.keys()
     only_release = None
     if release is not None:
         only_release = mirrored_release(lookups, lookups.releases[release])
+    if only_release is None and not has_records(lookups.conn):
+        # Without dependencies, each binary needs its own mirror alone.
+        listed = first_mirrors(lookups, wanted)
+    else:
+        listed = listing_mirrors(lookups, wanted)
     sets = mirror_sets(listed, only_release)
     has_shared_urls = _share_urls(listed)
     # Choose the mirrors of each closure: first the binary, then the others by package

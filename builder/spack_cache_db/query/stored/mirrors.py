@@ -54,6 +54,19 @@ CROSS JOIN listings ON listings.release_id = pages.value AND listings.spec_id = 
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball_prefix_id
 """
 
+LISTED_FIRST_BY_PAGE = """
+SELECT listings.spec_id, listings.release_id, tarball_prefixes.url, tarball_prefixes.is_whole
+FROM json_each(:ids) AS wanted
+CROSS JOIN listings ON listings.spec_id = wanted.value AND listings.release_id = (
+  SELECT releases.id FROM releases
+  CROSS JOIN listings AS earlier
+    ON earlier.release_id = releases.id AND earlier.spec_id = wanted.value
+  WHERE releases.id IN (SELECT value FROM json_each(:releases))
+  ORDER BY releases.id LIMIT 1)
+LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball_prefix_id
+"""
+"""The first of some releases that lists each spec, as `LISTED_BY_PAGE`."""
+
 # The ids of releases are in order, and one of the first releases lists most specs. This
 # is a part of `FIRST_RELEASE`, which has the table `specs`.
 _FIRST = f"""
@@ -156,11 +169,27 @@ def listing_mirrors(
     if releases is not None:
         searched &= releases
     if searched:
-        for spec, mirror in _listed_by_pages(lookups, mirrors, searched, ids):
+        pages = _listed_by_pages(lookups, mirrors, searched, ids, LISTED_BY_PAGE)
+        for spec, mirror in pages:
             releases_of_indexes = {index_mirror.release for index_mirror in found[spec]}
             if mirror.release not in releases_of_indexes:
                 found[spec].append(mirror)
     return found
+
+
+def first_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
+    """Return the first mirror that lists each spec; a spec that no mirror lists has no
+    key. With indexes, others may follow, because the first may have no address.
+
+    Looking all of them up, as `listing_mirrors` does, takes ten times as long: a spec
+    is in many releases, and one of the first lists most specs.
+    """
+    mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
+    if mirrors.by_id:
+        return listing_mirrors(lookups, specs)
+    searched = mirrors.with_pages
+    pages = _listed_by_pages(lookups, mirrors, searched, specs, LISTED_FIRST_BY_PAGE)
+    return {spec: [mirror] for spec, mirror in pages}
 
 
 def every_mirror(lookups: Lookups) -> dict[Mirror, list[int]]:
@@ -215,11 +244,15 @@ def _is_signed(url: str | None, is_signed: int | None) -> bool | None:
 
 
 def _listed_by_pages(
-    lookups: Lookups, mirrors: _Mirrors, searched: Set[int], ids: Iterable[int]
+    lookups: Lookups,
+    mirrors: _Mirrors,
+    searched: Iterable[int],
+    ids: Iterable[int],
+    sql: str,
 ) -> Iterator[tuple[int, Mirror]]:
     """Yield specs with the mirrors of those releases, given by id, that list them."""
     releases = json.dumps(sorted(searched))
-    rows = select_in(lookups.conn, LISTED_BY_PAGE, ids, releases=releases)
+    rows = select_in(lookups.conn, sql, ids, releases=releases)
     for spec, release_id, url, is_whole in rows:
         release = lookups.releases[release_id]
         yield spec, _mirror_of_page(release, mirrors, url, bool(is_whole))
