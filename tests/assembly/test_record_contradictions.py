@@ -122,6 +122,31 @@ def test_a_dependency_without_a_record_is_a_problem(tmp_path: Path, of: Any) -> 
         assert [found.package for found in find(db, "* ^b")] == ["a"]
 
 
+def test_two_names_of_a_spec_without_a_record(tmp_path: Path) -> None:
+    """The name in the first release counts, whatever the order of the input, so a
+    database gives itself.
+    """
+    sources: list[Path] = []
+    for release, name in (("v1.0", "older"), ("develop", "newer")):
+        source = tmp_path / f"{len(sources)}"
+        needed = edge(name, "link") | {"hash": hash_of("lost")}
+        folder = source / release / "e4s"
+        folder.mkdir(parents=True)
+        records = index(record(node(f"user-of-{name}", needed)))
+        (folder / "index.json").write_bytes(records)
+        sources.append(source)
+    both = tmp_path / "both.db"
+    build(sources, both)
+    with closing(sqlite3.connect(both)) as connection:
+        query = "SELECT DISTINCT dependency_package FROM dependency_edges"
+        assert connection.execute(query).fetchall() == [("newer",)]
+    build(both, tmp_path / "again.db")
+    build(sources[1], tmp_path / "newest.db")
+    build([tmp_path / "newest.db", sources[0]], tmp_path / "one_by_one.db")
+    for other in ("again.db", "one_by_one.db"):
+        assert (tmp_path / other).read_bytes() == both.read_bytes()
+
+
 def test_the_original_of_a_spliced_spec_needs_no_record(tmp_path: Path) -> None:
     """It is known by hash and name."""
     spliced = record(node("a", build_spec={"name": "a", "hash": hash_of("b")}))

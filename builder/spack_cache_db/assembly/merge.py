@@ -334,9 +334,9 @@ def _merged_listings(
     """
     stated = _stated_listings(tables["listings"], document_release)
     # The first row of a spec counts, so rows are in the order of documents.
-    unlisted = tables["unlisted"]
-    unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-    specs = _specs(stated, [unlisted, tables["unrecorded"]], document_release, texts)
+    unlisted = _by_document(tables["unlisted"])
+    unrecorded = _by_document(tables["unrecorded"])
+    specs = _specs(stated, [unlisted, unrecorded], document_release, texts)
     differences = [
         _other_configurations(stated, specs),
         _other_configurations(unlisted, specs),
@@ -350,6 +350,11 @@ def _merged_listings(
         specs=specs,
         differences=differences + other_values,
     )
+
+
+def _by_document(rows: Frame) -> Frame:
+    """Return rows in the order of documents; rows of one document keep their order."""
+    return rows.where(np.argsort(rows["document"], kind="stable"))
 
 
 def _document_releases(
