@@ -4,6 +4,7 @@ import { Builds, OF_MACHINE, OF_SYSTEM, runsOn } from "./builds.js";
 import { element } from "./elements.js";
 
 const MOST = 6;
+const MOST_ROWS = 25;
 const KNOWN_OPTIONS = ["mpi", "cuda", "rocm", "openmp", "shared", "python"];
 
 const place = document.getElementById("builds-data");
@@ -191,14 +192,24 @@ const mark = (choices, proposed) => {
     if (isOwn && cell.hasAttribute("aria-current")) cell.setAttribute("aria-current", "true");
   }
   const fitting = new Set(builds.fitting(choices).map(({ shown }) => shown));
+  let count = 0;
   for (const row of document.querySelectorAll("#configurations tbody tr[data-hash]")) {
-    row.hidden = !fitting.has(row.dataset.hash);
-    row.classList.toggle("chosen", row.dataset.hash === proposed?.shown);
+    const isFitting = fitting.has(row.dataset.hash);
+    const isOwn = row.dataset.hash === proposed?.shown;
+    row.hidden = !isFitting || (count >= MOST_ROWS && !hasAllRows && !isOwn);
+    row.classList.toggle("chosen", isOwn);
+    if (isFitting) count += 1;
   }
+  showAll.textContent = `Show all ${count.toLocaleString("en")}`;
+  showAll.hidden = hasAllRows || count <= MOST_ROWS;
   const results = document.getElementById("results");
   results.dataset.all ??= results.textContent;
   results.textContent = choices.length ? `${fitting.size.toLocaleString("en")} of them have what is chosen` : results.dataset.all;
 };
+
+/* A long table begins with some rows, as on a server. */
+let hasAllRows = false;
+const showAll = element("button", { type: "button" }, "Show all");
 
 /* The row that a reader chose in the table. */
 const used = () => {
@@ -206,10 +217,15 @@ const used = () => {
   return hash ? builds.rows.find(({ shown }) => shown === hash) : undefined;
 };
 
+/* The build of the address: the row that it names, or else the proposed one. */
+const buildOf = (choices) => {
+  const row = used();
+  return row ? { row, reason: "your choice" } : builds.proposed(choices) ?? { row: null };
+};
+
 const show = () => {
   const choices = Builds.choices(location.search);
-  const row = used();
-  const { row: proposed, reason } = row ? { row, reason: "your choice" } : builds.proposed(choices) ?? { row: null };
+  const { row: proposed, reason } = buildOf(choices);
   fill("version", versionPicks(choices, proposed));
   fill("machine", machinePicks(choices, proposed));
   fill("system", systemPicks(choices, proposed));
@@ -244,5 +260,14 @@ const open = (event) => {
 if (builds && chooser) {
   document.addEventListener("click", open);
   addEventListener("popstate", show);
+  document.getElementById("configurations")?.after(showAll);
+  showAll.addEventListener("click", () => {
+    hasAllRows = true;
+    showAll.hidden = true;
+    const choices = Builds.choices(location.search);
+    mark(choices, buildOf(choices).row);
+    document.getElementById("configurations-heading").scrollIntoView();
+  });
   if (location.search) show();
+  else mark([], buildOf([]).row);
 }

@@ -277,6 +277,23 @@ def test_a_package_is_whole_without_scripts(host: Host, browser: Browser) -> Non
     context.close()
 
 
+def test_a_long_table_begins_with_some_rows(
+    host: Host, page: Page, large_file: Path
+) -> None:
+    """A button shows the others; the chosen row is there, wherever it is."""
+    with sqlite3.connect(large_file) as conn:
+        sql = "SELECT name, configuration_count FROM packages ORDER BY 2 DESC, 1"
+        name, count = conn.execute(sql).fetchone()
+    page.goto(f"{host.address}/large/package/{safe_name(name)}.html")
+    rows = page.locator("#configurations tbody tr:visible")
+    assert count > 26
+    assert rows.count() in (25, 26)
+    page.get_by_role("button", name=f"Show all {count}").click()
+    expect(rows).to_have_count(count)
+    page.get_by_role("link", name="Use /").first.click()
+    expect(page.locator(".match")).to_contain_text("your choice")
+
+
 @pytest.mark.parametrize(
     "place",
     [
