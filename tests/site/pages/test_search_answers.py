@@ -80,6 +80,7 @@ async def answer(cache: Any, text: str, more: str = "") -> tuple[str, str]:
         ("lapack for neoverse", "no binary for any aarch64 · 1 binary in all"),
         ("gcc 13", "have a binary built with gcc 13"),
         ("gcc 13", "The package gcc"),
+        ("zen3 gcc 13", "compilergcc 13✕ machinezen3✕"),
         ("arm", "2 packages have a binary for any aarch64"),
         ("graviton", "any aarch64neoverse_n1neoverse_v1neoverse_v2"),
         ("epyc", "any x86_64zenzen2zen3zen4zen5"),

@@ -357,10 +357,12 @@ def with_tokens(site: Site, search: Search, text: str, page: SearchPage) -> Sear
         notes = notes_on_words(text, page.reading, vocabulary.one)
         tokens = tokens_of_words(lookups, text, page.reading, chosen)
         return replace(page, tokens=tokens, notes=(*notes, *page.notes))
-    if page.spec:
-        tokens = tokens_of_spec(lookups, parse(page.spec), chosen)
-        return replace(page, tokens=tokens)
-    return page
+    if not page.spec:
+        return page
+    # The spec of a compiler is not the text: a machine of the text narrows the answer.
+    names = page.narrowing if page.is_of_compiler else chosen
+    tokens = tokens_of_spec(lookups, parse(page.spec), names)
+    return replace(page, tokens=tokens)
 
 
 def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
