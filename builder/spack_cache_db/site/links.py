@@ -37,16 +37,19 @@ def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
     return link(urls, f"/{kind}/{quote(name)}{query}", name)
 
 
-def link(urls: Any, path: str, text: str) -> Markup:
+def link(urls: Any, path: str, text: str, other: str = "") -> Markup:
     """Return a text as a link to one of our pages; without a link if there is no such
-    page.
+    page, and no other one.
 
     Args:
         urls: as for `links_to`.
         path: the path of the page, with its query string.
         text: the text.
+        other: the path of a page about the same, for a site without the first.
     """
     address = urls.path(path)
+    if address is None and other:
+        address = urls.path(other)
     if address is None:
         return escape(text)
     return Markup(f'<a href="{escape(address)}">{escape(text)}</a>')
