@@ -36,13 +36,16 @@ class Run:
 
 
 def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -> Run:
-    """Run `python -m module` and measure it; sampling its `memory` slows it down a
-    little.
+    """Run `python -m module` and measure it, as `run_command` does."""
+    return run_command([sys.executable, "-m", module, *arguments], memory=memory)
+
+
+def run_command(command: Sequence[str], *, memory: bool = False) -> Run:
+    """Run a command and measure it; sampling its `memory` slows it down a little.
 
     Raises:
         CommandFailedError: the command failed; the message holds what it printed.
     """
-    command = [sys.executable, "-m", module, *arguments]
     started, cpu = time.perf_counter(), _cpu_of_ended_children()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         peak = _watch(process) if memory else 0

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import index_floor, indexes, nights
+from benchmarks import figures, index_floor, indexes, inputs, instead, nights
+from benchmarks.measure import run_command
+from spack_cache_db import find
 from spack_cache_db.assembly.builds import build
+from spack_cache_db.exports.exporting import export
 
 
 @pytest.mark.slow
@@ -41,3 +44,24 @@ def test_nights_are_measured_on_equal_databases(tmp_path: Path) -> None:
     table = nights.report(tmp_path, 0.01, "usual", runs=1, jobs=1)
     for name in ("full build", "nothing new", "one snapshot more"):
         assert f"| {name} ÷ floor " in table
+
+
+@pytest.mark.slow
+def test_what_one_would_do_instead_gives_the_same_answers(tmp_path: Path) -> None:
+    """From pages, exported tables and an index: a comparison of times compares programs
+    that answer one question.
+    """
+    pages, _ = inputs.corpus(tmp_path, 0.01, "usual")
+    history = tmp_path / "history.db"
+    build(pages, history)
+    subject = figures.subject_of(history)
+    export(history, tmp_path / "tables")
+    by_compiler = instead.sqlite_view(str(history))
+    assert by_compiler > 10
+    assert by_compiler == instead.duckdb_pages(str(pages))
+    assert by_compiler == instead.duckdb_parquet(str(tmp_path / "tables"))
+
+    (found,) = find(history, f"/{subject.hash}")
+    releases = len(found.releases)
+    listed = run_command(["grep", "-rlF", subject.hash, str(pages)]).output
+    assert len(listed.splitlines()) == releases

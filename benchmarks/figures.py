@@ -1,0 +1,252 @@
+"""The figures of docs/performance.md: `python -m benchmarks.figures --write`.
+
+Each job is done by a command of this project and by what one would do instead, in one
+run on one machine. `instead.py` and `script.py` are the other programs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import click
+
+from benchmarks import inputs
+from benchmarks.measure import FOLDER, CommandFailedError, Run, run_command, run_module
+from benchmarks.report import table, write_section
+from spack_cache_db.inspect_file import inspect_path
+from tests.corpus import pages as corpus
+
+PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
+SECTION = "table of figures"
+SCRIPT_SHARE = 0.05
+"""The script runs over so much of the pages: all of them would take minutes."""
+HEAD = ("job", "with", "time", "memory", "input")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One way to do a job.
+
+    `reads` is the input of the way: the files as they are downloaded, or what a build
+    or an export has made of them.
+    """
+
+    job: str
+    way: str
+    run: Run
+    reads: str
+
+    def cells(self) -> list[str]:
+        """Return the row of the table."""
+        seconds = self.run.seconds
+        digits = 0 if seconds >= 10 else 1 if seconds >= 1 else 2
+        # A short run ends before its memory is looked at.
+        memory = f"{self.run.peak_bytes / 1e6:,.0f} MB" if seconds >= 0.2 else ""
+        return [self.job, self.way, f"{seconds:,.{digits}f} s", memory, self.reads]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the questions are about: the commonest hash, and a package with a target."""
+
+    hash: str
+    package: str
+    target: str
+
+
+@click.command()
+@click.option("--scale", type=corpus.SCALE, default=1.0, show_default=True)
+@click.option(
+    "--records",
+    default=150_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Records of the index.",
+)
+@click.option(
+    "--runs", default=3, show_default=True, help="Runs of which the median is taken."
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=FOLDER,
+    show_default=True,
+)
+@click.option("--write", is_flag=True, help="Write the table into docs/performance.md.")
+def main(scale: float, records: int, runs: int, folder: Path, write: bool) -> None:
+    """Compare what this project does with what one would do instead."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        text = report(folder, scale, records, runs)
+    except CommandFailedError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(text)
+    if write:
+        write_section(PERFORMANCE, SECTION, text)
+
+
+def report(folder: Path, scale: float, records: int, runs: int) -> str:
+    """Measure all jobs on generated inputs and return the table."""
+    pages, totals = inputs.corpus(folder, scale, "usual")
+    index = inputs.index(folder, records)
+    history = folder / "figures-pages.db"
+    of_index = folder / "figures-index.db"
+
+    # Files are read once before anything is timed.
+    run_module("benchmarks.floor", [str(pages)])
+    run_module("benchmarks.index_floor", [str(index)])
+
+    # The databases first: the questions are asked to them.
+    figures = [
+        _build(pages, history, runs),
+        _script(folder, scale, totals),
+        *_questions_to_pages(pages, history, runs),
+        *_questions_to_tables(folder, pages, history, runs),
+        _build_of_index(index, of_index, runs),
+        *_questions_to_index(index, of_index, runs),
+    ]
+    preamble = (
+        f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.0f} MB, with"
+        f" {totals.listings:,} listings, and an index of {records:,} records,"
+        f" {index.stat().st_size / 1e6:,.0f} MB. Medians of {runs}, files in memory;"
+        f" {os.cpu_count()} cores, Python {platform.python_version()}."
+    )
+    return f"{preamble}\n\n{table(HEAD, [figure.cells() for figure in figures])}"
+
+
+def _build(pages: Path, file: Path, runs: int) -> Figure:
+    run = _build_new(pages, file, runs)
+    return Figure("a database of all pages", "`build`", run, "pages")
+
+
+def _build_of_index(index: Path, file: Path, runs: int) -> Figure:
+    run = _build_new(index.parent.parent.parent, file, runs)
+    return Figure("a database of one index", "`build`", run, "index")
+
+
+def _script(folder: Path, scale: float, totals: corpus.Totals) -> Figure:
+    part_scale = max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0)
+    pages, part = inputs.corpus(folder, part_scale, "usual")
+    file = folder / "script.db"
+    file.unlink(missing_ok=True)
+    run = run_module("benchmarks.script", [str(pages), str(file)], memory=True)
+    # Its time grows with the pages; its memory does not.
+    seconds = run.seconds * totals.page_bytes / part.page_bytes
+    scaled = Run(seconds, run.cpu_seconds, run.output, run.peak_bytes)
+    share = part.page_bytes / totals.page_bytes
+    way = f"python-frontmatter and sqlite-utils (from {share:.0%} of the pages)"
+    return Figure("", way, scaled, "pages")
+
+
+def _questions_to_pages(pages: Path, file: Path, runs: int) -> list[Figure]:
+    subject = subject_of(file)
+    page = pages / "_cache" / "develop" / subject.package / "specs.md"
+    target = f'"target": "{subject.target}"'
+    find_hash = ["find", f"/{subject.hash}", str(file)]
+    find_target = ["find", subject.package, f"target={subject.target}"]
+    find_target += ["--release", "develop", str(file)]
+    return [
+        Figure("a hash in all releases", "`find`", _ours(find_hash, runs), "database"),
+        Figure(
+            "", "`grep -r`", _grep(["-rlF", subject.hash, str(pages)], runs), "pages"
+        ),
+        Figure(
+            "a package and a target in one release",
+            "`find`",
+            _ours(find_target, runs),
+            "database",
+        ),
+        Figure("", "`grep`", _grep(["-oF", target, str(page)], runs), "one page"),
+    ]
+
+
+def _questions_to_tables(
+    folder: Path, pages: Path, file: Path, runs: int
+) -> list[Figure]:
+    job = "binaries by compiler in each release"
+    tables = folder / "figures-tables"
+    run_module("spack_cache_db", ["export", str(file), "-o", str(tables)])
+    return [
+        Figure(job, "SQLite", _way("sqlite_view", [file], runs), "database"),
+        Figure("", "DuckDB", _way("duckdb_parquet", [tables], runs), "`export`"),
+        Figure("", "DuckDB", _way("duckdb_pages", [pages], runs), "pages"),
+    ]
+
+
+def _questions_to_index(index: Path, file: Path, runs: int) -> list[Figure]:
+    subject = subject_of(file)
+    find = ["find", subject.package, f"target={subject.target}", str(file)]
+    load = [index, subject.package, subject.target]
+    return [
+        Figure(
+            "a package and a target in one index",
+            "`find`",
+            _ours(find, runs),
+            "database",
+        ),
+        Figure("", "Python's `json`", _way("json_index", load, runs), "index"),
+    ]
+
+
+def subject_of(file: Path) -> Subject:
+    """Return what the questions to a database are about."""
+    conn = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        (spec_hash,) = conn.execute(
+            "SELECT hash FROM specs ORDER BY release_count DESC, hash LIMIT 1"
+        ).fetchone()
+        package, target = conn.execute(
+            "SELECT package, target FROM builds WHERE is_current"
+            " GROUP BY package, target ORDER BY count(*) DESC, package, target LIMIT 1"
+        ).fetchone()
+    finally:
+        conn.close()
+    return Subject(spec_hash, package, target)
+
+
+def _build_new(source: Path, file: Path, runs: int) -> Run:
+    finished = []
+    for _ in range(runs):
+        # A build that finds its own database of the same input has nothing to do.
+        for old in (file, inspect_path(file)):
+            old.unlink(missing_ok=True)
+        command = ["build", str(source), "-o", str(file)]
+        finished.append(run_module("spack_cache_db", command, memory=True))
+    return _median(finished)
+
+
+def _ours(arguments: Sequence[str], runs: int) -> Run:
+    return _median(
+        [run_module("spack_cache_db", arguments, memory=True) for _ in range(runs)]
+    )
+
+
+def _grep(arguments: Sequence[str], runs: int) -> Run:
+    command = ["grep", *arguments]
+    return _median([run_command(command, memory=True) for _ in range(runs)])
+
+
+def _way(name: str, arguments: Sequence[object], runs: int) -> Run:
+    command = [name, *map(str, arguments)]
+    return _median(
+        [run_module("benchmarks.instead", command, memory=True) for _ in range(runs)]
+    )
+
+
+def _median(finished: Sequence[Run]) -> Run:
+    """Return the run with the median of the times, and the highest memory of all."""
+    middle = median(run.seconds for run in finished)
+    chosen = min(finished, key=lambda run: abs(run.seconds - middle))
+    peak = max(run.peak_bytes for run in finished)
+    return Run(chosen.seconds, chosen.cpu_seconds, chosen.output, peak)
+
+
+if __name__ == "__main__":
+    main()
