@@ -338,7 +338,7 @@ def test_a_statement_can_be_stopped(host: Host, page: Page) -> None:
     expect(page.get_by_role("alert")).to_have_text("stopped")
     page.get_by_role("searchbox").fill("mpi4py")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name="py-mpi4py")).to_be_visible()
+    expect(page.get_by_role("link", name="py-mpi4py", exact=True)).to_be_visible()
 
 
 def test_a_server_without_ranges_is_told(host: Host, page: Page) -> None:
