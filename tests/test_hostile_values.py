@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.assembly.file import current_inspection
+from spack_cache_db.assembly.inspection import current_inspection
 from spack_cache_db.database_damage import wrong_value
 from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.schema import tables as tables_module

@@ -1,7 +1,7 @@
 """The inspect file beside a database: counts that Datasette need not compute again.
 
 It is JSON for `datasette --inspect-file`, in which a build also records its input.
-`assembly.file` writes it.
+`assembly.inspection` writes it.
 
 ```
 {"spack-cache": {

@@ -48,8 +48,8 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         "spack_cache_db.assembly.file.insert",
         "spack_cache_db.assembly.file.index_text",
         "spack_cache_db.assembly.file.finish",
-        "spack_cache_db.assembly.file.inspect",
-        "spack_cache_db.assembly.file.publish",
+        "spack_cache_db.assembly.replacement.inspect",
+        "spack_cache_db.assembly.replacement.publish",
     ],
 )
 def test_a_kill_at_each_stage_leaves_a_whole_file(

@@ -1,4 +1,4 @@
-"""build.sqlite_file: a database replaces an old one or takes a new name, and harms
+"""assembly.replacement: a database replaces an old one or takes a new name, and harms
 nothing else.
 """
 
@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.assembly import file as sqlite_file
+from spack_cache_db.assembly import replacement
 from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.inspection import current_inspection
 from spack_cache_db.errors import InputError, OutputError
 from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.schema.views import VIEW_COUNTS
@@ -156,7 +157,7 @@ def test_an_error_leaves_the_old_file(
     output.write_bytes(b"old")
     with (
         pytest.raises((error, OutputError)),
-        sqlite_file.replacing(output) as temporary,
+        replacement.replacing(output) as temporary,
     ):
         temporary.write_bytes(b"half")
         raise error
@@ -172,20 +173,20 @@ def of_process(path: Path, number: int) -> Path:
 @pytest.mark.parametrize("output", ["x.db", "[x].db", "x*.db"])
 def test_files_of_a_killed_build_are_removed(output: str, tmp_path: Path) -> None:
     """Its files are named for its process; names of other targets are not touched."""
-    of_other = of_process(sqlite_file.temporary(tmp_path / "other.db"), NOBODY)
+    of_other = of_process(replacement.temporary(tmp_path / "other.db"), NOBODY)
     of_other.touch()
     for path in (tmp_path / output, inspect_path(tmp_path / output)):
-        of_process(sqlite_file.temporary(path), NOBODY).touch()
-    with sqlite_file.replacing(tmp_path / output):
+        of_process(replacement.temporary(path), NOBODY).touch()
+    with replacement.replacing(tmp_path / output):
         pass
     assert names(tmp_path) == {of_other.name}
 
 
 def test_a_running_build_keeps_its_files(tmp_path: Path) -> None:
     """Two builds of one output do not remove each other's files."""
-    theirs = of_process(sqlite_file.temporary(tmp_path / "x.db"), os.getppid())
+    theirs = of_process(replacement.temporary(tmp_path / "x.db"), os.getppid())
     theirs.touch()
-    with sqlite_file.replacing(tmp_path / "x.db"):
+    with replacement.replacing(tmp_path / "x.db"):
         pass
     assert names(tmp_path) == {theirs.name}
 
@@ -217,5 +218,5 @@ def test_a_build_writes_the_inspect_file(tmp_path: Path) -> None:
     counts["specs"]["count"] = 77
     written["tables"] = counts
     path.write_text(json.dumps(inspected))
-    found = sqlite_file.current_inspection(output)
+    found = current_inspection(output)
     assert found["spack-cache"]["tables"]["specs"]["count"] == 77

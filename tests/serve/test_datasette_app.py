@@ -11,7 +11,7 @@ import pytest
 import yaml
 from datasette.plugins import pm
 
-from spack_cache_db.assembly.file import current_inspection
+from spack_cache_db.assembly.inspection import current_inspection
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.serve.datasette_app import SiteDatasette, SiteOptions, datasette_of
 from spack_cache_db.serve.metadata import read_metadata, site_settings

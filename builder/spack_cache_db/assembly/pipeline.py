@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly import kept_releases as history
+from spack_cache_db.assembly import replacement
 from spack_cache_db.assembly.clock import Clock
 from spack_cache_db.assembly.contradictions import problems
 from spack_cache_db.assembly.counts import count
@@ -88,7 +89,7 @@ def build(inputs: Input, output: Path) -> Report:
     """Build `output` (see `spack_cache_db.assembly.builds.build`)."""
     require_sqlite()
     for path in (output, inspect_path(output)):
-        sqlite_file.require_replaceable(
+        replacement.require_replaceable(
             path, inputs.every_path, force=inputs.options.force
         )
     with uncollected(), alone_at(output):
@@ -128,7 +129,7 @@ def _build(inputs: Input, output: Path) -> Report:
 
     # Write the database under a temporary name, check it, and give it its name, unless
     # another program has written the output since `state_before`.
-    with sqlite_file.replacing(output) as temporary:
+    with replacement.replacing(output) as temporary:
         counts = _write(temporary, inputs, content, clock)
         del content  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
@@ -139,7 +140,7 @@ def _build(inputs: Input, output: Path) -> Report:
         record: dict[str, Any] = {}
         if checksum is not None and not (faults or snapshots.drop):
             record = record_of(way, checksum, counts, notes)
-        sha256, is_same = sqlite_file.publish(temporary, output, record, state_before)
+        sha256, is_same = replacement.publish(temporary, output, record, state_before)
     clock.stage("publish")
     return Report(
         **counts,

@@ -21,9 +21,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly.clock import Clock
+from spack_cache_db.assembly.inspection import current_inspection
 from spack_cache_db.assembly.options import Input
+from spack_cache_db.assembly.replacement import note_look
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.workers import program_versions, work_through
 from spack_cache_db.bounded_files import read_file
@@ -142,7 +143,7 @@ def report_if_unchanged(
             return None
         if record["sources"] != _sources_checksum(inputs, output):
             return None
-        inspection = sqlite_file.current_inspection(output)
+        inspection = current_inspection(output)
         inspected = inspection[NAME]
         if inspected.get(RECORD) != record:
             return None
@@ -160,7 +161,7 @@ def report_if_unchanged(
     except (BuilderError, KeyError, TypeError):
         # There is no database, or something else wrote the inspect file.
         return None
-    sqlite_file.note_look(output, inspection)
+    note_look(output, inspection)
     clock.stage("compare")
     return replace(
         report, seconds=round(clock.last - clock.start, 3), stages=clock.stages

@@ -80,8 +80,8 @@ def build(
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
     from spack_cache_db.assembly.builds import build as build_database
-    from spack_cache_db.assembly.file import discard
     from spack_cache_db.assembly.output_lock import remove_lock_file
+    from spack_cache_db.assembly.replacement import discard
     from spack_cache_db.site.folder import site_folder
 
     def remove_unfinished() -> str:

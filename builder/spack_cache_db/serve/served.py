@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spack_cache_db.assembly.file import current_inspection
+from spack_cache_db.assembly.inspection import current_inspection
 from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.serve.datasette_app import SiteDatasette, SiteOptions, datasette_of

@@ -575,7 +575,7 @@ def date_words(text: str | None) -> str:
     """
     try:
         return day_words(date.fromisoformat(text or ""))
-    except ValueError:
+    except (TypeError, ValueError):
         return text or ""
 
 
