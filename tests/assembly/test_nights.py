@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from spack_cache_db.assembly import file as sqlite_file
+from spack_cache_db.assembly import replacement
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.database_file import release_names
 from spack_cache_db.errors import BuilderError
@@ -29,7 +30,9 @@ from tests.processes import completed
 
 WITH_SNAPSHOTS = [kind for kind in OLD_DATABASES if kind.has_snapshots]
 MOMENTS = ("create", "insert", "finish", "require_intact", "inspect", "publish")
-"""The steps of `build.sqlite_file` after which a build is killed."""
+"""The steps of `assembly.file` and `assembly.replacement` after which a build is
+killed.
+"""
 
 Snapshots = dict[str, frozenset[Any]]
 
@@ -187,13 +190,14 @@ class Nights(RuleBasedStateMachine):
         night(self.mirrors, *names)
         child = os.fork()
         if child == 0:
-            step = getattr(sqlite_file, moment)
+            module = sqlite_file if hasattr(sqlite_file, moment) else replacement
+            step = getattr(module, moment)
 
             def killed(*arguments: Any, **options: Any) -> Any:
                 step(*arguments, **options)
                 os.kill(os.getpid(), signal.SIGKILL)
 
-            setattr(sqlite_file, moment, killed)
+            setattr(module, moment, killed)
             try:
                 build([self.file, self.mirrors], self.file, snapshot=self._today())
             finally:
