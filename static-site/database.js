@@ -22,7 +22,7 @@ const start = () => {
   };
 };
 
-/* `values` is a list for ?1, ?2, or an object for :name. */
+/* `bind` is a list for ?1, ?2, or an object for :name. */
 export const ask = (sql, bind) => new Promise((resolve, reject) => {
   asked += 1;
   waiting.set(asked, { resolve, reject });

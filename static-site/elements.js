@@ -1,7 +1,11 @@
 /* Elements of pages, and numbers in words. */
 
-/* `name` is a plural. */
-export const counted = (number, name) => `${number.toLocaleString("en")} ${number !== 1 ? name : name === "binaries" ? "binary" : name.slice(0, -1)}`;
+/* A number with its noun, which is given as a plural: `1 binary`, `2,000 packages`. */
+export const counted = (number, plural) => {
+  const text = number.toLocaleString("en");
+  if (number !== 1) return `${text} ${plural}`;
+  return plural === "binaries" ? `${text} binary` : `${text} ${plural.slice(0, -1)}`;
+};
 
 export const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
@@ -12,13 +16,27 @@ export const element = (name, attributes = {}, ...children) => {
   return made;
 };
 
-export const table = (caption, columns, rows) => element("table", { class: "rows" },
-  element("caption", {}, caption),
-  element("thead", {}, element("tr", {}, ...columns.map((each) => element("th", { scope: "col" }, each)))),
-  element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell instanceof Uint8Array ? `${cell.length} bytes` : cell))))));
+export const table = (caption, columns, rows) => {
+  const heads = columns.map((column) => element("th", { scope: "col" }, column));
+  const lines = rows.map((row) => element("tr", {}, ...row.map(tableCell)));
+  return element("table", { class: "rows" },
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, ...heads)),
+    element("tbody", {}, ...lines));
+};
+
+const tableCell = (value) => {
+  const shown = value instanceof Uint8Array ? `${value.length} bytes` : value;
+  return element("td", {}, shown);
+};
 
 /* A link to the page of a package, whose file has the name that the export gave it (`addresses.py`). */
 export const link = (kind, name) => element("a", { href: `${kind}/${fileName(name)}.html` }, name);
 
-const fileName = (name) => name.replace(/[^a-z0-9._+-]|^[.-]|\.$/gu, (text) =>
-  [...new TextEncoder().encode(text)].map((byte) => `~${byte.toString(16).padStart(2, "0")}`).join(""));
+const fileName = (name) => name.replace(/[^a-z0-9._+-]|^[.-]|\.$/gu, escaped);
+
+/* The bytes of a text as `~2e`. */
+const escaped = (text) => {
+  const bytes = [...new TextEncoder().encode(text)];
+  return bytes.map((byte) => `~${byte.toString(16).padStart(2, "0")}`).join("");
+};

@@ -52,7 +52,7 @@ const pages = {
     const hash = spec.slice(spec.lastIndexOf("/") + 1);
     const [[name] = []] = (await ask(PACKAGE_OF, [hash])).rows;
     if (!name) return [element("h1", {}, "No binary"), element("p", {}, `No binary has the hash ${hash}.`)];
-    const { lines, missing = [] } = await commands(name, hash);
+    const { lines, missing } = await commands(name, hash);
     return [
       element("h1", {}, link("package", name), " ", element("span", { class: "hash" }, `/${hash}`)),
       lines.length ? element("h2", {}, "Install it") : element("p", {}, "No mirror lists this binary."),
