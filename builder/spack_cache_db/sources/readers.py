@@ -82,7 +82,8 @@ def plan(
     units = _units_of(list(found.file_of_location.values()))
     # These faults are a part of the input, so that `--keep-going` builds the rest.
     if found.unlisted:
-        units.insert(0, tuple(found.unlisted))
+        databases = [unit for unit in units if is_of_database(unit)]
+        units.insert(len(units) - len(databases), tuple(found.unlisted))
     return units
 
 
