@@ -20,10 +20,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.model import NO_COMPILER, Configuration
@@ -38,6 +35,11 @@ from spack_cache_db.sources.facts import (
     Tarball,
 )
 from spack_cache_db.spack.nodes import Use
+
+if TYPE_CHECKING:
+    # Commands that read no database, such as `fetch`, start without NumPy.
+    import numpy as np
+    import numpy.typing as npt
 
 T = TypeVar("T", bound=Hashable)
 
@@ -233,7 +235,7 @@ class Writer:
             columns: the numbers in each of its columns; others are left out.
         """
         for name, numbers in self.columns.tables[table].items():
-            numbers.frombytes(columns[name].astype(np.uint32).tobytes())
+            numbers.frombytes(columns[name].astype("uint32").tobytes())
 
     def append_row(self, table: str, **row: int) -> None:
         """Append one row to one of `TABLES`: the number in each of its columns."""
