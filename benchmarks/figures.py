@@ -127,7 +127,7 @@ def _build(pages: Path, file: Path, runs: int) -> Figure:
 
 
 def _build_of_index(index: Path, file: Path, runs: int) -> Figure:
-    run = _build_new(index.parent.parent.parent, file, runs)
+    run = _build_new(index, file, runs)
     return Figure("a database of one index", "`build`", run, "index")
 
 
