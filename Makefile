@@ -86,7 +86,8 @@ LONG := $(addprefix tests/,test_old_databases.py test_sql_functions.py test_jobs
 	sources/fetch/test_signatures.py sources/indexes/test_spec_formats.py exports/test_export.py \
 	cli/test_schemas.py cli/test_gate.py cli/test_tables.py query/choice/test_proposal_rule.py \
 	query/answers/test_retention.py site/test_smoke.py site/sql/test_overtime.py \
-	site/pages/test_install_box.py)
+	site/pages/test_install_box.py site/test_static_site.py sources/pages/test_looked_up.py \
+	site/pages/test_toolchains.py assembly/test_unchanged.py assembly/test_modules.py)
 loop: $(VENV)/test.done
 	$(BIN)/$(PYTEST) -n logical -m "not slow" $(addprefix --ignore=,$(LONG))
 
