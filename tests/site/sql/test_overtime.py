@@ -3,10 +3,13 @@
 import signal
 import time
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from spack_cache_db.site.sql.overtime import TIMES, ended_after
+from tests.site.addresses import get
 
 SECONDS = 0.05
 
@@ -40,6 +43,22 @@ def test_a_statement_within_its_time_is_not_signalled(signals: list[int]) -> Non
     with pytest.raises(LookupError), ended_after(SECONDS):
         raise LookupError
     work(4 * TIMES * SECONDS)
+    assert signals == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("milliseconds", ["-1", "-999999999999999999999", "1"])
+async def test_a_visitor_ends_no_process_with_a_short_time(
+    milliseconds: str, datasette: Any, signals: list[int]
+) -> None:
+    """A statement that has less time than it needs is refused, and nothing else."""
+    slow = (
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers"
+        " LIMIT 300000) SELECT max(n) FROM numbers"
+    )
+    query = urlencode({"sql": slow, "_timelimit": milliseconds})
+    answer = await get(datasette, f"/spack-cache.json?{query}")
+    assert answer.status_code == 400
     assert signals == []
 
 
