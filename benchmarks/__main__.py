@@ -15,7 +15,8 @@ import click
 
 from benchmarks import index_build, inputs, nights
 from benchmarks.build import Build, build
-from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
+from benchmarks.measure import CommandFailedError, Run, median_of, run_module
+from benchmarks.options import folder_option, runs_option, scale_option
 from benchmarks.report import (
     NOTES,
     Measure,
@@ -24,9 +25,9 @@ from benchmarks.report import (
     table,
     write_section,
 )
+from benchmarks.script_build import script_build
 from tests.corpus import pages as corpus
 
-SCRIPT_SHARE = 0.05
 GOALS = {"usual": (3.5, 15), "high": (3.5, 17)}
 """By variety: the build's time ÷ the floor's, and the database in percent of the
 pages.
@@ -34,7 +35,7 @@ pages.
 
 
 @click.command()
-@click.option("--scale", type=corpus.SCALE, default=1.0, show_default=True)
+@scale_option
 @click.option(
     "--variety",
     "varieties",
@@ -64,19 +65,11 @@ pages.
     show_default=True,
     help="Also build from the database of the night before.",
 )
-@click.option(
-    "--runs", default=3, show_default=True, help="Runs of which the median is taken."
-)
+@runs_option
 @click.option(
     "--jobs", type=int, help="Worker processes of the build.  [default: as build]"
 )
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=FOLDER,
-    show_default=True,
-)
+@folder_option
 @click.option(
     "--write", is_flag=True, help="Write the tables into benchmarks/NOTES.md."
 )
@@ -123,9 +116,7 @@ def report(
     pairs = [(_floor(pages), build([pages], file, jobs)) for _ in range(runs)]
     floor = median(decoding.seconds for decoding, _ in pairs)
     cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
-    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[
-        runs // 2
-    ]
+    ours = median_of([built for _, built in pairs])
     peak = build([pages], file, jobs, memory=True).peak_bytes
     after_reading = ours.seconds - ours.stages.get("read", 0)
     measures = [
@@ -188,17 +179,12 @@ def _floor(pages: Path) -> Run:
 def _script(
     folder: Path, scale: float, totals: corpus.Totals, ours: Build
 ) -> list[Measure]:
-    pages, part = inputs.corpus(
-        folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0), "usual"
-    )
-    file = folder / "script.db"
-    file.unlink(missing_ok=True)
-    seconds = run_module("benchmarks.script", [str(pages), str(file)]).seconds
-    seconds *= totals.page_bytes / part.page_bytes
-    share = part.page_bytes / totals.page_bytes
+    script = script_build(folder, scale, totals)
+    name = f"script, from {script.share:.3f} of the pages"
+    ratio = script.seconds / ours.seconds
     return [
-        Measure(f"script, from {share:.3f} of the pages", seconds, "s", digits=0),
-        Measure("script ÷ build", seconds / ours.seconds, "x", 40, at_least=True),
+        Measure(name, script.seconds, "s", digits=0),
+        Measure("script ÷ build", ratio, "x", 40, at_least=True),
     ]
 
 

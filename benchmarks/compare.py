@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from benchmarks import inputs
-from benchmarks.measure import FOLDER
+from benchmarks.options import folder_option
 from benchmarks.report import Measure, goals_table
 
 SCALE, RECORDS = 0.05, 20_000
@@ -38,13 +38,7 @@ print(time.process_time() - start)
 @click.command()
 @click.argument("revision", default="HEAD")
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1))
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=FOLDER,
-    show_default=True,
-)
+@folder_option
 def main(revision: str, rounds: int, folder: Path) -> None:
     """Fail if builds take a tenth more time or space than at REVISION."""
     folder.mkdir(parents=True, exist_ok=True)

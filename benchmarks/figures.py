@@ -12,21 +12,33 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from typing import Protocol
 
 import click
 
 from benchmarks import inputs
-from benchmarks.measure import FOLDER, CommandFailedError, Run, run_command, run_module
+from benchmarks.build import build
+from benchmarks.measure import CommandFailedError, median_of, run_command, run_module
+from benchmarks.options import folder_option, runs_option, scale_option
 from benchmarks.report import table, write_section
-from spack_cache_db.inspect_file import inspect_path
+from benchmarks.script_build import script_build
 from tests.corpus import pages as corpus
 
 PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTION = "table of figures"
-SCRIPT_SHARE = 0.05
-"""The script runs over so much of the pages: all of them would take minutes."""
 HEAD = ("job", "with", "time", "memory", "input")
+
+
+class Cost(Protocol):
+    """What a run took: the time, and the memory of all its processes."""
+
+    @property
+    def seconds(self) -> float:
+        """The time."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +51,21 @@ class Figure:
 
     job: str
     way: str
-    run: Run
+    cost: Cost
     reads: str
 
     def cells(self) -> list[str]:
         """Return the row of the table."""
-        seconds = self.run.seconds
+        seconds = self.cost.seconds
         digits = 0 if seconds >= 10 else 1 if seconds >= 1 else 2
         # A short run ends before its memory is looked at.
-        memory = f"{self.run.peak_bytes / 1e6:,.0f} MB" if seconds >= 0.2 else ""
+        memory = f"{self.cost.peak_bytes / 1e6:,.0f} MB" if seconds >= 0.2 else ""
         return [self.job, self.way, f"{seconds:,.{digits}f} s", memory, self.reads]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the questions are about: the commonest hash, and a package with a target."""
+    """The commonest hash, and a package with a target, about which is asked."""
 
     hash: str
     package: str
@@ -61,7 +73,7 @@ class Subject:
 
 
 @click.command()
-@click.option("--scale", type=corpus.SCALE, default=1.0, show_default=True)
+@scale_option
 @click.option(
     "--records",
     default=150_000,
@@ -69,16 +81,8 @@ class Subject:
     type=click.IntRange(1),
     help="Records of the index.",
 )
-@click.option(
-    "--runs", default=3, show_default=True, help="Runs of which the median is taken."
-)
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=FOLDER,
-    show_default=True,
-)
+@runs_option
+@folder_option
 @click.option("--write", is_flag=True, help="Write the table into docs/performance.md.")
 def main(scale: float, records: int, runs: int, folder: Path, write: bool) -> None:
     """Compare what this project does with what one would do instead."""
@@ -105,11 +109,11 @@ def report(folder: Path, scale: float, records: int, runs: int) -> str:
 
     # The databases first: the questions are asked to them.
     figures = [
-        _build(pages, history, runs),
+        _build("a database of all pages", pages, history, runs, "pages"),
         _script(folder, scale, totals),
         *_questions_to_pages(pages, history, runs),
         *_questions_to_tables(folder, pages, history, runs),
-        _build_of_index(index, of_index, runs),
+        _build("a database of one index", index, of_index, runs, "index"),
         *_questions_to_index(index, of_index, runs),
     ]
     preamble = (
@@ -121,28 +125,15 @@ def report(folder: Path, scale: float, records: int, runs: int) -> str:
     return f"{preamble}\n\n{table(HEAD, [figure.cells() for figure in figures])}"
 
 
-def _build(pages: Path, file: Path, runs: int) -> Figure:
-    run = _build_new(pages, file, runs)
-    return Figure("a database of all pages", "`build`", run, "pages")
-
-
-def _build_of_index(index: Path, file: Path, runs: int) -> Figure:
-    run = _build_new(index, file, runs)
-    return Figure("a database of one index", "`build`", run, "index")
+def _build(job: str, source: Path, file: Path, runs: int, reads: str) -> Figure:
+    built = [build([source], file, memory=True) for _ in range(runs)]
+    return Figure(job, "`build`", median_of(built), reads)
 
 
 def _script(folder: Path, scale: float, totals: corpus.Totals) -> Figure:
-    part_scale = max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0)
-    pages, part = inputs.corpus(folder, part_scale, "usual")
-    file = folder / "script.db"
-    file.unlink(missing_ok=True)
-    run = run_module("benchmarks.script", [str(pages), str(file)], memory=True)
-    # Its time grows with the pages; its memory does not.
-    seconds = run.seconds * totals.page_bytes / part.page_bytes
-    scaled = Run(seconds, run.cpu_seconds, run.output, run.peak_bytes)
-    share = part.page_bytes / totals.page_bytes
-    way = f"python-frontmatter and sqlite-utils (from {share:.0%} of the pages)"
-    return Figure("", way, scaled, "pages")
+    script = script_build(folder, scale, totals, memory=True)
+    way = f"python-frontmatter and sqlite-utils (from {script.share:.0%} of the pages)"
+    return Figure("", way, script, "pages")
 
 
 def _questions_to_pages(pages: Path, file: Path, runs: int) -> list[Figure]:
@@ -211,41 +202,22 @@ def subject_of(file: Path) -> Subject:
     return Subject(spec_hash, package, target)
 
 
-def _build_new(source: Path, file: Path, runs: int) -> Run:
-    finished = []
-    for _ in range(runs):
-        # A build that finds its own database of the same input has nothing to do.
-        for old in (file, inspect_path(file)):
-            old.unlink(missing_ok=True)
-        command = ["build", str(source), "-o", str(file)]
-        finished.append(run_module("spack_cache_db", command, memory=True))
-    return _median(finished)
+def _ours(arguments: Sequence[str], runs: int) -> Cost:
+    return _module("spack_cache_db", arguments, runs)
 
 
-def _ours(arguments: Sequence[str], runs: int) -> Run:
-    return _median(
-        [run_module("spack_cache_db", arguments, memory=True) for _ in range(runs)]
-    )
+def _way(name: str, arguments: Sequence[object], runs: int) -> Cost:
+    return _module("benchmarks.instead", [name, *map(str, arguments)], runs)
 
 
-def _grep(arguments: Sequence[str], runs: int) -> Run:
+def _module(name: str, arguments: Sequence[str], runs: int) -> Cost:
+    finished = [run_module(name, arguments, memory=True) for _ in range(runs)]
+    return median_of(finished)
+
+
+def _grep(arguments: Sequence[str], runs: int) -> Cost:
     command = ["grep", *arguments]
-    return _median([run_command(command, memory=True) for _ in range(runs)])
-
-
-def _way(name: str, arguments: Sequence[object], runs: int) -> Run:
-    command = [name, *map(str, arguments)]
-    return _median(
-        [run_module("benchmarks.instead", command, memory=True) for _ in range(runs)]
-    )
-
-
-def _median(finished: Sequence[Run]) -> Run:
-    """Return the run with the median of the times, and the highest memory of all."""
-    middle = median(run.seconds for run in finished)
-    chosen = min(finished, key=lambda run: abs(run.seconds - middle))
-    peak = max(run.peak_bytes for run in finished)
-    return Run(chosen.seconds, chosen.cpu_seconds, chosen.output, peak)
+    return median_of([run_command(command, memory=True) for _ in range(runs)])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from statistics import median
 
 from benchmarks import inputs
 from benchmarks.build import Build, build
-from benchmarks.measure import Run, run_module
+from benchmarks.measure import Run, median_of, run_module
 from benchmarks.report import Measure, goals_table, stages_table
 
 
@@ -29,9 +29,7 @@ def _floor(index: Path) -> Run:
 def _tables(index: Path, pairs: list[tuple[Run, Build]], peak: int) -> str:
     floor = median(decoding.seconds for decoding, _ in pairs)
     cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
-    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[
-        len(pairs) // 2
-    ]
+    ours = median_of([built for _, built in pairs])
     size = index.stat().st_size
     records, edges = map(int, pairs[0][0].output.split())
     measures = [

@@ -13,12 +13,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import psutil  # type: ignore[import-untyped]
 
 SAMPLE_EVERY = 0.05
 FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
 """The default folder for corpora and databases."""
+
+
+class _HasTime(Protocol):
+    @property
+    def seconds(self) -> float: ...
+
+
+Timed = TypeVar("Timed", bound=_HasTime)
+"""A run of a program, or what was measured in it."""
 
 
 class CommandFailedError(Exception):
@@ -56,6 +66,12 @@ def run_command(command: Sequence[str], *, memory: bool = False) -> Run:
             f"{' '.join(command)}: status {process.returncode}\n{output}"
         )
     return Run(seconds, _cpu_of_ended_children() - cpu, output, peak)
+
+
+def median_of(runs: Sequence[Timed]) -> Timed:
+    """Return the run of median time; of two in the middle, the slower one."""
+    in_order = sorted(runs, key=lambda run: run.seconds)
+    return in_order[len(in_order) // 2]
 
 
 def memory_of_tree(root: psutil.Process) -> int:

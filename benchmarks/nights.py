@@ -8,14 +8,13 @@ a build from all pages, or the measurement fails.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
 from benchmarks import inputs
 from benchmarks.build import Build, build
 from benchmarks.floor import page_files
-from benchmarks.measure import CommandFailedError, Run, run_module
+from benchmarks.measure import CommandFailedError, Run, median_of, run_module
 from benchmarks.report import Measure, goals_table, stages_table
 from spack_cache_db.releases import release_date
 
@@ -58,7 +57,7 @@ def report(
         ("nothing new", unchanged, 0.05),
         ("one snapshot more", added, 0.35),
     ):
-        seconds = _median_build(builds).seconds
+        seconds = median_of(builds).seconds
         goal = None
         if share is not None:
             goal = round(share * _FULL_BUILD_BEFORE, 2)
@@ -69,15 +68,9 @@ def report(
     measures.append(
         Measure("peak memory of one snapshot more", peak / 1e6, "MB", 400, digits=0)
     )
-    night = _median_build(added)
+    night = median_of(added)
     stages = stages_table(night.stages, night.seconds)
     return f"{goals_table(measures)}\n\nThe night with one snapshot more:{stages}"
-
-
-def _median_build(builds: Iterable[Build]) -> Build:
-    """Return the build of median time."""
-    ordered = sorted(builds, key=lambda built: built.seconds)
-    return ordered[len(ordered) // 2]
 
 
 def _split(pages: Path, folder: Path) -> tuple[Path, Path]:
