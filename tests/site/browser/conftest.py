@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from benchmarks.chromium import FLAGS, find_chromium
 from tests.programs import needed
@@ -38,6 +38,22 @@ def visit(
     yield visitor
     visitor.context.close()
     assert visitor.faults == []
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A window on a static host, in which nothing may go wrong."""
+    context = browser.new_context()
+    opened = context.new_page()
+    faults: list[str] = []
+    opened.on("pageerror", lambda error: faults.append(str(error)))
+    opened.on(
+        "console",
+        lambda said: faults.append(said.text) if said.type == "error" else None,
+    )
+    yield opened
+    context.close()
+    assert faults == []
 
 
 @pytest.fixture(scope="package")

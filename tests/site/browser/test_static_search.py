@@ -1,6 +1,5 @@
 """A search in a static export, in a browser: what was understood, and the packages."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -9,16 +8,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.server import free_port
 from spack_cache_db import build
 from spack_cache_db.site.static.export import export_static
 from spack_cache_db.site.static.vocabulary import VOCABULARY
 from tests.package_data import published, write_packages
 from tests.pagetexts import page as page_of_package
 from tests.pagetexts import write
-from tests.programs import needed
-from tests.serving import running
-from tests.site.browser.test_static_site import NGINX
+from tests.site.browser.static_hosts import hosted
 from tests.site.real_names import write_database
 
 pytestmark = pytest.mark.slow
@@ -27,7 +23,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an export of a database with real names of packages."""
-    program = needed("nginx", "nginx-light")
     folder = tmp_path_factory.mktemp("host")
     export_static(write_database(folder / "input"), folder / "public")
     # A database with package data: one package with a binary, and one without.
@@ -41,28 +36,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ]
     build(sources, folder / "described.db")
     export_static(folder / "described.db", folder / "public" / "described")
-    port = free_port()
-    user = "user root;" if os.geteuid() == 0 else ""
-    config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, port=port, user=user))
-    with running([program, "-e", f"{folder}/error.log", "-c", str(config)], port):
-        yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A window in which nothing may go wrong."""
-    context = browser.new_context()
-    opened = context.new_page()
-    faults: list[str] = []
-    opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on(
-        "console",
-        lambda said: faults.append(said.text) if said.type == "error" else None,
-    )
-    yield opened
-    context.close()
-    assert faults == []
+    with hosted(folder) as served:
+        yield served
 
 
 def search(page: Page, address: str, text: str) -> None:

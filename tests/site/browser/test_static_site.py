@@ -2,7 +2,6 @@
 file.
 """
 
-import os
 import random
 import sqlite3
 import threading
@@ -17,7 +16,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.server import free_port
 from spack_cache_db import build
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.open.lookups import read_lookups
@@ -25,26 +23,10 @@ from spack_cache_db.site.static.addresses import safe_name
 from spack_cache_db.site.static.export import export_static
 from tests.corpus import pages as corpus
 from tests.histories import lost_history
-from tests.programs import needed
-from tests.serving import running, serving
+from tests.serving import serving
+from tests.site.browser.static_hosts import hosted
 
 pytestmark = pytest.mark.slow
-
-NGINX = """
-{user} daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
-events {{}}
-http {{
-  include /etc/nginx/mime.types;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  log_format sent '$uri $status $body_bytes_sent';
-  access_log {folder}/access.log sent;
-  server {{ listen 127.0.0.1:{port}; root {folder}/public; }}
-}}
-"""
-"""A web server as it is installed: nothing of ours, and nothing that this page
-needs.
-"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -89,32 +71,13 @@ def host(
     large_file: Path,
 ) -> Iterator[Host]:
     """An nginx with an export of each file, by name."""
-    program = needed("nginx", "nginx-light")
-    folder, port = tmp_path_factory.mktemp("host"), free_port()
+    folder = tmp_path_factory.mktemp("host")
     files = {"pages": samples_file, "index": real_index_file, "tree": real_tree_file}
     files["history"] = lost_history(tmp_path_factory.mktemp("history"))
     for name, file in {**files, "large": large_file}.items():
         export_static(file, folder / "public" / name)
-    user = "user root;" if os.geteuid() == 0 else ""
-    config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, port=port, user=user))
-    with running([program, "-e", f"{folder}/error.log", "-c", str(config)], port):
-        yield Host(f"http://127.0.0.1:{port}", folder)
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A window in which nothing may go wrong."""
-    context = browser.new_context()
-    opened, faults = context.new_page(), list[str]()
-    opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on(
-        "console",
-        lambda said: faults.append(said.text) if said.type == "error" else None,
-    )
-    yield opened
-    context.close()
-    assert faults == []
+    with hosted(folder) as address:
+        yield Host(address, folder)
 
 
 def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) -> None:
