@@ -9,10 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from urllib.parse import quote
 
 from spack_cache_db.errors import OutputError
-from spack_cache_db.query.open.lookups import Lookups, read_lookups
+from spack_cache_db.query.open.lookups import Lookups, Release, read_lookups
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.routes import respond, route_of
@@ -43,31 +44,26 @@ def files_of(lookups: Lookups) -> dict[str, str]:
     paths += [f"/release/{release.name}" for release in lookups.releases.values()]
     paths += [f"/coverage/{release.name}" for release in lookups.releases.values()]
     paths += [f"/stack/{stack.name}" for stack in lookups.stacks.values()]
-    comparisons = list(_comparisons(lookups))[:MOST_COMPARISONS]
+    comparisons = dict(islice(_comparisons(lookups), MOST_COMPARISONS))
     paths += comparisons
 
     files = {path: file_of(path) for path in paths}
     if comparisons:
-        files[CHANGES] = files[_newest(lookups, comparisons)]
+        # The two newest snapshots, or else the first comparison.
+        snapshots = [path for path, release in comparisons.items() if release.date]
+        newest = snapshots[0] if snapshots else next(iter(comparisons))
+        files[CHANGES] = files[newest]
     return files
 
 
-def _comparisons(lookups: Lookups) -> Iterator[str]:
-    """Yield the comparison of each release with the one before it, the newest first."""
+def _comparisons(lookups: Lookups) -> Iterator[tuple[str, Release]]:
+    """Yield the comparison of each release with the one before it, and the release; the
+    newest first.
+    """
     for release in lookups.releases.values():
         before = lookups.before(release)
         if before is not None:
-            yield f"/diff/{before.name}...{release.name}"
-
-
-def _newest(lookups: Lookups, comparisons: list[str]) -> str:
-    """Return the comparison of the two newest snapshots, or else the first one."""
-    for release in lookups.releases.values():
-        before = lookups.before(release)
-        if release.date and before is not None:
-            path = f"/diff/{before.name}...{release.name}"
-            return path if path in comparisons else comparisons[0]
-    return comparisons[0]
+            yield f"/diff/{before.name}...{release.name}", release
 
 
 class Pages:
