@@ -29,14 +29,3 @@ const tableCell = (value) => {
   const shown = value instanceof Uint8Array ? `${value.length} bytes` : value;
   return element("td", {}, shown);
 };
-
-/* A link to the page of a package, whose file has the name that the export gave it (`addresses.py`). */
-export const link = (kind, name) => element("a", { href: `${kind}/${fileName(name)}.html` }, name);
-
-const fileName = (name) => name.replace(/[^a-z0-9._+-]|^[.-]|\.$/gu, escaped);
-
-/* The bytes of a text as `~2e`. */
-const escaped = (text) => {
-  const bytes = [...new TextEncoder().encode(text)];
-  return bytes.map((byte) => `~${byte.toString(16).padStart(2, "0")}`).join("");
-};

@@ -2,7 +2,8 @@
    that catalogue.json names. Without `?q=` or `#/…` in its address, it is the page as it was exported. */
 import { commands } from "./commands.js";
 import { ask, catalogue } from "./database.js";
-import { counted, element, link, table } from "./elements.js";
+import { counted, element, table } from "./elements.js";
+import { linkToPackage } from "./links.js";
 import { search } from "./search.js";
 
 const main = document.getElementById("main");
@@ -41,7 +42,7 @@ const pages = {
   binaries: async (name) => {
     const { rows } = await ask(CONFIGURATIONS, [name]);
     return [
-      element("h1", {}, "Binaries of ", link("package", name)),
+      element("h1", {}, "Binaries of ", linkToPackage(name)),
       table(counted(rows.length, "configurations"), ["Version", "Compiler", "System", "Target", "Variants", "Binaries"],
         rows.map(([id, ...cells]) => [...cells.slice(0, 5), binaries(name, id, cells[5])])),
     ];
@@ -54,7 +55,7 @@ const pages = {
     if (!name) return [element("h1", {}, "No binary"), element("p", {}, `No binary has the hash ${hash}.`)];
     const { lines, missing } = await commands(name, hash);
     return [
-      element("h1", {}, link("package", name), " ", element("span", { class: "hash" }, `/${hash}`)),
+      element("h1", {}, linkToPackage(name), " ", element("span", { class: "hash" }, `/${hash}`)),
       lines.length ? element("h2", {}, "Install it") : element("p", {}, "No mirror lists this binary."),
       missing.length ? element("p", { class: "notice" }, `No mirror here has a binary of ${missing.join(", ")}: Spack builds from source.`) : "",
       ...lines.map((line) => element("pre", {}, element("code", {}, line))),

@@ -1,7 +1,8 @@
 /* The answer to a search. `search` gets the text of the form and the machine that the visitor has chosen, and
    returns the elements of the page. words.js reads the text; vocabulary.json has all that it needs. */
 import { ask } from "./database.js";
-import { counted, element, link } from "./elements.js";
+import { counted, element } from "./elements.js";
+import { linkToPackage } from "./links.js";
 import { cellsOf, fieldsOf, isChosen, rows, unchecked } from "./matches.js";
 import { vocabularyOf } from "./vocabulary.js";
 import { othersOf, read, readable } from "./words.js";
@@ -33,7 +34,7 @@ export const search = async (text, machine = "") => {
   if (found.page) {
     // The page of the package has the whole answer.
     location.replace(packageLink(found.page, found.tokens).href);
-    return [element("h1", {}, link("package", found.page))];
+    return [element("h1", {}, linkToPackage(found.page))];
   }
   const isOfNames = found.packages.length > 0 || found.dropped.length === 0;
   return isOfNames ? answer(text, found, machine) : answerOfDatabase(text, found, machine);
@@ -90,7 +91,7 @@ const address = (words, machine) => {
 
 /* A link to the page of a package, with what the tokens choose. */
 const packageLink = (name, tokens, fields = []) => {
-  const made = link("package", name);
+  const made = linkToPackage(name);
   const choice = [...fields, ...fieldsOf(name, tokens, vocabulary)];
   if (choice.length) made.search = new URLSearchParams(choice);
   return made;
@@ -240,7 +241,7 @@ const compiledBy = (tokens) => {
 const named = (words, packages) => {
   if (!packages.length) return "";
   // A package that no release lists has no page here.
-  const shown = ({ name }) => (vocabulary.packages.get(name).isListed ? link("package", name) : name);
+  const shown = ({ name }) => (vocabulary.packages.get(name).isListed ? linkToPackage(name) : name);
   const links = packages.slice(0, MOST_NAMED).flatMap((found, at) => [at ? ", " : " ", shown(found)]);
   const more = packages.length - MOST_NAMED;
   const rest = more > 0 ? ` and ${more.toLocaleString("en")} more` : "";

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from spack_cache_db.query.commands.install import TRUST_KEYS, add_commands
@@ -47,17 +48,22 @@ TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
 """
 """The address of a binary in a release."""
+PACKAGE = "/package/"
+"""The beginning of the path of a package."""
 LARGEST_PACKAGES = 12
 """Number of packages that the page shows before a search."""
 
 
-def catalogue(conn: sqlite3.Connection, name: str, size: int) -> dict[str, Any]:
+def catalogue(
+    conn: sqlite3.Connection, name: str, size: int, files: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the facts that the page shows before it reads the database.
 
     Args:
         conn: a connection to the database.
         name: the name of its copy.
         size: the bytes of the copy.
+        files: the files of the exported pages, by their paths on the site.
     """
     totals = read_totals(conn)
     lookups = read_lookups(conn)
@@ -76,6 +82,11 @@ def catalogue(conn: sqlite3.Connection, name: str, size: int) -> dict[str, Any]:
             "isSigned": mirror.is_signed is not False,
         }
         mirrors.append(mirror_facts)
+    # The files of packages whose names cannot be those of files as they are.
+    renamed = {}
+    for path, file in files.items():
+        if path.startswith(PACKAGE) and file != f"{path.removeprefix('/')}.html":
+            renamed[path.removeprefix(PACKAGE)] = file
     release_names = [release.name for release in lookups.releases.values()]
     return {
         "database": name,
@@ -91,5 +102,6 @@ def catalogue(conn: sqlite3.Connection, name: str, size: int) -> dict[str, Any]:
             "packages": totals.packages,
             "releases": totals.releases,
         },
+        "renamedFiles": renamed,
         "packages": list(largest_packages(conn, LARGEST_PACKAGES)),
     }

@@ -108,14 +108,15 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
             tables=None if tables is None else f"{TABLES}/{PACKAGE}",
         )
         with connected(part / name) as conn:
-            content = catalogue(conn, name, size)
+            pages = Pages(conn, settings)
+            content = catalogue(conn, name, size, pages.files)
             vocabulary = search_vocabulary(conn)
-            pages = _write_pages(part, Pages(conn, settings).rendered())
+            page_files = _write_pages(part, pages.rendered())
         # Each file of data for the scripts is written here, beside the catalogue.
         (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
         words = json.dumps(vocabulary, separators=(",", ":"))
         (part / VOCABULARY).write_text(words, encoding="utf-8")
-        written = [VOCABULARY, *_copy_assets(part), *pages]
+        written = [VOCABULARY, *_copy_assets(part), *page_files]
 
         # Replace the old ones: the copy, the catalogue that names it, then all others,
         # which only a folder with a catalogue may have.
@@ -125,7 +126,7 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
     _remove_others(folder, {folder / path for path in written})
     for old_copy in copies - {name}:
         (folder / old_copy).unlink()
-    return {**content, "pages": len(pages)}
+    return {**content, "pages": len(page_files)}
 
 
 def _write_pages(part: Path, pages: Iterable[tuple[str, bytes]]) -> list[str]:
