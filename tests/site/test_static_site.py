@@ -14,8 +14,9 @@ from spack_cache_db import build
 from spack_cache_db.output_folders import alone_in
 from spack_cache_db.site.static.addresses import ASSETS, safe_name
 from spack_cache_db.site.static.catalogue import CATALOGUE
-from spack_cache_db.site.static.export import LOADED, MACHINES, PART
+from spack_cache_db.site.static.export import LOADED, MACHINES, PART, export_static
 from spack_cache_db.site.static.vocabulary import VOCABULARY
+from tests import pagetexts
 from tests.commands import run
 from tests.histories import lost_history
 from tests.pagetexts import SAMPLE_PAGES
@@ -122,6 +123,20 @@ def test_names_of_files_are_safe() -> None:
         assert re.fullmatch(r"[a-z0-9_~][a-z0-9._+~-]*", name)
         assert len(name) < 200
     assert not {"con", "aux.x"} & safe
+
+
+def test_the_scripts_know_the_files_of_renamed_packages(tmp_path: Path) -> None:
+    """They link to each package by the name of its file, which is there."""
+    pages = {}
+    for number, name in enumerate(("hdf5", "aux", "HDF5"), start=1):
+        pages[name] = pagetexts.page(name, specs=[pagetexts.spec(number)])
+    pagetexts.write(tmp_path / "pages", **pages)
+    build(tmp_path / "pages", tmp_path / "x.db")
+    renamed = export_static(tmp_path / "x.db", tmp_path / "public")["renamedFiles"]
+    assert renamed.keys() == {"aux", "HDF5"}
+    for name, file in renamed.items():
+        assert file == f"package/{safe_name(name)}.html"
+        assert (tmp_path / "public" / file).is_file()
 
 
 @pytest.mark.parametrize("tables", ["parquet", "csv"])
