@@ -146,8 +146,8 @@ class Merge:
         self._documents: list[Document] = []
         self._texts = Texts()
         self._edge_list_count = 0
-        # The rows of each table by unit. The first frame has no rows, so that a table
-        # of which no unit has rows has its columns.
+        # The rows of each table, one frame for each unit. The first frame is empty: it
+        # gives a table its columns even if no unit has rows of it.
         self._parts: dict[str, list[Frame]] = {}
         for table, columns in TABLES.items():
             no_rows = np.zeros(0, np.uint32)
@@ -311,7 +311,7 @@ class Merge:
 
 
 class _Listed(NamedTuple):
-    """What documents list and have records of; the fields are those of `Merged`."""
+    """The listings and records of all documents; the fields are those of `Merged`."""
 
     listings: Frame
     document_listings: Frame

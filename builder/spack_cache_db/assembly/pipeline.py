@@ -136,7 +136,7 @@ def _build(inputs: Input, output: Path) -> Report:
         clock.stage("check")
         # What the next build compares, to see whether anything is new. Without it, the
         # next build reads all sources: it reports the faults again, and fails if it
-        # should drop a release that is no longer there.
+        # is told to drop a release that the sources no longer have.
         record: dict[str, Any] = {}
         if checksum is not None and not (faults or snapshots.drop):
             record = record_of(way, checksum, counts, notes)

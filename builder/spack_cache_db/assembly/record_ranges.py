@@ -31,7 +31,7 @@ class MirrorOrder(NamedTuple):
 
     Attributes:
         position: the place of each mirror.
-        series: the number of the mirror of which each is a snapshot, or itself.
+        series: the number of the mirror itself, or of the one that a snapshot copies.
     """
 
     position: Numbers

@@ -36,7 +36,7 @@ class LackingSpec:
 
     @property
     def is_unanswerable(self) -> bool:
-        """Whether the text is not a spec, or the database cannot answer it."""
+        """Whether the text is no spec, or the database cannot answer the spec."""
         return self.spec.status == "unanswerable"
 
 
@@ -76,7 +76,7 @@ class EnvironmentPage:
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """What Spack builds and downloads, with the binaries of the commands."""
+        """The totals of builds and downloads, if Spack installs with the commands."""
         return self.installed.totals
 
     @property

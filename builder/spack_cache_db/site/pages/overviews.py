@@ -104,7 +104,7 @@ def load_home(lookups: Lookups) -> dict[str, Any]:
 
 
 class LastChange(NamedTuple):
-    """What a snapshot changed: its comparison, and the numbers of binaries."""
+    """The comparison of a snapshot with the one before, and its numbers of binaries."""
 
     sides: Sides
     added: int

@@ -129,7 +129,7 @@ class SpecPage:
 
     @property
     def has_stacks(self) -> bool:
-        """Whether it is in a stack of a release."""
+        """Whether any release lists the binary in a stack."""
         return any(listing.stacks for listing in self.listings)
 
     @property

@@ -115,7 +115,7 @@ class ToolchainTable:
 
     @property
     def has_elsewhere(self) -> bool:
-        """Whether some columns are of other machines than the reader's."""
+        """Whether some columns are for machines other than the reader's."""
         return any(column.is_elsewhere for column in self.columns)
 
     @property
