@@ -21,7 +21,8 @@ from spack_cache_db.sources.files import RawFile, Unit
 from spack_cache_db.sources.pages.front_matter import read_front_matter
 from spack_cache_db.sources.pages.page import parse_page
 from spack_cache_db.sources.pages.reader import PageReader
-from spack_cache_db.sources.readers import plan, read
+from spack_cache_db.sources.readers import read
+from spack_cache_db.sources.units import plan
 from spack_cache_db.sources.writer import Writer
 
 

@@ -36,6 +36,9 @@ LARGE = 2**20
 _FIRST_READ = 2**16
 """Bytes that are read of a file before its limit is known; most pages are smaller."""
 
+_NEXT_READ = 2**20
+"""Bytes of a large file that are hashed at a time."""
+
 KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -167,6 +170,36 @@ def sha256_of(path: Path) -> str:
     """Return the sha256 of a regular file, as hexadecimal digits."""
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_of_wanted(
+    path: str | Path, is_wanted: Callable[[bytes], bool]
+) -> str | None:
+    """Return the sha256 of a regular file, as hexadecimal digits; None to skip it.
+
+    Args:
+        path: the file.
+        is_wanted: returns whether a file with these first bytes (at least `HEAD` of
+            them, or all) is wanted.
+
+    Raises:
+        FileFault: it has holes, or is not a regular file.
+        OSError: it cannot be read.
+    """
+    descriptor, size = _open_descriptor(path)
+    try:
+        # Nearly all files are read at once.
+        data = os.read(descriptor, max(HEAD, min(size + 1, _FIRST_READ)))
+        if not is_wanted(data[:HEAD]):
+            return None
+        digest = hashlib.sha256(data)
+        if len(data) != size:
+            require_no_hole(descriptor, path, size)
+            while data := os.read(descriptor, _NEXT_READ):
+                digest.update(data)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
 
 
 def unreadable(error: OSError | ValueError) -> str:

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from spack_cache_db import BuilderError, build
-from spack_cache_db.assembly import workers
+from spack_cache_db.assembly import reading, workers
 from spack_cache_db.assembly.options import BuildOptions
-from spack_cache_db.assembly.workers import read_unit, read_units, uncollected
-from spack_cache_db.sources import readers
+from spack_cache_db.assembly.reading import read_unit, read_units
+from spack_cache_db.assembly.workers import uncollected
+from spack_cache_db.sources import units
 from spack_cache_db.sources.files import File
-from spack_cache_db.sources.readers import plan
+from spack_cache_db.sources.units import plan
 from tests.builds import built
 from tests.indexes import MIRRORS, REAL_FILE
 from tests.package_data import REAL as PACKAGE_DATA
@@ -28,7 +29,7 @@ from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, write
 @pytest.fixture(autouse=True)
 def one_page_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each sample page be a unit."""
-    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 1)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
 
 
 def forget() -> None:
@@ -98,7 +99,7 @@ def test_a_worker_that_dies_is_an_error(
             BuilderError, match=r"^ProcessPoolExecutor .* BrokenProcessPool: .*"
         ):
             build(SAMPLES, tmp_path / "x.db", executor=processes)
-    monkeypatch.setattr(workers, "read_unit", die)
+    monkeypatch.setattr(reading, "read_unit", die)
     with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
         list(read_units([(File("a", "a"),), (File("b", "b"),)], BuildOptions(jobs=2)))
 

@@ -26,8 +26,8 @@ SCRIPT = """
 import multiprocessing, sys
 multiprocessing.set_start_method("{method}", force=True)
 import spack_cache_db
-from spack_cache_db.sources import readers
-readers.ENTRIES_PER_UNIT = 1
+from spack_cache_db.sources import units
+units.ENTRIES_PER_UNIT = 1
 print("the script runs")
 report = spack_cache_db.build(sys.argv[1], sys.argv[2], jobs=2)
 print(report.pages)

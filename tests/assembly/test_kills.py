@@ -103,8 +103,8 @@ def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from spack_cache_db import build\n"
-        "from spack_cache_db.sources import readers\n"
-        "readers.ENTRIES_PER_UNIT = 4\n"
+        "from spack_cache_db.sources import units\n"
+        "units.ENTRIES_PER_UNIT = 4\n"
         "try:\n"
         "    while True:\n"
         "        build(*sys.argv[1:], jobs=2, force=True, progress=lambda *_: print(flush=True))\n"

@@ -15,7 +15,7 @@ from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.assembly.builds import build, check
 from spack_cache_db.errors import OutputError
 from spack_cache_db.schema import identity
-from spack_cache_db.sources import readers
+from spack_cache_db.sources import units
 from tests.builds import built
 from tests.pagetexts import SAMPLES, page, write
 
@@ -35,7 +35,7 @@ def test_the_order_of_paths_does_not_matter(
     first = built(tmp_path / "x.db", *releases)
     chance = random.Random(1)
     for files_per_unit in (1, 3, 5):
-        monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", files_per_unit)
+        monkeypatch.setattr(units, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
         assert built(tmp_path / "x.db", *releases) == first
 
@@ -65,7 +65,7 @@ def test_the_number_of_jobs_does_not_matter(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One, two or four processes give the same bytes."""
-    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 5)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 5)
     first = built(tmp_path / "x.db", folder)
     for jobs in (2, 4):
         assert built(tmp_path / "x.db", folder, jobs=jobs) == first
@@ -75,7 +75,7 @@ def test_progress_is_reported_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last call says that all is read."""
-    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 10)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 10)
     calls: list[tuple[float, int]] = []
     build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
     assert calls == [(1, 3), (2, 3), (3, 3)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from spack_cache_db import build
 from spack_cache_db.cli.main import COMMANDS, cli
 from tests.commands import run
 from tests.pagetexts import SAMPLES
@@ -109,6 +110,16 @@ def test_each_command_loads_what_it_needs(
     ).values()
     assert needed <= {*found}
     assert never.isdisjoint({*found} - {*QUERY})
+
+
+def test_a_night_with_nothing_new_loads_nothing_that_builds(tmp_path: Path) -> None:
+    """It takes little more than hashing the sources."""
+    output = tmp_path / "x.db"
+    build(SAMPLES, output)
+
+    (found,) = loaded_by_each(["build", SAMPLES, "-o", output]).values()
+
+    assert {*found}.isdisjoint({"numpy", "sqlite_utils", "yaml", "zstandard"})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from spack_cache_db.errors import Fault
 from spack_cache_db.sources import archives
 from spack_cache_db.sources.archives import MAX_HEADERS, unpacked_limit
 from spack_cache_db.sources.files import File, RawFile
-from spack_cache_db.sources.readers import plan, read
+from spack_cache_db.sources.readers import read
+from spack_cache_db.sources.units import plan
 from tests.commands import peak_memory
 from tests.pagetexts import page
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.model import Configuration
-from spack_cache_db.sources import readers
+from spack_cache_db.sources import units
 from spack_cache_db.sources.bounds import require_bounded
 from spack_cache_db.sources.files import File, RawFile
-from spack_cache_db.sources.readers import plan, read_files
+from spack_cache_db.sources.readers import read_files
+from spack_cache_db.sources.units import plan
 from spack_cache_db.spack.lexer import QuerySyntaxError, is_package, tokens
 from tests.configurations import configuration
 from tests.indexes import index, node, record
@@ -28,7 +29,7 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
     """The same files are divided the same way; archives come last, in units of their
     own.
     """
-    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 2)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 2)
     write(tmp_path, a=b"1", b=b"2", c=b"3")
     path = f"{tmp_path}/pages.tar"
     Path(path).touch()

@@ -1,4 +1,4 @@
-"""The functions `build` and `check`; the pipeline is imported late."""
+"""The functions `build` and `check`; what they need is imported late."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def build(
     """
     inputs = checked_input(paths, **options)
     file = checked_file("output", output, "the database to write")
-    from spack_cache_db.assembly import pipeline
+    from spack_cache_db.assembly.build_if_new import build_if_new
 
-    return pipeline.build(inputs, file)
+    return build_if_new(inputs, file)
 
 
 @checked_with(ReadOptions, ReadKeywords)

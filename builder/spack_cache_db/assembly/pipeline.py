@@ -33,29 +33,23 @@ from spack_cache_db.assembly.known_packages import (
 from spack_cache_db.assembly.merge import Merge, Merged
 from spack_cache_db.assembly.modules import Modules, match_modules
 from spack_cache_db.assembly.options import BuildOptions, Input
-from spack_cache_db.assembly.output_lock import alone_at, state_of
+from spack_cache_db.assembly.output_lock import FileState
+from spack_cache_db.assembly.reading import read_units
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.rows import table_rows
 from spack_cache_db.assembly.search_words import full_text
-from spack_cache_db.assembly.unchanged import (
-    record_of,
-    report_if_unchanged,
-    way_of,
-    without,
-)
-from spack_cache_db.assembly.workers import program_versions, read_units, uncollected
+from spack_cache_db.assembly.unchanged import Way, record_of, without
+from spack_cache_db.assembly.workers import program_versions, uncollected
 from spack_cache_db.data_source import DataSource, data_source
 from spack_cache_db.errors import ArgumentError, Fault, InputError
-from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.releases import release_date
 from spack_cache_db.schema.identity import AS_OF, COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources.facts import Origin
 from spack_cache_db.sources.files import File, Unit
-from spack_cache_db.sources.readers import plan
 from spack_cache_db.sources.texts import as_json
+from spack_cache_db.sources.units import plan
 from spack_cache_db.sources.writer import Texts
-from spack_cache_db.sqlite_connection import require_sqlite
 
 _HAS_SOURCES = """
 SELECT EXISTS (SELECT 1 FROM pages)
@@ -85,30 +79,18 @@ class Content(NamedTuple):
     notes: list[str]
 
 
-def build(inputs: Input, output: Path) -> Report:
-    """Build `output` (see `spack_cache_db.assembly.builds.build`)."""
-    require_sqlite()
-    for path in (output, inspect_path(output)):
-        replacement.require_replaceable(
-            path, inputs.every_path, force=inputs.options.force
-        )
-    with uncollected(), alone_at(output):
-        return _build(inputs, output)
+def build(
+    inputs: Input, output: Path, way: Way, clock: Clock, state_before: FileState | None
+) -> Report:
+    """Build a database from the sources, whether they have anything new or not.
 
-
-def _build(inputs: Input, output: Path) -> Report:
-    """Build `output`, which no other build writes at the same time."""
-    clock = Clock()
-    state_before = state_of(output)
-
-    # The output stays if it was built in the same way, by options and program, from the
-    # same sources.
-    way = way_of(inputs, output)
-    if not inputs.options.force:
-        report = report_if_unchanged(inputs, way, output, clock)
-        if report is not None:
-            return report
-
+    Args:
+        inputs: the sources and options.
+        output: the database, which no other build writes at the same time.
+        way: how it is made, for the record that the next build compares.
+        clock: the time since the beginning of the build.
+        state_before: the state of the output at the beginning of the build.
+    """
     # Read the sources, and merge them.
     if inputs.options.snapshot:
         inputs = inputs._replace(paths=_paths_to_read(inputs, output))

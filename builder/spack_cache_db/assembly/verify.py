@@ -184,15 +184,15 @@ def _recorded_options(database: Path, options: BuildOptions) -> BuildOptions:
 
 def _rebuild(inputs: Input, output: Path) -> Report:
     """Build the sources, and return the report of the build."""
-    # The imports of the pipeline take longer than all others.
-    from spack_cache_db.assembly import pipeline
+    # What a build imports takes longer than all else.
+    from spack_cache_db.assembly.build_if_new import build_if_new
 
     try:
-        return pipeline.build(inputs, output)
+        return build_if_new(inputs, output)
     except ArgumentError:
         # The sources lack the first release of `origin`, which becomes a difference.
         without_first = replace(inputs.options, first=None)
-        return pipeline.build(inputs._replace(options=without_first), output)
+        return build_if_new(inputs._replace(options=without_first), output)
 
 
 def _require_snapshots(rebuilt: Path, database: Path) -> None:

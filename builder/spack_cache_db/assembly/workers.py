@@ -1,4 +1,6 @@
-"""Reads units of the input in processes of this machine or on the caller's executor."""
+"""Works through the parts of an input, in processes of this machine or on the caller's
+executor.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,6 @@ from typing import TypeVar
 
 from spack_cache_db.assembly.options import BuildOptions
 from spack_cache_db.errors import BuilderError, reason
-from spack_cache_db.sources.checksums import checksum_of_unit
-from spack_cache_db.sources.files import ANYWHERE, Place, Share, Unit
-from spack_cache_db.sources.readers import is_of_database, read, read_files
-from spack_cache_db.sources.writer import Columns
 
 Part = TypeVar("Part")
 T = TypeVar("T")
@@ -33,38 +31,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _STARTING = threading.Lock()
 """Held while processes are started, because `__main__` is replaced meanwhile."""
-
-
-def read_units(
-    units: Sequence[Unit], options: BuildOptions, share: Share | None = None
-) -> Iterator[Columns]:
-    """Yield the columns of each unit (see `work_through`).
-
-    This process reads databases itself, which are the last units: it takes half as long
-    to pass the columns of a database from one process to another as to read them.
-
-    `share` is called with the part of an index that has been read, if this process
-    reads it.
-    """
-    others = [unit for unit in units if not is_of_database(unit)]
-    databases = units[len(others) :]
-    place = Place(options.release, options.stack)
-    work = partial(read_unit, max_page_size=options.max_page_size, place=place)
-    if options.executor is None and min(options.jobs, len(others)) < 2:
-        work = partial(work, share=share)
-    yield from work_through(others, work, options)
-    yield from map(work, databases)
-
-
-def read_unit(
-    unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
-) -> Columns:
-    """Return the columns of one unit, read in this process (`share` as in
-    `read_units`).
-    """
-    columns = read_files(read(unit, max_page_size), place, share)
-    columns.checksum = checksum_of_unit(unit, columns)
-    return columns
 
 
 def work_through(

@@ -11,21 +11,20 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from spack_cache_db.bounded_files import HEAD, open_regular, require_no_hole
+from spack_cache_db.bounded_files import sha256_of_wanted
 from spack_cache_db.database_file import is_database, is_own
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import File, Unit
-from spack_cache_db.sources.indexes.mirrors import files_to_read
-from spack_cache_db.sources.readers import list_folder, plan, top_folder
-from spack_cache_db.sources.writer import Columns
+from spack_cache_db.sources.folders import list_folder, top_folder
+from spack_cache_db.sources.units import plan
+
+if TYPE_CHECKING:
+    from spack_cache_db.sources.writer import Columns
 
 MOST_PARTS = 32
 """Maximum number of parts of an input: enough to keep several processes busy."""
-
-_CHUNK = 2**16
-"""Bytes that are hashed at a time; nearly all pages are smaller."""
 
 
 class Part(NamedTuple):
@@ -159,19 +158,41 @@ def _checksum(file: File) -> int:
     contains; 0 for a file that reading skips.
     """
     try:
-        if file.kind != "mirror":
-            sha256 = _sha256(file.location, skips_own=file.kind == "file")
-            return 0 if sha256 is None else _entry(file, "", sha256)
-        checksum = 0
-        for path in files_to_read(Path(file.location)):
-            name = os.path.relpath(path, file.location)
-            checksum += _entry(file, name, _sha256(path))
-        return checksum
+        if file.kind == "mirror":
+            return _checksum_of_mirror(file)
+        # A file of this program is skipped unless it was named as a database.
+        is_wanted = _is_foreign if file.kind == "file" else _is_any
+        sha256 = sha256_of_wanted(file.location, is_wanted)
+        return 0 if sha256 is None else _entry(file, "", sha256)
     except (OSError, ValueError, InputError):
         raise UnreadableError(file.location) from None
 
 
-def _entry(file: File, name: str, sha256: str | None) -> int:
+def _is_foreign(head: bytes) -> bool:
+    """Return whether this program did not make a file that starts so."""
+    return not is_own(head)
+
+
+def _is_any(head: bytes) -> bool:
+    """Return True for every file."""
+    return True
+
+
+def _checksum_of_mirror(mirror: File) -> int:
+    """Return the checksum of the files that determine what a mirror contains."""
+    # Imported late: pages need nothing of it, and loading it takes a tenth of a second.
+    from spack_cache_db.sources.indexes.mirrors import files_to_read
+
+    checksum = 0
+    for path in files_to_read(Path(mirror.location)):
+        name = os.path.relpath(path, mirror.location)
+        sha256 = sha256_of_wanted(path, _is_any)
+        assert sha256 is not None
+        checksum += _entry(mirror, name, sha256)
+    return checksum
+
+
+def _entry(file: File, name: str, sha256: str) -> int:
     """Return the checksum of a file with its kind and its path.
 
     Args:
@@ -179,24 +200,7 @@ def _entry(file: File, name: str, sha256: str | None) -> int:
         name: the path of the file within a mirror; "" for the file itself.
         sha256: the checksum of its content.
     """
-    facts = repr((file.kind, file.path, name, sha256))
-    return int.from_bytes(hashlib.sha256(facts.encode()).digest())
-
-
-def _sha256(path: str | Path, *, skips_own: bool = False) -> str | None:
-    """Return the checksum of a file's content; None for a file of this program, if such
-    files are skipped.
-    """
-    with open_regular(path) as stream:
-        data = stream.read(_CHUNK)
-        if skips_own and is_own(data[:HEAD]):
-            return None
-        digest = hashlib.sha256(data)
-        # Nearly all files end here.
-        if len(data) == _CHUNK:
-            size = os.fstat(stream.fileno()).st_size
-            require_no_hole(stream.fileno(), path, size)
-        while len(data) == _CHUNK:
-            data = stream.read(_CHUNK)
-            digest.update(data)
-    return digest.hexdigest()
+    # Names have no NUL, and those of a file system may be no UTF-8.
+    facts = "\0".join((file.kind, file.path, name, sha256))
+    data = facts.encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.sha256(data).digest())
