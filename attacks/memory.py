@@ -8,6 +8,7 @@ import json
 import random
 import re
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote_from_bytes
@@ -60,46 +61,52 @@ def _lockfile() -> bytes:
     return _field(json.dumps(document))[:MOST_BODY]
 
 
-FORMS = {
-    "specs": _filled("hdf5@#", "\n"),
-    "short specs": _filled("a", "\n"),
-    "specs with variants": _filled("hdf5@1.# +mpi ~cxx api=v# %gcc@# ^mpi", "\n"),
-    "any package": _filled("* +a#", "\n"),
-    "one line": _filled("a", ""),
-    "lines": b"q=" + b"%0A" * ((MOST_BODY - 2) // 3),
-    "blanks": b"q=" + b"+" * (MOST_BODY - 2),
-    "bytes": b"q=" + b"%FF" * ((MOST_BODY - 2) // 3),
-    "characters of four bytes": b"q=" + b"%F0%9F%98%80" * ((MOST_BODY - 2) // 12),
-    "not encoded": b"q=" + b"\xff" * (MOST_BODY - 2),
-    "half an escape": b"q=" + b"%" * (MOST_BODY - 2),
-    "fields": b"&".join([b"q=a"] * (MOST_BODY // 4)),
-    "names of fields": b"a&" * (MOST_BODY // 2),
-    "one name": b"a" * MOST_BODY,
-    "equal signs": b"=" * MOST_BODY,
-    "commas": b"q=" + b"," * (MOST_BODY - 2),
-    "quotes": b"q=" + b"%22" * ((MOST_BODY - 2) // 3),
-    "hashes": _filled("/" + "a" * 25 + "#", "\n"),
-    "YAML lists": _filled("[", "", "spack: {specs: ", "]"),
-    "YAML flow": _filled("a#", ",", "spack: {specs: [", "]}"),
-    "YAML mappings": _filled(
+FORMS: dict[str, Callable[[], bytes]] = {
+    "specs": lambda: _filled("hdf5@#", "\n"),
+    "short specs": lambda: _filled("a", "\n"),
+    "specs with variants": lambda: _filled(
+        "hdf5@1.# +mpi ~cxx api=v# %gcc@# ^mpi", "\n"
+    ),
+    "any package": lambda: _filled("* +a#", "\n"),
+    "one line": lambda: _filled("a", ""),
+    "lines": lambda: b"q=" + b"%0A" * ((MOST_BODY - 2) // 3),
+    "blanks": lambda: b"q=" + b"+" * (MOST_BODY - 2),
+    "bytes": lambda: b"q=" + b"%FF" * ((MOST_BODY - 2) // 3),
+    "characters of four bytes": lambda: (
+        b"q=" + b"%F0%9F%98%80" * ((MOST_BODY - 2) // 12)
+    ),
+    "not encoded": lambda: b"q=" + b"\xff" * (MOST_BODY - 2),
+    "half an escape": lambda: b"q=" + b"%" * (MOST_BODY - 2),
+    "fields": lambda: b"&".join([b"q=a"] * (MOST_BODY // 4)),
+    "names of fields": lambda: b"a&" * (MOST_BODY // 2),
+    "one name": lambda: b"a" * MOST_BODY,
+    "equal signs": lambda: b"=" * MOST_BODY,
+    "commas": lambda: b"q=" + b"," * (MOST_BODY - 2),
+    "quotes": lambda: b"q=" + b"%22" * ((MOST_BODY - 2) // 3),
+    "hashes": lambda: _filled("/" + "a" * 25 + "#", "\n"),
+    "YAML lists": lambda: _filled("[", "", "spack: {specs: ", "]"),
+    "YAML flow": lambda: _filled("a#", ",", "spack: {specs: [", "]}"),
+    "YAML mappings": lambda: _filled(
         "p#: {require: '@#'}", ", ", "spack: {packages: {", "}, specs: [a]}"
     ),
-    "YAML keys": _filled("k#: {}", "\n", "spack:\n  specs: [a]\n"),
-    "YAML anchors": _filled("- &a# a", "\n", "spack:\n  specs:\n"),
-    "YAML documents": _filled("---\nspack: {specs: [a#]}", "\n"),
-    "a matrix": _filled(
+    "YAML keys": lambda: _filled("k#: {}", "\n", "spack:\n  specs: [a]\n"),
+    "YAML anchors": lambda: _filled("- &a# a", "\n", "spack:\n  specs:\n"),
+    "YAML documents": lambda: _filled("---\nspack: {specs: [a#]}", "\n"),
+    "a matrix": lambda: _filled(
         "a#", ",", "spack: {specs: [{matrix: [[", "], ['@1', '@2', '@3']]}]}"
     ),
-    "JSON": _filled('{"name": "a#"}', ",", '{"spec": {"nodes": [', "]}}"),
-    "JSON documents": _filled('{"a": #}', "\n"),
-    "a lockfile": _lockfile(),
-    "modules": _filled("module load hdf5/1.#", "\n"),
-    "prefixes": _filled("/opt/spack/linux/gcc-1/hdf5-1.#-" + "a" * 32, "\n"),
-    "commands": _filled("spack install hdf5@# ; spack load hdf5@#", "\n"),
-    "headings": _filled("-- linux-a-b / gcc@# ----\na@1", "\n"),
-    "requirements": _filled("hdf5==1.#", "\n"),
+    "JSON": lambda: _filled('{"name": "a#"}', ",", '{"spec": {"nodes": [', "]}}"),
+    "JSON documents": lambda: _filled('{"a": #}', "\n"),
+    "a lockfile": lambda: _lockfile(),
+    "modules": lambda: _filled("module load hdf5/1.#", "\n"),
+    "prefixes": lambda: _filled("/opt/spack/linux/gcc-1/hdf5-1.#-" + "a" * 32, "\n"),
+    "commands": lambda: _filled("spack install hdf5@# ; spack load hdf5@#", "\n"),
+    "headings": lambda: _filled("-- linux-a-b / gcc@# ----\na@1", "\n"),
+    "requirements": lambda: _filled("hdf5==1.#", "\n"),
 }
-"""Forms of as many bytes as the site reads, by what they contain."""
+"""Functions that make forms of as many bytes as the site reads, by what the forms
+contain. To make them all takes seconds.
+"""
 REFUSED = {
     "a byte too many": (b"a" * (MOST_BODY + 1), {}),
     "four megabytes": (b"q=" + b"a" * 4_000_000, {}),
@@ -125,8 +132,9 @@ def memory(target: Target, seconds: float) -> Outcome:
         outcome.judge(name, [fault for fault in faults if fault != "no answer"])
 
     for name in chosen.sample(list(FORMS), len(FORMS)):
+        body = FORMS[name]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            bodies = [FORMS[name]] * AT_ONCE
+            bodies = [body] * AT_ONCE
             replies = list(pool.map(lambda body: _posted(target, body), bodies))
         most = max(most, target.resident_megabytes())
         faults = [fault for reply in replies for fault in target.betrayals(reply)]
