@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spack_cache_db.spack.targets import runs_on, target_matches
-
 MAC = "darwin"
 """The platform of macOS."""
 
@@ -67,20 +65,3 @@ def processor_name(platform: str, target: str) -> str:
     """
     processor = processor_of(platform, target)
     return target if processor is OTHERS else processor.name
-
-
-def is_chosen(processor: Processor, host: str | None, constraint: str | None) -> bool:
-    """Return whether a visitor chose a column: by a machine on which its binaries run,
-    or else by their target.
-
-    Args:
-        processor: the column; those of macOS and of others have no target, and are
-            never chosen.
-        host: the CPU target of the machine; None if no machine was chosen.
-        constraint: the value of a `target=`, such as `aarch64:`; None if there is none.
-    """
-    if not processor.target:
-        return False
-    if host is not None:
-        return runs_on(processor.target, host)
-    return constraint is not None and target_matches(constraint, processor.target)

@@ -293,5 +293,6 @@ def test_templates_have_every_drawing_with_the_base() -> None:
         "grid",
         "heat",
         "line",
+        "plain_heat",
         "stacked_bar",
     ]

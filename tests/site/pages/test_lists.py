@@ -11,6 +11,7 @@ from spack_cache_db.site.pages.lists import (
     ListPage,
     load_list,
     load_packages,
+    processors_of_packages,
 )
 
 
@@ -172,3 +173,31 @@ def test_packages_of_one_release_and_not_of_another(lookups: Lookups) -> None:
         within = packages(lookups, release=one, has=other, lacks="aarch64")
         assert set(names(within)) <= of[one] & of[other]
     assert any(of[one] - of[other] for one, other in product(releases, repeat=2))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"release": "develop"},
+        {"stack": "e4s"},
+        {"stack": "e4s", "release": "v0.23.1"},
+        {"compiler": "gcc", "stable": "1"},
+        {"has": "v0.23.1"},
+    ],
+)
+def test_processors_count_the_binaries_of_a_row(
+    lookups: Lookups, asked: dict[str, str]
+) -> None:
+    """The numbers of a row add up to its binaries, unless a machine is chosen."""
+    page = packages(lookups, **asked)
+    binaries = {row["name"]: row["specs"] for row in page.rows}
+    counts = processors_of_packages(lookups, list(binaries), page.conditions)
+
+    assert binaries
+    assert {name: sum(counts[name].values()) for name in counts} == binaries
+    with_machine = packages(lookups, **asked, host="haswell")
+    shown = [name for name in names(with_machine) if name in binaries]
+    assert shown
+    of_any = processors_of_packages(lookups, shown, with_machine.conditions)
+    assert of_any == {name: counts[name] for name in shown}

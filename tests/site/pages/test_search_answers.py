@@ -8,7 +8,9 @@ from urllib.parse import quote_plus
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.spack.processors import PROCESSORS, is_chosen, processor_of
+from spack_cache_db.query.conditions.conditions import Condition
+from spack_cache_db.site.pages.processor_columns import processor_columns
+from spack_cache_db.spack.processors import processor_of
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 from tests.site.conftest import site
@@ -162,7 +164,41 @@ def test_each_binary_has_one_column() -> None:
     """Columns are chosen by the machine, or by the target of a spec."""
     assert processor_of("darwin", "m1").name == "macOS"
     assert processor_of("linux", "zen4").name == "other"
-    on_zen3 = [part.name for part in PROCESSORS if is_chosen(part, "zen3", None)]
-    for_arm = [part.short for part in PROCESSORS if is_chosen(part, None, "aarch64:")]
-    assert on_zen3 == ["x86-64-v3"]
-    assert for_arm == ["arm", "nv1", "nv2"]
+
+    def chosen(kind: str, value: str) -> list[str]:
+        found = processor_columns((), (Condition(kind, value, value),))
+        return [part.processor.short for part in found.columns if part.is_chosen]
+
+    assert chosen("host", "zen3") == ["x86 v3"]
+    assert chosen("target", "aarch64:") == ["arm", "nv1", "nv2"]
+    assert chosen("os", "ubuntu22.04") == []
+
+
+def cells(row: str) -> list[str]:
+    """Return the texts of a row's cells for processors."""
+    found = re.findall(r'<td class="heat[^>]*>\s*<[^>]*>([^<]+)<', row)
+    assert found
+    return found
+
+
+@pytest.mark.asyncio
+async def test_the_list_of_packages_has_the_columns_of_a_search(cache: Any) -> None:
+    """Both count a package's binaries by processor, and mark those of a machine."""
+    source = (await get(cache, "/packages?compiler=gcc@13.2.0&host=zen3")).text
+    rows = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]+)</a>(.*?)</tr>', source)
+    listed = {name: cells(row) for name, row in rows}
+    _, answered = await answer(cache, "%gcc@13.2.0", "&host=zen3")
+    found = {}
+    for row in ROW.findall(answered):
+        (name,) = re.findall(r'<a href="/package/[^>]*>([^<]+)</a>', row)[:1]
+        found[name] = cells(row)
+
+    assert listed == {name: found[name] for name in listed}
+    assert listed["py-torch"] == ["1", "none", "1", "none", "none", "none"]
+    chosen = r'<th scope="col" class="heat chosen">.*?>([^<]+)</span></th>'
+    assert re.findall(chosen, source) == re.findall(chosen, answered) == ["x86 v3"]
+
+    every = (await get(cache, "/packages")).text
+    # The binary of hdf5 for a zen4 has no column of its own.
+    (hdf5,) = re.findall(r">hdf5</a>(.*?)</tr>", every)
+    assert cells(hdf5) == ["1", "none", "none", "none", "none", "none", "1"]

@@ -187,10 +187,9 @@ class Condition:
 
 
 Conditions = tuple[Condition, ...]
-
+"""Conditions that must all be satisfied."""
 STABLE = Condition("stable", "stable versions", StableVersions())
 """The condition that leaves out branches such as `develop`, and versions of git."""
-"""Conditions that must all be satisfied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
@@ -93,6 +94,19 @@ def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     # none of them all.
     counts = counts_in_scope(lookups, ids, conditions)
     return ResultSet(conditions, [key for key in ids if key in counts], counts)
+
+
+def spec_counts(lookups: Lookups, results: ResultSet) -> Mapping[int, int] | array[int]:
+    """Return the number of specs of each configuration that satisfy the conditions, by
+    its id.
+
+    Without conditions on specs, these are the stored numbers of all configurations.
+    """
+    if results.counts is not None:
+        return results.counts
+    if only(results.conditions, *PLACE_KINDS):
+        return counts_in_scope(lookups, results.ids, results.conditions)
+    return lookups.column("configurations", "spec_count")
 
 
 def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:

@@ -18,7 +18,7 @@ from typing import Any
 from markupsafe import Markup
 
 from spack_cache_db.site.charts.bars import bars, diverging_bars, stacked_bar
-from spack_cache_db.site.charts.grids import grid, heat
+from spack_cache_db.site.charts.grids import grid, heat, plain_heat
 from spack_cache_db.site.charts.over_time import columns, diverging_columns, line
 
 _WITH_LINKS = (bars, columns, diverging_bars, diverging_columns, grid, heat, line)
@@ -30,7 +30,10 @@ def charts_of(urls: Any) -> dict[str, Callable[..., Markup]]:
 
     `urls` has the method `path`: it is Datasette's, or `SiteSettings`.
     """
-    drawings: dict[str, Callable[..., Markup]] = {"stacked_bar": stacked_bar}
+    drawings: dict[str, Callable[..., Markup]] = {
+        "plain_heat": plain_heat,
+        "stacked_bar": stacked_bar,
+    }
     for draw in _WITH_LINKS:
         drawings[draw.__name__] = partial(draw, urls.path)
     return drawings

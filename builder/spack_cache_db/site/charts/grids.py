@@ -109,20 +109,24 @@ def heat(address: Address, cell: Cell, top: int, words: str) -> Markup:
     `words` is the name of its link, which begins with the count:
     `32 binaries: 2.1.0, x86_64_v3`.
     """
-    if not cell.count:
-        return element("span", "none", class_="none")
-    kind = f"heat-{heat_of(cell.count, top)}"
     href = None if cell.path is None else address(cell.path)
-    if href is None:
-        return element("span", number(cell.count), class_=kind)
+    if href is None or not cell.count:
+        return plain_heat(cell.count, top)
     return element(
         "a",
         number(cell.count),
         href=href,
-        class_=kind,
+        class_=f"heat-{heat_of(cell.count, top)}",
         aria_label=words,
         aria_current="true" if cell.is_chosen else None,
     )
+
+
+def plain_heat(count: int, top: int) -> Markup:
+    """Return a count in its colour without a link, for tables with many of them."""
+    if not count:
+        return Markup('<span class="none">none</span>')
+    return Markup(f'<span class="heat-{heat_of(count, top)}">{number(count)}</span>')
 
 
 def heat_of(count: int, top: int) -> int:

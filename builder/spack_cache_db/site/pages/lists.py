@@ -6,7 +6,7 @@ Each list is also JSON and CSV.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from spack_cache_db.query.conditions.conditions import (
     OneOf,
     without,
 )
+from spack_cache_db.query.match.selection import matching
 from spack_cache_db.query.names.scope import UnknownNameError, named_conditions
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.open.sql import select
@@ -46,11 +47,18 @@ from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.feeds import Topic
 from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.pages.processor_columns import (
+    MACHINE_KINDS,
+    NO_COLUMNS,
+    ProcessorCounts,
+    counts_by_processor,
+    processor_columns,
+)
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.words import sentence
 
-LIST_ROWS = 200
+LIST_ROWS = 100
 FAULTS = {
     "release": "There is no release {}: all are shown.",
     "stack": "There is no stack {}: all are shown.",
@@ -194,6 +202,7 @@ class ListPage:
     Attributes:
         total: the number of rows without filters.
         package_query: the query string that filters a package's page like the list.
+        conditions: the conditions on binaries that the database can compare.
         newest: the newest release with matching packages, and their number; only with
             filters of configurations and without a release.
     """
@@ -205,6 +214,7 @@ class ListPage:
     columns: tuple[ListColumn, ...]
     faults: tuple[str, ...] = ()
     package_query: str = ""
+    conditions: Conditions = ()
     newest: tuple[str, int] | None = None
 
     @property
@@ -304,6 +314,19 @@ def listed(
     page = load_list(site.lookups, kind, filters)
     if form is not None:
         return _as_data(page, form)
+
+    # A static list has no other pages.
+    rows = page.in_order()
+    if not site.settings.is_static:
+        rows = rows[page.window.rows]
+    processors = NO_COLUMNS
+    counts = {}
+    if kind == "packages" and not page.is_missing:
+        names = [row["name"] for row in rows]
+        of_package = processors_of_packages(site.lookups, names, page.conditions)
+        processors = processor_columns(of_package.values(), page.conditions)
+        for name in names:
+            counts[name] = processors.in_order(of_package[name])
     links = None
     if page.rows:
         links = DataLinks.of_page(f"/{kind}", filters.address())
@@ -311,6 +334,9 @@ def listed(
         request,
         "list.html",
         page=page,
+        rows=rows,
+        processors=processors,
+        counts=counts,
         filters=filters,
         links=links,
         feed=_feed_of(kind, filters, page),
@@ -495,7 +521,33 @@ def _counted_again(
     columns = list(page.columns[:-2])
     for column in page.columns[-2:]:
         columns.append(column._replace(title=f"{column.title}, any build"))
-    return replace(page, rows=tuple(rows), columns=tuple(columns), newest=newest)
+    return replace(
+        page,
+        rows=tuple(rows),
+        columns=tuple(columns),
+        conditions=known,
+        newest=newest,
+    )
+
+
+def processors_of_packages(
+    lookups: Lookups, names: Sequence[str], conditions: Conditions
+) -> Mapping[str, ProcessorCounts]:
+    """Return the number of binaries of some packages that satisfy conditions, for each
+    kind of processor.
+    """
+    conditions = without(conditions, "package", *MACHINE_KINDS)
+    if conditions:
+        package = Condition("package", "", OneOf(frozenset(names)))
+        results = matching(lookups, (package, *conditions))
+        return counts_by_processor(lookups, results)
+
+    # Without conditions, all packages are counted once.
+    def count() -> Mapping[str, ProcessorCounts]:
+        return counts_by_processor(lookups, matching(lookups, ()))
+
+    of_package = lookups.once(processors_of_packages, count)
+    return {name: of_package[name] for name in names}
 
 
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:

@@ -7,7 +7,6 @@ its binaries by processor, and the build that its command installs.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from spack_cache_db.query.choice.proposed import Proposal
 from spack_cache_db.query.commands.install import commands_of
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.conditions.conditions import (
-    PLACE_KINDS,
     Condition,
     Conditions,
     OneOf,
@@ -30,27 +28,23 @@ from spack_cache_db.query.conditions.conditions import (
 )
 from spack_cache_db.query.match.candidates import candidates_by_id
 from spack_cache_db.query.match.question import Question
-from spack_cache_db.query.match.selection import ResultSet, matching
+from spack_cache_db.query.match.selection import ResultSet, matching, spec_counts
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.gone import has_gone
 from spack_cache_db.query.words.packages import find_packages
-from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.charts.records import Cell
 from spack_cache_db.site.filters import PLACES, Pagination, paginated
 from spack_cache_db.site.pages.names import load_names
-from spack_cache_db.spack.printing import variant_text
-from spack_cache_db.spack.processors import (
-    MAC,
-    MACS,
-    OTHERS,
-    PROCESSORS,
-    Processor,
-    is_chosen,
-    processor_of,
+from spack_cache_db.site.pages.processor_columns import (
+    MACHINE_KINDS,
+    ProcessorColumns,
+    counts_by_processor,
+    processor_columns,
 )
+from spack_cache_db.spack.printing import variant_text
+from spack_cache_db.spack.processors import MAC, MACS, OTHERS, Processor
 from spack_cache_db.spack.queries import VariantConstraint
 
 ROWS_OF_WORDS = 12
@@ -59,17 +53,6 @@ ROWS_OF_QUESTION = 10
 """Packages on one page of an answer that asks for no package. Choosing the build of
 each takes most of the time of the page.
 """
-MACHINE_KINDS = ("host", "target")
-"""Kinds of conditions on the processor, which the columns of a row do not use."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackageColumn:
-    """A column of processors; it is chosen if the search asks for such binaries."""
-
-    name: str
-    short: str
-    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +99,12 @@ class Packages:
 
     Attributes:
         words: the words that mean them; empty for those of a question.
-        columns: the columns of processors.
+        processors: the columns of processors.
         rows: the packages with binaries, those with one that satisfies the search
             first.
         count: the number of packages with a binary that satisfies the search.
         asked: the number of all packages with binaries that the search is about.
         window: the page of the rows.
-        top: the largest count in the columns.
         more: names of packages with binaries that have no row.
         gone: packages whose mirror has lost all binaries.
         unbuilt: names of packages of Spack that have no binary in the database.
@@ -134,12 +116,11 @@ class Packages:
     """
 
     words: str
-    columns: tuple[PackageColumn, ...]
+    processors: ProcessorColumns
     rows: tuple[PackageRow, ...]
     count: int
     asked: int
     window: Pagination
-    top: int
     more: tuple[str, ...] = ()
     gone: tuple[KnownName, ...] = ()
     unbuilt: tuple[str, ...] = ()
@@ -192,7 +173,7 @@ def packages_of_question(
     """
     # Count the binaries of each package that satisfy the question.
     results = question.results
-    counts = _counts_of(lookups, results)
+    counts = spec_counts(lookups, results)
     package_of = lookups.column("configurations", "package_id")
     of_package: Counter[int] = Counter()
     for key in results.ids:
@@ -243,11 +224,12 @@ def _table(
     conditions = without(conditions, "package")
     package = Condition("package", "", OneOf(frozenset(names)))
     for_any = matching(lookups, (package, *without(conditions, *MACHINE_KINDS)))
-    counts = _processor_counts(lookups, for_any)
+    counts = counts_by_processor(lookups, for_any)
+    processors = processor_columns(counts.values(), conditions)
     results = for_any
     if only(conditions, *MACHINE_KINDS):
         results = matching(lookups, (package, *conditions))
-    spec_counts = _counts_of(lookups, results)
+    matching_counts = spec_counts(lookups, results)
 
     # The configurations of each package that satisfy the conditions.
     package_of = lookups.column("configurations", "package_id")
@@ -275,8 +257,8 @@ def _table(
             summary=summaries.get(name, ""),
             reason=reasons[name],
             version="",
-            cells=_cells(name, counts[name], conditions),
-            spec_count=sum(spec_counts[key] for key in ids_of[name]),
+            cells=_cells(name, processors, counts[name], conditions),
+            spec_count=sum(matching_counts[key] for key in ids_of[name]),
             total=totals[name],
         )
         if proposal is not None:
@@ -291,16 +273,27 @@ def _table(
 
     # The sort is stable: the order of the names is kept otherwise.
     rows.sort(key=lambda row: row.spec_count == 0)
-    return _with_columns(rows, conditions)
+    return Packages(
+        words="",
+        processors=processors,
+        rows=tuple(rows),
+        count=sum(row.spec_count > 0 for row in rows),
+        asked=len(rows),
+        window=paginated(len(rows), None, max(1, len(rows))),
+    )
 
 
 def _cells(
-    package: str, counts: Mapping[Processor, int], conditions: Conditions
+    package: str,
+    processors: ProcessorColumns,
+    counts: Mapping[Processor, int],
+    conditions: Conditions,
 ) -> tuple[Cell, ...]:
     """Return the counts of a package, each with the page of these binaries."""
     filters = _filters_of(without(conditions, *MACHINE_KINDS))
     cells = []
-    for processor in PROCESSORS:
+    for column in processors.columns:
+        processor = column.processor
         # The page of a package has no filter for all other processors, and none for
         # some conditions of a spec.
         path = None
@@ -331,69 +324,6 @@ def _filters_of(conditions: Conditions) -> list[tuple[str, str]] | None:
             case _:
                 return None
     return filters
-
-
-def _with_columns(rows: Sequence[PackageRow], conditions: Conditions) -> Packages:
-    """Return rows with their columns; that of other processors is left out if it is
-    empty.
-    """
-    host = condition_value(conditions, "host")
-    target = condition_value(conditions, "target")
-    constraint = target if isinstance(target, str) else None
-    has_others = any(row.cells[-1].count for row in rows)
-    shown = PROCESSORS if has_others else PROCESSORS[:-1]
-    columns = []
-    for processor in shown:
-        chosen = is_chosen(processor, host, constraint)
-        columns.append(PackageColumn(processor.name, processor.short, chosen))
-    if not has_others:
-        rows = [replace(row, cells=row.cells[:-1]) for row in rows]
-    return Packages(
-        words="",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        count=sum(row.spec_count > 0 for row in rows),
-        asked=len(rows),
-        window=paginated(len(rows), None, max(1, len(rows))),
-        top=max((cell.count for row in rows for cell in row.cells), default=0),
-    )
-
-
-def _counts_of(lookups: Lookups, results: ResultSet) -> Mapping[int, int] | array[int]:
-    """Return the number of binaries of each configuration that satisfy conditions, by
-    its id.
-
-    Without conditions on specs, these are the stored numbers of all configurations.
-    """
-    if results.counts is not None:
-        return results.counts
-    if only(results.conditions, *PLACE_KINDS):
-        return counts_in_scope(lookups, results.ids, results.conditions)
-    return lookups.column("configurations", "spec_count")
-
-
-def _processor_counts(
-    lookups: Lookups, results: ResultSet
-) -> Mapping[str, Counter[Processor]]:
-    """Return the number of binaries of each package by processor."""
-    counts = _counts_of(lookups, results)
-    package_of = lookups.column("configurations", "package_id")
-    platform_of = lookups.column("configurations", ID_COLUMNS["platform"])
-    target_of = lookups.column("configurations", ID_COLUMNS["target"])
-    names = lookups.words
-    processors: dict[tuple[int, int], Processor] = {}
-    of_package: dict[str, Counter[Processor]] = defaultdict(Counter)
-    for key in results.ids:
-        # Few different pairs of a platform and a target are read again and again.
-        pair = (platform_of[key], target_of[key])
-        processor = processors.get(pair)
-        if processor is None:
-            platform = names["platform"].get(pair[0], "")
-            target = names["target"].get(pair[1], "")
-            processor = processor_of(platform, target)
-            processors[pair] = processor
-        of_package[names["package"][package_of[key]]][processor] += counts[key]
-    return of_package
 
 
 def _proposals(
