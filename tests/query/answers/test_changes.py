@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.model import ROOT
-from spack_cache_db.query.answers.diff import compare, diff
+from spack_cache_db.query.answers.diff import Amount, compare, diff
 from spack_cache_db.query.answers.diff_databases import diff_databases
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import read_lookups
@@ -97,6 +97,19 @@ def expected(sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str])
     }
 
 
+def expected_by_stack(
+    sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str]
+) -> dict[str, Amount]:
+    """Return what each stack kept, got and lost, from what the sources say."""
+    was, now = (_side(sources, name, narrowing) for name in sides)
+    amounts = {}
+    for stack in sorted(_stacks(was) | _stacks(now)):
+        old = {key for key, each in was.items() if stack in each.stacks}
+        new = {key for key, each in now.items() if stack in each.stacks}
+        amounts[stack] = Amount(len(old & new), len(new - old), len(old - new))
+    return amounts
+
+
 def _side(sources: Oracle, name: str, narrowing: dict[str, str]) -> dict[str, Listing]:
     release, _, stack = name.partition(":")
     stack = stack or narrowing.get("stack", "")
@@ -171,6 +184,9 @@ def difference_follows_the_rule(
         assert names == sorted(names)
         found["configurations"][kind] = _sorted(rows)
     assert found == expected(sources, sides, narrowing)
+
+    changes = compare(read_lookups(conn), *sides, **narrowing)
+    assert changes.by_stack() == expected_by_stack(sources, sides, narrowing)
 
 
 def test_differences_of_an_example() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -22,28 +21,15 @@ from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.binary import IN_STACK
 from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.schema.changes import CHANGE_WORDS, CHANGES
+from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.spack.versions import version_key
 
 T = TypeVar("T")
 
-_FROM_LISTED = """
-SELECT listings.spec_id, specs.configuration_id, listings.stack_set_id
-FROM listings
-JOIN specs ON specs.id = listings.spec_id"""
-_WHERE_LISTED = f"""
-WHERE listings.release_id = :release AND {IN_STACK.format("listings")}"""
-LISTED = _FROM_LISTED + _WHERE_LISTED
-"""The specs of a release."""
-LISTED_NARROWED = (
-    _FROM_LISTED
-    + "\nJOIN configurations ON configurations.id = specs.configuration_id"
-    + _WHERE_LISTED
-    + """
-  AND (:package IS NULL OR configurations.package_id IN (SELECT value FROM json_each(:package)))
-  AND (:target IS NULL OR configurations.target_id IN (SELECT value FROM json_each(:target)))
-"""
-)
-"""The specs of a release with certain packages or targets."""
+LISTED = f"""
+SELECT spec_id, stack_set_id FROM listings
+WHERE release_id = :release AND {IN_STACK.format("listings")}"""
+"""The specs of a release, and the sets of stacks that list them there."""
 _AMOUNTS = """
 SELECT id, added_count, removed_count FROM releases
 WHERE previous_release_id IS NOT NULL AND id IN (SELECT value FROM json_each(:ids))
@@ -295,41 +281,67 @@ def _side(lookups: Lookups, text: str, stack: str | None) -> Conditions:
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """The specs that one side of a comparison lists, by their numbers (see
+    `Numbering`).
+
+    Attributes:
+        stack_sets: the id of the set of stacks that list each spec.
+        configuration_of: the configuration of each spec, listed or not.
+        stack_names: the names in each set of stacks, by its id.
+    """
+
+    stack_sets: Mapping[int, int]
+    configuration_of: Mapping[int, int] | Sequence[int]
+    stack_names: Mapping[int, tuple[str, ...]]
+
+    @property
+    def stacks(self) -> set[str]:
+        """The names of all stacks."""
+        # There are few different sets of stacks.
+        names = [self.stack_names[key] for key in set(self.stack_sets.values())]
+        return set().union(*names)
+
+    def configurations(self) -> list[int]:
+        """Return the configuration of each listed spec."""
+        configuration_of = self.configuration_of
+        return [configuration_of[spec] for spec in self.stack_sets]
+
+    def not_in(self, other: Side) -> dict[int, set[int]]:
+        """Return the specs that the other side does not list, by configuration."""
+        specs: dict[int, set[int]] = {}
+        for spec in self.stack_sets.keys() - other.stack_sets.keys():
+            specs.setdefault(self.configuration_of[spec], set()).add(spec)
+        return specs
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """The changes from one side to the other, by numbers; `in_words` returns them as a
     `Diff`.
 
     Attributes:
-        before: the specs of the old side, by their numbers.
-        after: those of the new side.
+        sides: the names of the sides.
         removed: the specs that only the old side has, by configuration.
         added: those that only the new side has.
         amounts: the number of specs of each changed configuration.
+        by_change: the changed configurations, by the word for their change
+            (`schema.CHANGE_WORDS`).
     """
 
     numbering: Numbering
     sides: Sequence[str]
-    before: _Listed
-    after: _Listed
+    before: Side
+    after: Side
     removed: Mapping[int, Set[int]]
     added: Mapping[int, Set[int]]
     amounts: Mapping[int, Amount]
+    by_change: Mapping[str, Sequence[int]]
     packages: Delta[str]
     versions: Delta[tuple[str, str]]
     stacks: Delta[str]
     specs: Amount
     place: str = ""
-
-    @property
-    def by_change(self) -> dict[str, list[int]]:
-        """The changed configurations, by the word for their change
-        (`schema.CHANGE_WORDS`).
-        """
-        configurations: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
-        for configuration, (kept, added, removed) in self.amounts.items():
-            change = CHANGES[kept > 0, added > 0, removed > 0]
-            configurations[change].append(configuration)
-        return configurations
 
     def by_stack(self) -> dict[str, Amount]:
         """Return the number of specs that each stack kept, got and lost, by its name.
@@ -337,26 +349,28 @@ class Changes:
         A spec that another stack lists too is gone from the stack that does not list it
         any more.
         """
-        # There are few different pairs of the stacks of a spec on both sides.
-        nowhere = Listed(0, ())
+        # Count pairs of sets of stacks: there are few. A side that does not list a spec
+        # has it in no stack, and there is no set with the id 0.
+        old_sets = self.before.stack_sets
+        new_sets = self.after.stack_sets
         pairs = Counter(
-            [
-                (listed.stacks, self.after.get(spec, nowhere).stacks)
-                for spec, listed in self.before.items()
-            ]
+            [(old_set, new_sets.get(spec, 0)) for spec, old_set in old_sets.items()]
         )
-        for spec in self.after.keys() - self.before.keys():
-            pairs[(), self.after[spec].stacks] += 1
+        for specs in self.added.values():
+            for spec in specs:
+                pairs[0, new_sets[spec]] += 1
 
         kept: Counter[str] = Counter()
         added: Counter[str] = Counter()
         removed: Counter[str] = Counter()
-        for (old_stacks, new_stacks), count in pairs.items():
-            for stack in set(old_stacks) & set(new_stacks):
+        for (old_set, new_set), count in pairs.items():
+            old_stacks = set(self.before.stack_names.get(old_set, ()))
+            new_stacks = set(self.after.stack_names.get(new_set, ()))
+            for stack in old_stacks & new_stacks:
                 kept[stack] += count
-            for stack in set(new_stacks) - set(old_stacks):
+            for stack in new_stacks - old_stacks:
                 added[stack] += count
-            for stack in set(old_stacks) - set(new_stacks):
+            for stack in old_stacks - new_stacks:
                 removed[stack] += count
         return {
             stack: Amount(kept[stack], added[stack], removed[stack])
@@ -461,30 +475,36 @@ def _place(lookups: Lookups, sides: Sequence[str]) -> str:
 
 
 def changes_of(
-    numbering: Numbering, sides: Sequence[str], before: _Listed, after: _Listed
+    numbering: Numbering, sides: Sequence[str], before: Side, after: Side
 ) -> Changes:
     """Return the changes from the specs of one side to those of the other.
 
     `sides` are their names.
     """
     # Count the specs of each changed configuration.
-    removed = _only_listed(before, after)
-    added = _only_listed(after, before)
-    old_counts = Counter([listed.configuration for listed in before.values()])
-    new_counts = Counter([listed.configuration for listed in after.values()])
+    removed = before.not_in(after)
+    added = after.not_in(before)
+    old_counts = Counter(before.configurations())
     amounts = {}
+    by_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
     for configuration in sorted(removed.keys() | added.keys()):
         lost = len(removed.get(configuration, ()))
         gained = len(added.get(configuration, ()))
         kept = old_counts[configuration] - lost
         amounts[configuration] = Amount(kept=kept, added=gained, removed=lost)
+        change = CHANGES[kept > 0, gained > 0, lost > 0]
+        by_change[change].append(configuration)
     removed_count = sum(map(len, removed.values()))
     added_count = sum(map(len, added.values()))
 
     # Compare packages, versions and stacks.
-    versions = _versions(numbering, old_counts.keys() | new_counts.keys())
-    old_versions = {versions[configuration] for configuration in old_counts}
-    new_versions = {versions[configuration] for configuration in new_counts}
+    old_configurations = old_counts.keys()
+    new_configurations = set(after.configurations())
+    in_both = _versions(numbering, old_configurations & new_configurations)
+    only_old = _versions(numbering, old_configurations - new_configurations)
+    only_new = _versions(numbering, new_configurations - old_configurations)
+    old_versions = in_both | only_old
+    new_versions = in_both | only_new
     old_packages = {version.package for version in old_versions}
     new_packages = {version.package for version in new_versions}
     return Changes(
@@ -495,22 +515,14 @@ def changes_of(
         removed=removed,
         added=added,
         amounts=amounts,
+        by_change=by_change,
         packages=delta_of(old_packages, new_packages),
         versions=delta_of(old_versions, new_versions, order=_by_package_and_age),
-        stacks=delta_of(_stacks(before), _stacks(after)),
-        specs=Amount(len(before) - removed_count, added_count, removed_count),
+        stacks=delta_of(before.stacks, after.stacks),
+        specs=Amount(
+            len(before.stack_sets) - removed_count, added_count, removed_count
+        ),
     )
-
-
-class Listed(NamedTuple):
-    """The configuration and the stacks of a listed spec."""
-
-    configuration: int
-    stacks: tuple[str, ...]
-
-
-_Listed = Mapping[int, Listed]
-"""The specs of a side, by their numbers."""
 
 
 class _Version(NamedTuple):
@@ -522,53 +534,38 @@ def _by_package_and_age(version: _Version) -> Any:
     return version.package, version_key(version.version)
 
 
-def _only_listed(side: _Listed, other: _Listed) -> dict[int, set[int]]:
-    """Return the specs that only one side has, by their configurations."""
-    specs: dict[int, set[int]] = {}
-    for spec in side.keys() - other.keys():
-        specs.setdefault(side[spec].configuration, set()).add(spec)
-    return specs
+def _versions(numbering: Numbering, numbers: Iterable[int]) -> set[_Version]:
+    """Return the packages and versions of configurations."""
+    versions = set()
+    for lookups, _, ids in numbering.parts(numbers):
+        package_of = lookups.column("configurations", "package_id")
+        version_of = lookups.column("configurations", "version_id")
+        # Several configurations have one version, which belongs to one package.
+        packages = {version_of[key]: package_of[key] for key in ids}
+        lookups.learn(set(packages), set())
+        package_words = lookups.words["package"]
+        version_words = lookups.words["version"]
+        for version, package in packages.items():
+            versions.add(_Version(package_words[package], version_words[version]))
+    return versions
 
 
-def _stacks(side: _Listed) -> set[str]:
-    # There are few different sets of stacks.
-    sets = {listed.stacks for listed in side.values()}
-    return set().union(*sets)
-
-
-def _versions(numbering: Numbering, numbers: Iterable[int]) -> dict[int, _Version]:
-    """Return the package and the version of configurations."""
-    result = {}
-    for lookups, sign, ids in numbering.parts(numbers):
-        package_ids = lookups.column("configurations", "package_id")
-        version_ids = lookups.column("configurations", "version_id")
-        lookups.learn({version_ids[key] for key in ids}, set())
-        packages = lookups.words["package"]
-        versions = lookups.words["version"]
-        for key in ids:
-            version = _Version(packages[package_ids[key]], versions[version_ids[key]])
-            result[sign * key] = version
-    return result
-
-
-def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
-    """Return the specs of a side, with their configurations and stacks."""
-    sql = LISTED
-    values: dict[str, Any] = {}
-    columns = column_ids(lookups, narrowing)
-    if columns:
-        sql = LISTED_NARROWED
-        values = {"package": None, "target": None}
-        for column, ids in columns.items():
-            values[column] = json.dumps(list(ids))
+def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> Side:
+    """Return the specs of a side that satisfy conditions on their configurations."""
     conditions = (*side, *narrowing)
-    values["release"] = condition_value(conditions, "release")
-    values["stack"] = condition_value(conditions, "stack")
-    stack_sets = lookups.stack_sets()
-    specs = {}
-    for spec, configuration, stacks in select(lookups.conn, sql, **values):
-        specs[spec] = Listed(configuration, stack_sets[stacks])
-    return specs
+    release = condition_value(conditions, "release")
+    stack = condition_value(conditions, "stack")
+    rows = select(lookups.conn, LISTED, release=release, stack=stack)
+    configuration_of = lookups.column("specs", "configuration_id")
+    stack_sets = dict(rows)
+    for column, ids in column_ids(lookups, narrowing).items():
+        word_of = lookups.column("configurations", ID_COLUMNS[column])
+        stack_sets = {
+            spec: stack_set
+            for spec, stack_set in stack_sets.items()
+            if word_of[configuration_of[spec]] in ids
+        }
+    return Side(stack_sets, configuration_of, lookups.stack_sets())
 
 
 def delta_of(

@@ -12,7 +12,7 @@ from spack_cache_db.query.answers.diff import (
     Amount,
     Delta,
     Diff,
-    Listed,
+    Side,
     changes_of,
     delta_of,
     listed_in,
@@ -159,12 +159,12 @@ def _compared(
     listings = []
     configurations = []
     for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
-        listed: Mapping[int, Listed] = {}
+        listed = Side({}, {}, {})
         if scope is not None:
             in_release = Scope(release=release).conditions(lookups)
             listed = listed_in(lookups, in_release, scope)
         listings.append(listed)
-        ids = sorted({spec.configuration for spec in listed.values()})
+        ids = sorted(set(listed.configurations()))
         configurations.append(configurations_by_id(lookups, ids))
     before, after = listings
     old_configurations, new_configurations = configurations
@@ -174,8 +174,11 @@ def _compared(
     numbers = {}
     for row in old_configurations:
         numbers[row.id] = new_ids.get(row.configuration, -row.id)
-    numbered = {}
-    for spec, listing in before.items():
-        number = numbers[listing.configuration]
-        numbered[numbering.specs[spec]] = listing._replace(configuration=number)
+    stack_sets = {}
+    configuration_of = {}
+    for spec, stack_set in before.stack_sets.items():
+        number = numbering.specs[spec]
+        stack_sets[number] = stack_set
+        configuration_of[number] = numbers[before.configuration_of[spec]]
+    numbered = Side(stack_sets, configuration_of, before.stack_names)
     return changes_of(numbering, sides, numbered, after).in_words()
