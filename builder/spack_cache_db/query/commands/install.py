@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from spack_cache_db.query.commands.closure_words import (
@@ -158,7 +159,7 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
             complete.append(spec)
 
     mirrors = mirrors_of(listed)
-    lines = setup_commands(mirrors)
+    lines = list(setup_commands(mirrors))
     setup_count = len(lines)
 
     # Install the binaries.
@@ -198,7 +199,7 @@ def setup_of(commands: Commands) -> Commands:
     """
     mirrors = mirrors_of(closure for closure in commands.closures if closure.is_listed)
     return Commands(
-        tuple(setup_commands(mirrors)),
+        setup_commands(mirrors),
         release=commands.release,
         note=commands.note,
         advice=commands.advice,
@@ -206,7 +207,9 @@ def setup_of(commands: Commands) -> Commands:
     )
 
 
-def setup_commands(mirrors: Sequence[Mirror]) -> list[str]:
+# The binaries of a page have the same few mirrors.
+@lru_cache(maxsize=128)
+def setup_commands(mirrors: tuple[Mirror, ...]) -> tuple[str, ...]:
     """Return the commands that add mirrors, and trust the keys of those that are or may
     be signed.
     """
@@ -214,15 +217,15 @@ def setup_commands(mirrors: Sequence[Mirror]) -> list[str]:
     # Of some mirrors it is not known whether they are signed (None).
     if any(mirror.is_signed is not False for mirror in mirrors):
         lines.append(TRUST_KEYS)
-    return lines
+    return tuple(lines)
 
 
-def mirrors_of(closures: Iterable[Closure]) -> list[Mirror]:
+def mirrors_of(closures: Iterable[Closure]) -> tuple[Mirror, ...]:
     """Return the mirrors of closures in order, each once."""
     mirrors: dict[Mirror, None] = {}
     for closure in closures:
         mirrors |= dict.fromkeys(closure.mirrors)
-    return list(mirrors)
+    return tuple(mirrors)
 
 
 def _first_missing_sentence(closures: Sequence[Closure]) -> str | None:

@@ -145,17 +145,20 @@ def where_and_when(table: Table, lives: Mapping[str, Life]) -> WhereAndWhen:
     processors = nearest_first(processors_of(every_build), host)
     chosen = None if host is None else nearest_to(processors, host)
 
+    # The filters of each column. The machine stays chosen if it is the reason for one.
+    filters_of_columns = []
+    for processor in processors:
+        filters = processor.filters(with_platform=has_platforms)
+        kept_host = host if processor == chosen else None
+        filters_of_columns.append(replace(filters, host=kept_host))
+
     rows = []
     for version, candidates in table.shown:
         counts = builds_of(lookups, candidates)
         cells = []
-        for processor in processors:
+        for processor, filters in zip(processors, filters_of_columns, strict=True):
             count = sum(counts[build] for build in counts if processor.has(build))
-            filters = processor.filters(with_platform=has_platforms)
-            # The machine stays chosen if it is the reason for this column.
-            kept_host = host if processor == chosen else None
-            filters = replace(filters, version=version, host=kept_host)
-            path = table.path(filters)
+            path = table.path(replace(filters, version=version))
             is_chosen = _is_proposed(table.proposed, version, processor)
             cells.append(Cell(count, path, is_chosen))
         path = table.path(Filters(version=version, host=host))
