@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import sqlite3
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -12,12 +13,18 @@ from click.testing import CliRunner
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli.main import cli
-from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.environments.reading import read_environment
+from spack_cache_db.query.answers.cover import (
+    cover,
+    cover_environment,
+    within_toolchain,
+)
 from spack_cache_db.query.answers.toolchains import (
     Toolchain,
     ToolchainCount,
     toolchain_counts,
 )
+from spack_cache_db.query.open.lookups import read_lookups
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 from tests.site.conftest import site
@@ -159,6 +166,32 @@ def test_the_command_and_python_say_so(file: Path, tmp_path: Path) -> None:
         "binary": 4,
     }
     assert cover(file, ["hdf5", "petsc"]).mixed is None
+
+
+def test_binaries_of_one_toolchain_are_those_of_its_scope(
+    real_index: sqlite3.Connection,
+) -> None:
+    """Answers within a toolchain are as if there were no other; what other toolchains
+    have is built.
+    """
+    lookups = read_lookups(real_index)
+    environment = read_environment("\n".join(lookups.packages).encode(), "-")
+    everything = cover_environment(lookups, environment)
+    assert len(everything.toolchains) > 1
+    for toolchain, _ in everything.toolchains:
+        found = within_toolchain(lookups, environment, everything, (), toolchain)
+        alone = cover_environment(lookups, environment, toolchain.conditions)
+
+        assert found.available == alone.available
+        assert found.download == alone.download
+        for answer, answer_alone in zip(found.specs, alone.specs, strict=True):
+            assert answer.is_met == answer_alone.is_met
+            if answer.is_met:
+                assert answer.hash == answer_alone.hash
+                assert answer.mirror == answer_alone.mirror
+            elif answer.toolchains and not answer_alone.toolchains:
+                # Only other toolchains have it.
+                assert answer.spec in found.to_build
 
 
 def test_a_binary_without_a_compiler_belongs_to_all() -> None:

@@ -29,6 +29,7 @@ from spack_cache_db.query.answers.covered import (
     CoveredSpec,
     Download,
 )
+from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
@@ -182,8 +183,7 @@ def cover_environment(
 
     # First the specs of the environment, then the nodes of its lockfiles.
     candidates = Candidates(lookups, scope)
-    roots = frozenset(spec.query.name or "" for spec in specs if spec.query)
-    spec_answers = SpecAnswers(candidates, roots)
+    spec_answers = SpecAnswers(candidates, _roots(specs))
     answers = spec_answers.answers(specs)
     if specs and spec_answers.is_old:
         notes.append(ALL_OLD)
@@ -209,6 +209,57 @@ def cover_environment(
         download=download,
         release=condition_value(scope, "release"),
     )
+
+
+def within_toolchain(
+    lookups: Lookups,
+    environment: Environment,
+    cover: Cover,
+    scope: Conditions,
+    toolchain: Toolchain,
+) -> Cover:
+    """Return an answer with the binaries of one toolchain alone.
+
+    Args:
+        lookups: the database.
+        environment: the specs.
+        cover: the answer with the binaries of all toolchains in the scope.
+        scope: the part of the database in which binaries count.
+        toolchain: the toolchain.
+    """
+    # An answer stays if no toolchain has a binary, or if the binary is of this one: the
+    # best of all binaries is also the best of some.
+    answers = list(cover.specs)
+    asked_again = []
+    for number, answer in enumerate(cover.specs):
+        has_binary = any(toolchain.takes(other) for other in answer.toolchains)
+        if has_binary and not _is_binary_of(answer, toolchain):
+            asked_again.append(number)
+        elif answer.toolchains and not has_binary:
+            answers[number] = replace(answer, status="near", missing=())
+
+    # This toolchain may have other binaries for the rest.
+    specs = _respelled(lookups, environment).specs
+    candidates = Candidates(lookups, (*scope, *toolchain.conditions))
+    spec_answers = SpecAnswers(candidates, _roots(specs))
+    other_answers = spec_answers.answers([specs[number] for number in asked_again])
+    placed = _with_places(lookups, other_answers, candidates.scope)
+    for number, answer in zip(asked_again, placed, strict=True):
+        answers[number] = answer
+    download = _download(lookups, answers)
+    return replace(cover, specs=tuple(answers), download=download)
+
+
+def _is_binary_of(answer: CoveredSpec, toolchain: Toolchain) -> bool:
+    """Return whether an answer is a binary that belongs to a toolchain."""
+    if answer.status != "binary" or answer.configuration is None:
+        return False
+    return toolchain.takes(Toolchain.of(answer.configuration))
+
+
+def _roots(specs: Iterable[UserSpec]) -> frozenset[str]:
+    """Return the names of the packages of specs."""
+    return frozenset(spec.query.name or "" for spec in specs if spec.query)
 
 
 def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:

@@ -7,22 +7,23 @@ short.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.environments.model import (
+    Environment,
     Limits,
     Surroundings,
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.errors import BuilderError, Fault
-from spack_cache_db.query.answers.cover import cover_environment
+from spack_cache_db.query.answers.cover import cover_environment, within_toolchain
 from spack_cache_db.query.answers.covered import Cover
 from spack_cache_db.query.answers.environment_commands import environment_commands
 from spack_cache_db.query.answers.spec_functions import LONGEST
-from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
@@ -119,18 +120,22 @@ def environment_page(
     Raises:
         BuilderError: as of `covered`.
     """
-    # The commands install binaries of one toolchain, unless all are asked for.
-    answer = covered(lookups, text, narrowing)
-    installed = answer
-    table = None
-    toolchain = chosen_toolchain(answer, fields.get("toolchain"))
-    if toolchain is not None:
-        installed = covered(lookups, text, narrowing, toolchain)
-        # Toolchains of other machines are shown beside those of the reader's.
-        everywhere = None
-        if narrowing.host and len(text) <= LONGEST_LINK:
-            everywhere = covered(lookups, text, replace(narrowing, host=None))
-        table = toolchain_table(answer, installed, toolchain, query, everywhere)
+    with _in_time():
+        environment = read_pasted(lookups, text, narrowing)
+        scope = narrowing.scope(lookups)
+        answer = cover_environment(lookups, environment, scope)
+        # The commands install binaries of one toolchain, unless all are asked for.
+        installed = answer
+        table = None
+        toolchain = chosen_toolchain(answer, fields.get("toolchain"))
+        if toolchain is not None:
+            installed = within_toolchain(lookups, environment, answer, scope, toolchain)
+            # Toolchains of other machines are shown beside those of the reader's.
+            everywhere = None
+            if narrowing.host and len(text) <= LONGEST_LINK:
+                all_machines = replace(narrowing, host=None).scope(lookups)
+                everywhere = cover_environment(lookups, environment, all_machines)
+            table = toolchain_table(answer, installed, toolchain, query, everywhere)
     commands = environment_commands(lookups, installed)
     return EnvironmentPage(
         cover=answer,
@@ -149,29 +154,36 @@ def example(lookups: Lookups) -> str:
     return "\n".join(name for name in names[:EXAMPLES] if counts[name])
 
 
-def covered(
-    lookups: Lookups,
-    text: str,
-    narrowing: Narrowing = EVERYWHERE,
-    toolchain: Toolchain | None = None,
-) -> Cover:
-    """Return the answer for a pasted environment, with the binaries of one toolchain or
-    of all.
+def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> Cover:
+    """Return the answer for a pasted environment.
 
     Raises:
         BuilderError: the text is not an environment, or takes too long; or a name is
             unknown.
     """
+    with _in_time():
+        environment = read_pasted(lookups, text, narrowing)
+        return cover_environment(lookups, environment, narrowing.scope(lookups))
+
+
+def read_pasted(lookups: Lookups, text: str, narrowing: Narrowing) -> Environment:
+    """Return the environment that a text is.
+
+    Raises:
+        BuilderError: it is not one.
+    """
+    surroundings = Surroundings(
+        parse=parser_of(narrowing.spack), known=known_names(lookups)
+    )
+    encoded = text.encode("utf-8", "replace")
+    return read_environment(encoded, NAME, LIMITS, surroundings)
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Report a statement that was interrupted as a fault of the environment."""
     try:
-        scope = narrowing.scope(lookups)
-        if toolchain is not None:
-            scope = (*scope, *toolchain.conditions)
-        surroundings = Surroundings(
-            parse=parser_of(narrowing.spack), known=known_names(lookups)
-        )
-        encoded = text.encode("utf-8", "replace")
-        environment = read_environment(encoded, NAME, LIMITS, surroundings)
-        return cover_environment(lookups, environment, scope)
+        yield
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise
