@@ -168,3 +168,47 @@ async def test_what_was_asked_for_explicitly_can_be_chosen(
         assert re.search(r'name="explicit" value="1" checked', said)
         found = (await tree.client.get(f"/find.json?q={package}&explicit=1")).json()
         assert sum(each["spec_count"] for each in found) == len(hashes[package])
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A site of two installations; only the first one has hdf5."""
+    folder = tmp_path_factory.mktemp("machines")
+    records = real_tree()
+    others = [record for record in records if record["spec"]["name"] != "hdf5"]
+    trees = {"derecho": records, "casper": others}
+    for name, own in trees.items():
+        write_tree(folder / name / "opt", own)
+    build([folder / name for name in trees], folder / "machines.db")
+    return site(folder / "machines.db")
+
+
+@pytest.mark.asyncio
+async def test_an_environment_is_loaded_on_each_machine(machines: Any) -> None:
+    """A command loads only what its machine has."""
+    page = await text(machines, "/cover?q=hdf5%0Acmake%0Aautoconf")
+    card = page[page.index('id="install"') : page.index("Change or share")]
+    parts = re.split(r"On (casper|derecho)</h3>", card)[1:]
+    commands = dict(zip(parts[::2], parts[1::2], strict=True))
+    loaded = {
+        name: set(re.findall(r"(hdf5|cmake|autoconf)/", html.unescape(part)))
+        for name, part in commands.items()
+    }
+    assert loaded == {"derecho": {"hdf5"}, "casper": {"cmake", "autoconf"}}
+
+
+@pytest.mark.asyncio
+async def test_installations_are_called_so(tree: Any, machines: Any) -> None:
+    """Pages of installations have neither releases, stacks nor days of snapshots."""
+    for path in ("/", "/packages", "/package/cmake", "/releases", "/about"):
+        for pages in (tree, machines):
+            words = words_of(await text(pages, path))
+            found = re.search(r"\b[Rr]eleases?\b|Last snapshot|The newest is", words)
+            assert found is None, f"{path}: {found}"
+    # One installation cannot be compared with another.
+    assert "/diff" not in await text(tree, "/")
+    assert "Compare two installations" in await text(machines, "/")
+    # Processors for which nothing is installed have no column.
+    packages = await text(tree, "/packages?q=hdf5")
+    columns = re.findall(r'<span class="name">([^<]+)<', packages)
+    assert columns == ["x86-64-v3", "other"]

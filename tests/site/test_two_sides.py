@@ -61,7 +61,7 @@ def site(file: Path) -> Site:
     [
         ("derecho", "casper", "on"),
         ("casper", "derecho", "on"),
-        ("develop", "casper", "on"),
+        ("develop", "casper", "in"),
         ("develop:e4s", "develop:ml", "in"),
     ],
 )

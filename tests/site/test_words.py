@@ -96,7 +96,7 @@ PACKAGES = ListPage(
         (
             replace(PACKAGES, kind="releases", total=1, rows=({},)),
             "1 release.",
-            "1 release.",
+            "1 installation.",
         ),
     ],
 )

@@ -18,7 +18,6 @@ from jinja2 import Environment, FileSystemLoader
 from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.site.charts.drawings import charts_of
-from spack_cache_db.site.filters import LABELS
 from spack_cache_db.site.links import link, links_to
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import CONTENT_TYPES, PageResponse, data
@@ -103,7 +102,6 @@ class Site:
             "catalogue": settings.name,
             "charts": charts_of(settings),
             "datasette_version": settings.version,
-            "labels": LABELS,
             "page_link": partial(link, settings),
             "stable_only": STABLE_ONLY,
             "links_to": links_to(settings),

@@ -17,7 +17,7 @@ from spack_cache_db.query.stored.totals import (
     newest_snapshot,
     packages_with_binaries,
 )
-from spack_cache_db.site.filters import value_of
+from spack_cache_db.site.filters import LABELS, value_of
 from spack_cache_db.site.words import BINARIES, vocabulary_of
 from spack_cache_db.spack.targets import hosts_of
 
@@ -39,6 +39,7 @@ NO_FACTS = SiteFacts(
     variables={
         # The search form of every page has the machines.
         "choices": {"hosts": {}},
+        "labels": LABELS,
         "site_title": "Spack build cache",
         # The vocabulary: what is listed are binaries.
         "words": BINARIES,
@@ -69,6 +70,7 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     # What the templates use.
     variables = {
         "choices": read_choices(lookups),
+        "labels": {**LABELS, "release": words.place.capitalize()},
         "newest_snapshot": newest_snapshot(lookups),
         "package_count": f"{packages_with_binaries(lookups.conn):,}",
         "site_title": title,
@@ -79,8 +81,9 @@ def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFac
     described = {
         "title": title,
         "description": (
-            f"Every {words.one} that {origin.owner} {verb}, release by release: search, filter,"
-            " run SQL queries, or download the whole database."
+            f"Every {words.one} that {origin.owner} {verb}, "
+            f"{words.place} by {words.place}: search, filter, run SQL queries, "
+            "or download the whole database."
         ),
         "source": origin.owner,
         "source_url": origin.url or "",

@@ -55,6 +55,8 @@ class Vocabulary:
     Attributes:
         one: the word for one listed spec.
         many: its plural.
+        place: the word for a release.
+        compare: the words of the link to the comparison of two releases.
         is_installed: whether all releases are installations, not build caches.
         verb: what people do with it, as in `the commands that install it`.
         have: the end of `packages that …`.
@@ -72,6 +74,8 @@ class Vocabulary:
 
     one: str
     many: str
+    place: str
+    compare: str
     is_installed: bool
     verb: str
     have: str
@@ -85,6 +89,10 @@ class Vocabulary:
     release: str
     kinds_of_release: str
     about_link: str
+
+    def places(self, number: int) -> str:
+        """Return a number of releases, such as `2 releases` or `1 installation`."""
+        return counted(number, self.place)
 
     def none(self, filters: Iterable[tuple[str, str]]) -> str:
         """Return that nothing satisfies some filters, given as pairs of name and value.
@@ -226,13 +234,17 @@ class Vocabulary:
         }
         return flags.get(name)
 
+    def row(self, kind: str) -> str:
+        """Return the word for a row of the list of packages, releases or stacks."""
+        return self.place if kind == "releases" else kind.removesuffix("s")
+
     def list_answer(self, page: ListOfRows) -> str:
         """Return how many rows a list has: `12 of 281 packages, 40 binaries.`."""
         shown = len(page.rows)
         if page.is_missing:
             return f"{shown:,} of Spack's {page.total:,} packages have no {self.one}."
         some = "" if shown == page.total else f"{shown:,} of "
-        text = some + counted(page.total, page.kind[:-1])
+        text = some + counted(page.total, self.row(page.kind))
         if page.kind == "packages":
             specs = sum(row["specs"] for row in page.rows)
             text += f", {self.counted(specs)}"
@@ -251,6 +263,8 @@ class Vocabulary:
 BINARIES = Vocabulary(
     one="binary",
     many="binaries",
+    place="release",
+    compare="What changed",
     is_installed=False,
     verb="install",
     have="have a binary",
@@ -271,6 +285,8 @@ BINARIES = Vocabulary(
 INSTALLED = Vocabulary(
     one="spec",
     many="specs",
+    place="installation",
+    compare="Differences",
     is_installed=True,
     verb="load",
     have="are installed",
@@ -278,7 +294,7 @@ INSTALLED = Vocabulary(
     lacking="that are not installed",
     kind="Installed",
     question="What is installed?",
-    gaps="Packages not installed for a target or a stack",
+    gaps="Packages not installed for a target",
     in_release="installed specs",
     source="installation",
     release="One installation",

@@ -9,6 +9,7 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.conditions.conditions import Condition
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.processor_columns import processor_columns
 from spack_cache_db.spack.processors import processor_of
 from tests.pagetexts import page, spec, write
@@ -160,13 +161,13 @@ async def test_only_what_runs_there_is_copied(cache: Any) -> None:
     assert chosen == ["aarch64", "neoverse v1", "neoverse v2"]
 
 
-def test_each_binary_has_one_column() -> None:
+def test_each_binary_has_one_column(lookups: Lookups) -> None:
     """Columns are chosen by the machine, or by the target of a spec."""
     assert processor_of("darwin", "m1").name == "macOS"
     assert processor_of("linux", "zen4").name == "other"
 
     def chosen(kind: str, value: str) -> list[str]:
-        found = processor_columns((), (Condition(kind, value, value),))
+        found = processor_columns(lookups, (), (Condition(kind, value, value),))
         return [part.processor.short for part in found.columns if part.is_chosen]
 
     assert chosen("host", "zen3") == ["x86 v3"]

@@ -470,8 +470,12 @@ def _place(lookups: Lookups, sides: Sequence[str]) -> str:
     new_release = new if new in kinds else new.rpartition(":")[0]
     if old_release == new_release:
         return "" if old == new else "in"
-    is_installed = "installed" in (kinds.get(old_release), kinds.get(new_release))
-    return "on" if is_installed else ""
+    kinds_of_sides = (kinds.get(old_release), kinds.get(new_release))
+    if "installed" not in kinds_of_sides:
+        return ""
+    # One side may be a mirror, which is not a machine.
+    are_machines = kinds_of_sides == ("installed", "installed")
+    return "on" if are_machines else "in"
 
 
 def changes_of(

@@ -9,7 +9,11 @@ from dataclasses import replace
 
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.commands.install import install_commands
-from spack_cache_db.query.commands.load import installations_of, spack_load
+from spack_cache_db.query.commands.load import (
+    installations_of,
+    lines_of_machines,
+    spack_load,
+)
 from spack_cache_db.query.commands.model import NO_COMMANDS, Commands, short_spec
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import ids_of_hashes
@@ -37,8 +41,13 @@ def environment_commands(lookups: Lookups, cover: Cover) -> Commands | None:
     binaries = [spec for spec in named if spec.status == "binary"]
     others = [spec for spec in named if spec.status != "binary"]
     installs = _install(lookups, binaries, cover.release)
-    lines = (*installs.commands, *_load(lookups, others))
-    return replace(installs, commands=lines) if lines else None
+    loads = _load(lookups, others)
+    lines = (*installs.commands, *lines_of_machines(loads))
+    if not lines:
+        return None
+    # Without anything to install, each machine has commands of its own.
+    machines = loads if len(loads) > 1 and not installs.commands else ()
+    return replace(installs, commands=lines, machines=machines)
 
 
 def _install(
@@ -108,8 +117,25 @@ def fewest_mirrors(
     return tuple(sets.mirrors[number] for number in smallest_cover(choices))
 
 
-def _load(lookups: Lookups, specs: Sequence[CoveredSpec]) -> list[str]:
-    """Return the commands that load installed specs, and externals with modules.
+def _load(lookups: Lookups, specs: Sequence[CoveredSpec]) -> tuple[Commands, ...]:
+    """Return the commands that load installed specs, and externals with modules, for
+    each installation that has some of them.
+    """
+    of_installation: dict[str, list[CoveredSpec]] = {}
+    for spec in specs:
+        # An external of `packages:` has no spec in the database.
+        if spec.release is not None:
+            of_installation.setdefault(spec.release, []).append(spec)
+    machines = []
+    for release, own_specs in of_installation.items():
+        lines = _load_on_machine(lookups, own_specs)
+        if lines:
+            machines.append(Commands(tuple(lines), release))
+    return tuple(machines)
+
+
+def _load_on_machine(lookups: Lookups, specs: Sequence[CoveredSpec]) -> list[str]:
+    """Return the commands that load specs of one installation.
 
     First the specs with modules, and then one command of Spack for all others.
     """
@@ -117,7 +143,6 @@ def _load(lookups: Lookups, specs: Sequence[CoveredSpec]) -> list[str]:
     module_lines: dict[str, None] = {}
     spack_specs: dict[str, None] = {}
     for spec in specs:
-        # An external of `packages:` has no spec in the database.
         if spec.configuration is None or spec.hash is None:
             continue
         package = spec.configuration.package

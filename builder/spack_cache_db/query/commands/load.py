@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -90,8 +91,7 @@ def load_commands(
     """Return the commands that load a spec; None if no installation, or not this one,
     has it.
 
-    If several installations have it, the lines are the commands of each, below a
-    comment with its name: `# on derecho`.
+    If several installations have it, the lines are those of `lines_of_machines`.
 
     Args:
         conn: a connection to the database.
@@ -108,13 +108,25 @@ def load_commands(
         return None
     if len(installations) == 1:
         return installations[0]
-    lines: list[str] = []
-    for commands in installations:
-        lines.append(f"# on {commands.release}")
-        lines += commands.commands
     # The prefix is another one in each installation.
-    first = installations[0]
-    return replace(first, commands=tuple(lines), prefix=None, machines=installations)
+    return replace(
+        installations[0],
+        commands=lines_of_machines(installations),
+        prefix=None,
+        machines=installations,
+    )
+
+
+def lines_of_machines(machines: Sequence[Commands]) -> tuple[str, ...]:
+    """Return the lines of the commands for some installations, those of several below a
+    comment with its name: `# on derecho`.
+    """
+    lines: list[str] = []
+    for commands in machines:
+        if len(machines) > 1:
+            lines.append(f"# on {commands.release}")
+        lines += commands.commands
+    return tuple(lines)
 
 
 def spack_load(*specs: str) -> str:

@@ -302,7 +302,7 @@ def _processors(lookups: Lookups, rows: Sequence[Candidate]) -> list[list[str]]:
     every_build = builds_of(lookups, rows)
     has_platforms = len({build.platform for build in every_build}) > 1
     processors = []
-    for processor in processors_of(every_build):
+    for processor in processors_of(lookups, every_build):
         filters = processor.host_filters(with_platform=has_platforms)
         processors.append(
             [

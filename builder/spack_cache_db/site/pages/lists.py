@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from spack_cache_db.errors import counted
+from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.conditions.conditions import (
     Condition,
     Conditions,
@@ -228,8 +229,11 @@ class ListPage:
         """The newest of releases, or the largest of stacks; None of packages."""
         if not self.rows:
             return None
+        first = self.rows[0]
         if self.kind == "releases":
-            first = self.rows[0]
+            # Installations have no order in time.
+            if first["kind"] == INSTALLED:
+                return None
             more = f", with {counted(first['packages'], 'package')}"
             return Highlight("newest", first["name"], more)
         if self.kind == "stacks":
@@ -324,7 +328,9 @@ def listed(
     if kind == "packages" and not page.is_missing:
         names = [row["name"] for row in rows]
         of_package = processors_of_packages(site.lookups, names, page.conditions)
-        processors = processor_columns(of_package.values(), page.conditions)
+        processors = processor_columns(
+            site.lookups, of_package.values(), page.conditions
+        )
         for name in names:
             counts[name] = processors.in_order(of_package[name])
     links = None

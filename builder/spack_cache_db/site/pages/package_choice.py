@@ -243,7 +243,7 @@ def _machine_group(given: ChooserInput) -> Group:
     every_build = builds_of(lookups, given.misses.rows)
     has_platforms = len({build.platform for build in every_build}) > 1
     possible = builds_of(lookups, left.rows)
-    processors = processors_of(every_build)
+    processors = processors_of(lookups, every_build)
     host = filters.host
     proposed = None
     if given.proposed is not None:

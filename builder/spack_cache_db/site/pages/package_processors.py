@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.spack import processors
 from spack_cache_db.spack.targets import ancestors, runs_on
@@ -94,17 +95,27 @@ PROCESSORS = tuple(_always())
 """The columns that every package has."""
 
 
-def processors_of(counts: Mapping[Build, int]) -> tuple[Processor, ...]:
+def processors_of(
+    lookups: Lookups, counts: Mapping[Build, int]
+) -> tuple[Processor, ...]:
     """Return `PROCESSORS`, and those of the commonest other binaries.
 
-    `counts` has the number of binaries for each platform and target.
+    Installations are for their own machines, so processors without a spec are left out.
+
+    Args:
+        lookups: the database.
+        counts: the number of binaries for each platform and target.
     """
     others = {}
     for build, count in counts.items():
         if count and not any(processor.has(build) for processor in PROCESSORS):
             others[build] = count
     most_first = sorted(others, key=lambda build: (-others[build], build))
-    columns = list(PROCESSORS)
+    columns = []
+    for processor in PROCESSORS:
+        own = [count for build, count in counts.items() if processor.has(build)]
+        if any(own) or not lookups.is_installed:
+            columns.append(processor)
     for build in most_first[:MOST_OTHERS]:
         name = build.target
         if build.platform != LINUX:

@@ -225,7 +225,7 @@ def _table(
     package = Condition("package", "", OneOf(frozenset(names)))
     for_any = matching(lookups, (package, *without(conditions, *MACHINE_KINDS)))
     counts = counts_by_processor(lookups, for_any)
-    processors = processor_columns(counts.values(), conditions)
+    processors = processor_columns(lookups, counts.values(), conditions)
     results = for_any
     if only(conditions, *MACHINE_KINDS):
         results = matching(lookups, (package, *conditions))

@@ -142,7 +142,7 @@ def where_and_when(table: Table, lives: Mapping[str, Life]) -> WhereAndWhen:
     every_build = builds_of(lookups, every_row)
     has_platforms = len({build.platform for build in every_build}) > 1
     host = table.filters.host
-    processors = nearest_first(processors_of(every_build), host)
+    processors = nearest_first(processors_of(lookups, every_build), host)
     chosen = None if host is None else nearest_to(processors, host)
 
     # The filters of each column. The machine stays chosen if it is the reason for one.

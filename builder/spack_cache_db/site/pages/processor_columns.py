@@ -53,11 +53,12 @@ NO_COLUMNS = ProcessorColumns(columns=(), top=0)
 
 
 def processor_columns(
-    counts: Iterable[ProcessorCounts], conditions: Conditions
+    lookups: Lookups, counts: Iterable[ProcessorCounts], conditions: Conditions
 ) -> ProcessorColumns:
     """Return the columns of packages with these counts.
 
-    The column of other processors is left out if it is empty.
+    The column of other processors is left out if it is empty. Installations are for
+    their own machines, so they have only columns with something in them.
     """
     totals: Counter[Processor] = Counter()
     top = 0
@@ -66,7 +67,8 @@ def processor_columns(
         top = max(top, *of_package.values(), 0)
     columns = []
     for processor in PROCESSORS:
-        if processor is not OTHERS or totals[processor]:
+        can_be_empty = processor is not OTHERS and not lookups.is_installed
+        if can_be_empty or totals[processor]:
             column = ProcessorColumn(processor, _is_chosen(processor, conditions))
             columns.append(column)
     return ProcessorColumns(tuple(columns), top)
