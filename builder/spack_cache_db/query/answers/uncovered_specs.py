@@ -31,6 +31,7 @@ from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.known import known_name
 from spack_cache_db.query.open.sql import select, select_ids
 from spack_cache_db.query.stored.binary import SPEC_COLUMNS, Spec
+from spack_cache_db.query.stored.gone import has_gone
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery
 
@@ -71,6 +72,8 @@ class UncoveredSpecs:
     def gone(self) -> Set[int]:
         """The ids of the specs that a mirror has lost."""
         lookups = self._lookups
+        if not has_gone(lookups):
+            return frozenset()
         return lookups.once(GONE, lambda: select_ids(lookups.conn, GONE))
 
     def unknown_answer(self, query: str, match: Match) -> CoveredSpec | None:

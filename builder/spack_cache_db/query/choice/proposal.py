@@ -35,19 +35,11 @@ from spack_cache_db.query.open.sql import select_ids
 from spack_cache_db.query.stored.binary import Spec, specs_in_scope
 from spack_cache_db.query.stored.closure import Closure, closures
 
-_CURRENT = """
-SELECT id FROM specs WHERE is_current AND id IN (SELECT value FROM json_each(:ids))
-"""
-"""The specs that a branch or a release lists, not only a snapshot."""
 _CURRENT_CONFIGURATIONS = """
 SELECT DISTINCT configuration_id FROM specs
 WHERE is_current AND configuration_id IN (SELECT value FROM json_each(:ids))
 """
-"""The configurations with such a spec."""
-_GONE = (
-    "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
-)
-"""The specs that a mirror has lost."""
+"""The configurations with a spec that a branch or a release lists."""
 
 
 def propose(
@@ -78,7 +70,7 @@ def propose(
     prefers_current = specs.release is None
     steps_before: tuple[Reason, ...] = ()
     has_only_snapshots = False
-    if prefers_current and not specs.current([first.spec.id]):
+    if prefers_current and not specs.current([first.spec]):
         current_rows = specs.current_rows(rows)
         if current_rows:
             options = options_in_order(in_order(current_rows, criteria), specs.of_rows)
@@ -90,7 +82,7 @@ def propose(
     def standings_of(batch: Sequence[Spec]) -> Mapping[int, Standing]:
         ids = [spec.id for spec in batch]
         # If none is preferred, all count as current.
-        current = specs.current(ids) if prefers_current else frozenset(ids)
+        current = specs.current(batch) if prefers_current else frozenset(ids)
         return specs.standings(ids, current)
 
     # The first that can be installed is the answer.
@@ -126,7 +118,7 @@ def best_specs(lookups: Lookups, rows: Sequence[Candidate]) -> dict[int, BestSpe
 
     def standings_of(batch: Sequence[Spec]) -> Mapping[int, Standing]:
         ids = [spec.id for spec in batch]
-        return specs.standings(ids, specs.current(ids))
+        return specs.standings(ids, specs.current(batch))
 
     # The first spec of most rows can be installed: then the others are not read.
     standings = dict(
@@ -172,19 +164,19 @@ class _Specs:
         """
         ids = [row.id for row in rows]
         specs_of_row = specs_in_scope(self._lookups.conn, ids, self._conditions)
-        all_specs = chain.from_iterable(specs_of_row.values())
-        gone = select_ids(self._lookups.conn, _GONE, [spec.id for spec in all_specs])
         present = {}
         for row_id, specs in specs_of_row.items():
-            remaining = [spec for spec in specs if spec.id not in gone]
+            remaining = [spec for spec in specs if not spec.is_gone]
             if remaining:
                 present[row_id] = self._installed.best_of(remaining)
         return present
 
-    def current(self, specs: Sequence[int]) -> Set[int]:
-        """Return the specs that a branch, a release or an installation lists."""
-        installed_specs = {spec for spec in specs if spec in self._installed.specs}
-        return installed_specs | select_ids(self._lookups.conn, _CURRENT, specs)
+    def current(self, specs: Sequence[Spec]) -> Set[int]:
+        """Return the ids of the specs that a branch, a release or an installation
+        lists.
+        """
+        installed = self._installed.specs
+        return {spec.id for spec in specs if spec.is_current or spec.id in installed}
 
     def current_rows(self, rows: Sequence[Candidate]) -> Sequence[Candidate]:
         """Return the rows with a spec that a branch or a release lists."""

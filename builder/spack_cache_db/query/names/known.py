@@ -25,9 +25,9 @@ from spack_cache_db.spack.legacy import todays_spec
 NAME = """
 SELECT packages.spec_count, packages.release_count,
   EXISTS (SELECT 1 FROM known_packages WHERE known_packages.name = typed.name),
-  coalesce(packages.spec_count, 1) = 0 AND EXISTS (
+  CASE WHEN packages.spec_count = 0 THEN EXISTS (
     SELECT 1 FROM configurations JOIN specs ON specs.configuration_id = configurations.id
-    WHERE configurations.package_id = packages.id AND specs.is_external)
+    WHERE configurations.package_id = packages.id AND specs.is_external) END
 FROM (SELECT :name AS name) AS typed LEFT JOIN packages ON packages.name = typed.name
 """
 """What the database has about a typed name: how many binaries and releases the package

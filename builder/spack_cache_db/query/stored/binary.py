@@ -55,7 +55,7 @@ IDS_OF_HASHES = (
 )
 SPEC_COLUMNS = (
     "specs.id, specs.hash, specs.stack_set_id, "
-    "specs.first_seen, specs.last_seen, specs.is_gone"
+    "specs.first_seen, specs.last_seen, specs.is_gone, specs.is_current"
 )
 AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
 """The specs that count without a release: listed, and not lost by their mirror."""
@@ -78,6 +78,8 @@ class Spec(NamedTuple):
     Attributes:
         stacks: the id of the set of stacks that have it in any release.
         is_gone: 1 if its mirror has lost it, or else 0.
+        is_current: 1 if a branch or a release lists it, and not only a snapshot, or
+            else 0.
     """
 
     id: int
@@ -86,6 +88,7 @@ class Spec(NamedTuple):
     first_seen: str | None
     last_seen: str | None
     is_gone: int = 0
+    is_current: int = 0
 
 
 def configurations_of_listed(

@@ -9,10 +9,11 @@ from spack_cache_db.errors import counted
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select
 
-# Most databases have no copies, and many specs.
+# Most databases have no copies, and many specs. SQLite would read all specs for AND,
+# whose result it computes from both sides.
 HAS_GONE = """
-SELECT EXISTS (SELECT 1 FROM releases WHERE is_copy)
-  AND EXISTS (SELECT 1 FROM specs WHERE is_gone)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM releases WHERE is_copy)
+  THEN EXISTS (SELECT 1 FROM specs WHERE is_gone) END
 """
 OF_PACKAGE = """
 SELECT count(*), max(specs.last_seen)
