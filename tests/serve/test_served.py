@@ -6,19 +6,25 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from jinja2 import Environment, TemplateSyntaxError
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.inspect_file import inspect_path
+from spack_cache_db.serve import server as server_module
 from spack_cache_db.serve.datasette_app import SiteOptions
 from spack_cache_db.serve.served import SETTLED_SECONDS, Served
+from spack_cache_db.serve.server import Server, ServerOptions
+from spack_cache_db.site.http.own_pages import compile_templates
 from tests.pagetexts import page, write
 
 
@@ -202,3 +208,80 @@ def test_a_file_without_a_table_is_refused(samples_file: Path, tmp_path: Path) -
     assert refusal(copy).endswith(", or build it again")
     assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
     assert "no such file; build one with: " in refusal(tmp_path / "missing.db")
+
+
+PAGES = (
+    "/",
+    "/about",
+    "/cover",
+    "/diff",
+    "/find",
+    "/find?q=old",
+    "/package/old-one",
+    "/package/unknown",
+    "/packages",
+    "/releases",
+    "/spack-cache",
+    "/spack-cache/configurations",
+    "/spack-cache/configurations/1",
+    "/spack-cache/most_hashes",
+    "/spack-cache?sql=select+1",
+)
+"""Pages of each kind: ours, with and without an answer, and those of Datasette."""
+
+
+def refuse_to_compile(*_: object, **__: object) -> None:
+    """Take the place of the method that compiles a template."""
+    raise AssertionError("a page compiles a template")
+
+
+def test_pages_compile_nothing_if_all_templates_are_compiled(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`compile_templates` compiles what the pages use, ours and those of Datasette."""
+    monkeypatch.setattr(Environment, "compile", refuse_to_compile)
+    with pytest.raises(AssertionError):
+        has(served, "old-one")
+    monkeypatch.undo()
+
+    compile_templates(served.datasette)
+    monkeypatch.setattr(Environment, "compile", refuse_to_compile)
+    for path in PAGES:
+        expected = 404 if path == "/package/unknown" else 200
+        assert get(served, path).status_code == expected, path
+
+
+def test_a_template_with_a_fault_is_left_to_its_page(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are compiled, and the server goes on."""
+    real_compile = Environment.compile
+
+    def fail_for_one(self: Environment, source: str, *args: object, **kw: object):  # type: ignore[no-untyped-def]
+        if args[:1] == ("about.html",):
+            raise TemplateSyntaxError("a fault", 1)
+        return real_compile(self, source, *args, **kw)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Environment, "compile", fail_for_one)
+    compile_templates(served.datasette)
+
+    monkeypatch.setattr(Environment, "compile", refuse_to_compile)
+    assert has(served, "old-one")
+
+
+def test_the_first_process_does_not_wait_for_templates(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent compiles them once, before it forks the second process."""
+    # Limits of the whole process are not those of this test.
+    monkeypatch.setattr(server_module, "bound_heap", lambda: None)
+    monkeypatch.setattr(server_module, "exclude_from_collection", lambda: None)
+    compiled = []
+    monkeypatch.setattr(server_module, "compile_templates", compiled.append)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Server(old, SiteOptions(), ServerOptions(workers=3), listener)
+        counts = []
+        for _ in range(3):
+            server._before_fork(None, SimpleNamespace())
+            counts.append(len(compiled))
+    assert counts == [0, 1, 1]

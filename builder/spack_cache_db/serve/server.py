@@ -31,6 +31,7 @@ from spack_cache_db.serve.metrics import Counters
 from spack_cache_db.serve.process import NOTE_BYTES, Process, read_note
 from spack_cache_db.serve.served import Identity, Served
 from spack_cache_db.serve.worker import Worker
+from spack_cache_db.site.http.own_pages import compile_templates
 from spack_cache_db.site.log import log, log_error
 from spack_cache_db.site.sql.limits import bound_heap
 
@@ -123,6 +124,8 @@ class Server(BaseApplication):  # type: ignore[misc]
         self._announced = mmap.mmap(-1, _IDENTITY.size)
         self._had_terminal = sys.stdin is not None and sys.stdin.isatty()
         self._served = Served(database, site)
+        self._has_forked = False
+        self._compiled_app: Any = None
         self._counters = Counters(options.workers)
         self._application = Application(
             self._served,
@@ -205,9 +208,23 @@ class Server(BaseApplication):  # type: ignore[misc]
             os.kill(os.getppid(), signal.SIGHUP)
 
     def _before_fork(self, _: Any, worker: Any) -> None:
-        """Give a new process the memory that it shares with this one."""
+        """Prepare a new process, and give it the memory that both share."""
+        # The first process answers meanwhile: a server does not start later for this.
+        if self._has_forked:
+            self._compile_templates()
+        self._has_forked = True
+
         worker.shared = mmap.mmap(-1, NOTE_BYTES)
         worker.row = self._counters.take_row()
+
+    def _compile_templates(self) -> None:
+        """Compile the templates of an open database, once for all later processes."""
+        app = self._served.app
+        if app is None or app is self._compiled_app:
+            return
+        compile_templates(self._served.datasette)
+        exclude_from_collection()
+        self._compiled_app = app
 
     def _after_fork(self, worker: Any) -> None:
         """Begin to answer, in the new process."""

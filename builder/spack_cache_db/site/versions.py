@@ -36,6 +36,13 @@ def metadata_targets(datasette: Any) -> list[dict[str, Any]]:
     return [datasette._metadata_local, datasette.config]
 
 
+def environment_of(datasette: Any) -> Any:
+    """Return the Jinja environment of Datasette's own pages."""
+    if IS_065:
+        return datasette.jinja_env
+    return datasette.get_jinja_environment()
+
+
 async def ensure_permission(
     datasette: Any, actor: Any, action: str, database: str
 ) -> None:
