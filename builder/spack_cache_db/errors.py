@@ -16,6 +16,8 @@ from typing import Any
 
 TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"
 """If this environment variable is set, unexpected exceptions are raised as they are."""
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+"""Units of sizes, each a thousand times the one before."""
 
 
 class BuilderError(Exception):
@@ -184,6 +186,20 @@ def counted(number: int, word: str, words: str | None = None) -> str:
     if number == 1:
         return f"1 {word}"
     return f"{number:,} {words or f'{word}s'}"
+
+
+def bytes_text(size: int) -> str:
+    """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
+    # Take the next unit at 999.5, which would be shown as 1,000, and one decimal below
+    # 99.95, which would be shown as 100.0.
+    value = float(size)
+    unit, *larger_units = _UNITS
+    decimals = 0
+    while value >= 999.5 and larger_units:
+        value /= 1000
+        unit = larger_units.pop(0)
+        decimals = 1 if value < 99.95 else 0
+    return f"{value:,.{decimals}f} {unit}"
 
 
 def cut(text: str, longest: int, mark: str = "…") -> str:

@@ -62,6 +62,22 @@ def test_the_documented_commands_work(
 
 
 @pytest.mark.slow
+def test_info_has_the_options_of_a_build(tmp_path: Path) -> None:
+    """Options that a later build repeats are in words."""
+    tree = write_tree(tmp_path / "derecho" / "opt", real_tree())
+    output = tmp_path / "x.db"
+    named = ["--installation", f"derecho={tree}", "--first", "derecho"]
+    built = run("build", *named, "--without-paths", "-o", output)
+    assert built.exit_code == 0, built.output
+
+    lines = run("info", output).stdout.splitlines()
+    (options,) = [line for line in lines if line.startswith("options ")]
+    assert options.split(maxsplit=1)[1] == (
+        "derecho comes first; the paths of installed specs are left out"
+    )
+    assert lines[0] == f"{output}: 1.2 MB"
+
+
 def test_the_nightly_script_serves_what_it_built(tmp_path: Path) -> None:
     """The documented script builds and serves; on the second night the server stays."""
     tree = write_tree(tmp_path / "opt", real_tree())

@@ -15,7 +15,7 @@ from spack_cache_db.cli.input_options import input_options, pairs
 from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.cli.signals import when_stopped
-from spack_cache_db.errors import counted, reason
+from spack_cache_db.errors import bytes_text, counted, reason
 
 if TYPE_CHECKING:
     from spack_cache_db.assembly.report import Report
@@ -170,7 +170,7 @@ def _say_written(output: Path, report: Report) -> None:
         counted(report.specs, "binary", "binaries"),
         counted(report.configurations, "configuration"),
         counted(report.problems, "problem"),
-        f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
+        f"{bytes_text(report.file_size)} in {report.seconds:.1f} s",
     ]
     say(f"{output}: {', '.join(totals)}")
 

@@ -10,6 +10,7 @@ from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import print_json, say
 from spack_cache_db.cli.options import export_folder_option
 from spack_cache_db.cli.parameters import flag
+from spack_cache_db.errors import bytes_text
 from spack_cache_db.exports.contents import FORMAT_NAMES
 
 
@@ -49,6 +50,5 @@ def export(
         return
     rows = sum(report.rows.values())
     say(
-        f"{output}: {len(report.rows)} tables, {rows:,} rows, "
-        f"{report.size / 1e6:.1f} MB"
+        f"{output}: {len(report.rows)} tables, {rows:,} rows, {bytes_text(report.size)}"
     )

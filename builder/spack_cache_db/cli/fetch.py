@@ -16,7 +16,7 @@ from spack_cache_db.cli.forms import fail, say, say_faults, say_notes
 from spack_cache_db.cli.parameters import ByteSize, F, GivenPath, flag, value_option
 from spack_cache_db.cli.progress import progress_bar
 from spack_cache_db.cli.signals import when_stopped
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import bytes_text, counted
 from spack_cache_db.sources.fetch.fetching import fetch as fetch_mirrors
 from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
 
@@ -188,7 +188,7 @@ def fetch(
         mirrors = f"{report.downloaded:,} of {mirrors} downloaded"
     say(
         f"{output}: {mirrors}, {report.changed:,} changed, "
-        f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
+        f"{bytes_text(report.size)} in {report.seconds:.1f} s"
     )
     is_enough = keep_going and report.downloaded > 0
     if report.faults and not is_enough:

@@ -11,7 +11,7 @@ import click
 from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import print_json, say
 from spack_cache_db.cli.options import shared_options
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import bytes_text, counted
 
 
 @click.command()
@@ -37,8 +37,7 @@ def info(file: Path, as_json: bool) -> None:
         *_sources(values),
     ]
     longest_name = max(len(name) for name, _ in facts)
-    megabytes = values["size"] / 1e6
-    say(f"{file}: {megabytes:,.1f} MB")
+    say(f"{file}: {bytes_text(values['size'])}")
     for name, text in facts:
         say(f"{name.ljust(longest_name)}  {text}")
 
@@ -77,6 +76,7 @@ def _days(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what the database was built from, and what these sources contain."""
     from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW, SOURCE_ROW
+    from spack_cache_db.schema.identity import PATHS
 
     sources = []
     if values["pages"]:
@@ -105,7 +105,16 @@ def _sources(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), f"{count:,}"
     yield "problems", f"{values['problems']:,}"
 
-    # The rest of `origin`: options of the build, and its programs with their versions.
+    # The options of the build.
+    options = []
+    if "first" in origin:
+        options.append(f"{origin.pop('first')} comes first")
+    if origin.pop(PATHS, None):
+        options.append("the paths of installed specs are left out")
+    if options:
+        yield "options", "; ".join(options)
+
+    # The rest of `origin`: the programs of the build with their versions.
     versions = [f"{name} {value}" for name, value in origin.items()]
     versions.append(f"schema {values['schema_version']}")
     yield "built with", ", ".join(versions)

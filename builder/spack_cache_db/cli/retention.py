@@ -16,7 +16,7 @@ from spack_cache_db.cli.keep_list import checked_retention
 from spack_cache_db.cli.options import shared_options
 from spack_cache_db.cli.parameters import GivenPath, flag, value_option
 from spack_cache_db.cli.tables import print_rows
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import bytes_text, counted
 
 if TYPE_CHECKING:
     from spack_cache_db.query.answers.retention import Retention
@@ -155,7 +155,7 @@ def _totals(result: Retention) -> str:
     texts = [f"{reason} {count:,}" for reason, count in reasons.items()]
     line = f"keep {keep} ({', '.join(texts)}); prune {prune}"
     if result.freed_bytes:
-        line += f", which frees {result.freed_bytes / 1e6:,.1f} MB"
+        line += f", which frees {bytes_text(result.freed_bytes)}"
     if result.unknown_sizes:
         line += f"; {counted(result.unknown_sizes, 'size is', 'sizes are')} unknown"
     return line

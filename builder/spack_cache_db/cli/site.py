@@ -10,6 +10,7 @@ import click
 from spack_cache_db.cli.databases import file_argument
 from spack_cache_db.cli.forms import fail, say
 from spack_cache_db.cli.options import export_folder_option
+from spack_cache_db.errors import bytes_text
 from spack_cache_db.exports.contents import FORMAT_NAMES
 from spack_cache_db.site.folder import site_folder
 
@@ -49,6 +50,5 @@ def export_static(file: Path, output: Path, tables: str | None) -> None:
             "--tables needs pyarrow, which is not installed; install the extra `export`"
         )
     written = export.export_static(file, output, tables)
-    megabytes = written["size"] / 1e6
     pages = f"{written['pages']:,} pages"
-    say(f"{output}: {pages} and {written['database']}, {megabytes:.1f} MB")
+    say(f"{output}: {pages} and {written['database']}, {bytes_text(written['size'])}")

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from markupsafe import Markup
 
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import bytes_text, counted
 from spack_cache_db.model import NO_COMPILER
-from spack_cache_db.query.commands.closure_words import bytes_text
 
 STABLE_ONLY = "stable versions only"
 """The words for the filter `stable`, which has no value."""

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.choice.proposal import propose_among
+from spack_cache_db.query.choice.options import BEST
+from spack_cache_db.query.choice.proposal import best_specs, propose_among
 from spack_cache_db.query.choice.proposed import Proposal
 from spack_cache_db.query.choice.rule import Reason
+from spack_cache_db.query.match.candidates import candidates_by_id
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import read_lookups
@@ -389,6 +391,23 @@ def test_what_can_be_installed_comes_first(
     assert proposal is not None
     assert (proposal.configuration.version, proposal.reason) == (version, reason)
     assert proposal.is_complete is is_complete
+
+
+def test_no_address_is_missed_if_no_mirror_has_one(tmp_path: Path) -> None:
+    """The first binary that can be installed is the best: no others are compared."""
+    older, newer = _versioned("foo", "1.0"), _versioned("foo", "2.0")
+    _write_mirror(tmp_path / "in" / "root", record(older), record(newer), url=None)
+    build([tmp_path / "in"], tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        lookups = read_lookups(connection)
+        (ids,) = zip(*connection.execute("SELECT id FROM configurations"), strict=True)
+        best = best_specs(lookups, candidates_by_id(lookups, ids))
+        proposal = proposal_for(connection, "foo")
+
+    assert {item.standing for item in best.values()} == {BEST}
+    assert proposal is not None
+    assert proposal.configuration.version == "2.0"
+    assert proposal.reason == "chosen: newest version"
 
 
 def test_a_mirror_of_the_question(mirrors: sqlite3.Connection) -> None:

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.errors import series
+from spack_cache_db.errors import bytes_text, series
 from spack_cache_db.query.commands.closure_words import (
     MOST_NAMED,
-    bytes_text,
     external_sentence,
     size_words,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from spack_cache_db.errors import counted, first_of
+from spack_cache_db.errors import bytes_text, counted, first_of
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.reasons import WhyNot
 from spack_cache_db.query.answers.toolchains import (
@@ -19,7 +19,6 @@ from spack_cache_db.query.answers.toolchains import (
     mixed_sentence,
     toolchain_counts,
 )
-from spack_cache_db.query.commands.closure_words import bytes_text
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.closure import Closure
 

@@ -34,6 +34,7 @@ from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select_ids
 from spack_cache_db.query.stored.binary import Spec, specs_in_scope
 from spack_cache_db.query.stored.closure import Closure, closures
+from spack_cache_db.query.stored.mirrors import has_addresses
 
 _CURRENT_CONFIGURATIONS = """
 SELECT DISTINCT configuration_id FROM specs
@@ -195,8 +196,14 @@ class _Specs:
             return standings
         of_mirrors = [spec for spec in specs if spec not in self._installed.specs]
         closure_of = closures(self._lookups, of_mirrors, self.release)
+        # If no mirror has an address, no spec is better by one, and the first that can
+        # be installed is the best.
+        can_have_address = has_addresses(self._lookups)
         for spec, closure in closure_of.items():
-            standings[spec] = _standing_of(closure, is_current=spec in current)
+            standing = _standing_of(closure, is_current=spec in current)
+            if not can_have_address:
+                standing = standing._replace(has_address=True)
+            standings[spec] = standing
         return standings
 
 

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from spack_cache_db.errors import counted, series
+from spack_cache_db.errors import bytes_text, counted, series
 from spack_cache_db.query.stored.closure import Closure, Member
 
 MOST_NAMED = 12
 """Maximum of packages to build that a sentence names."""
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
-"""Units of sizes, each a thousand times the one before."""
 
 
 def missing_sentence(closure: Closure) -> str | None:
@@ -77,17 +75,3 @@ def size_words(closures: Sequence[Closure]) -> str | None:
     packages = counted(len(sizes), "package")
     total = bytes_text(sum(sizes.values()))
     return f"{packages}, {total}"
-
-
-def bytes_text(size: int) -> str:
-    """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
-    # Take the next unit at 999.5, which would be shown as 1,000, and one decimal below
-    # 99.95, which would be shown as 100.0.
-    value = float(size)
-    unit, *larger_units = UNITS
-    decimals = 0
-    while value >= 999.5 and larger_units:
-        value /= 1000
-        unit = larger_units.pop(0)
-        decimals = 1 if value < 99.95 else 0
-    return f"{value:,.{decimals}f} {unit}"

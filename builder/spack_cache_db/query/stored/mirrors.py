@@ -177,6 +177,16 @@ def listing_mirrors(
     return found
 
 
+def has_addresses(lookups: Lookups) -> bool:
+    """Return whether the address of any mirror may be known: pages are of mirrors whose
+    address is.
+    """
+    mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
+    if mirrors.with_pages:
+        return True
+    return any(mirror.url is not None for mirror in mirrors.by_id.values())
+
+
 def first_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
     """Return the first mirror that lists each spec; a spec that no mirror lists has no
     key. With indexes, others may follow, because the first may have no address.
