@@ -23,13 +23,13 @@ from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.rows import NotebookTable, Rows
-from spack_cache_db.query.stored.binary import specs_in_scope
+from spack_cache_db.query.stored.binary import Spec, specs_in_scope
 from spack_cache_db.query.stored.presence import (
     FoundSpec,
     Presence,
     found_specs,
-    joined,
     presence_of_configurations,
+    presence_of_specs,
 )
 from spack_cache_db.spack.legacy import parser_of
 
@@ -207,15 +207,19 @@ def found_part(question: Question, part: slice, *, with_hashes: bool) -> list[Fo
     rows = question.configurations(part)
     ids = [row.id for row in rows]
 
-    # The answer depends on single specs if it has them, if conditions are on them, or
-    # if they are installed: prefix and modules are those of the first.
+    # If conditions are on single specs, only these count.
     of_specs = bool(only(conditions, *OF_SPECS))
+    # Installed configurations have the prefix and the modules of their first spec.
+    is_of_trees = bool(lookups.trees(condition_value(conditions, "release")))
+    groups: dict[int, list[Spec]] = {}
+    if of_specs or is_of_trees or with_hashes:
+        in_scope = specs_in_scope(lookups.conn, ids, conditions)
+        groups = {key: in_scope[key] for key in ids}
     specs: dict[int, tuple[FoundSpec, ...]] = {}
-    if with_hashes or of_specs or lookups.trees(condition_value(conditions, "release")):
-        specs = _specs(lookups, ids, conditions, with_differences=with_hashes)
-    presence: Mapping[int, Presence]
+    if is_of_trees or with_hashes:
+        specs = _specs(lookups, groups, conditions, with_differences=with_hashes)
     if of_specs:
-        presence = {key: joined(lookups, members) for key, members in specs.items()}
+        presence = presence_of_specs(lookups, groups)
     else:
         presence = presence_of_configurations(lookups, ids)
 
@@ -235,14 +239,12 @@ def found_part(question: Question, part: slice, *, with_hashes: bool) -> list[Fo
 
 def _specs(
     lookups: Lookups,
-    configurations: Sequence[int],
+    groups: Mapping[int, Sequence[Spec]],
     conditions: Conditions,
     *,
     with_differences: bool,
 ) -> dict[int, tuple[FoundSpec, ...]]:
-    """Return the specs of configurations that satisfy conditions, by configuration."""
-    in_scope = specs_in_scope(lookups.conn, configurations, conditions)
-    groups = {key: in_scope[key] for key in configurations}
+    """Return the specs of configurations with what is known of each."""
     differences: Mapping[int, tuple[str, ...]] = {}
     if with_differences:
         ids = [[spec.id for spec in group] for group in groups.values()]

@@ -209,21 +209,19 @@ def found_specs(
     specs = list(specs)
 
     # Read the releases of each spec, and where it is installed.
-    releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
-    for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
-        for spec_id, release_id in select(lookups.conn, SPEC_RELEASES, runs=runs):
-            releases[spec_id].append(release_id)
+    releases = _releases_of_specs(lookups, [spec.id for spec in specs])
     provisions: dict[int, _Provision] = {}
     if lookups.trees(release):
         provisions = _read_provisions(lookups, releases, release)
 
     # Many specs are in the same few releases.
     release_names = lru_cache(maxsize=None)(lookups.release_names)
+    names_of_stacks = lookups.stack_sets()
     for spec in specs:
         provision = provisions.get(spec.id, _NOT_PROVIDED)
         yield FoundSpec(
             releases=release_names(tuple(releases[spec.id])),
-            stacks=lookups.stack_sets()[spec.stacks],
+            stacks=names_of_stacks[spec.stacks],
             first_seen=spec.first_seen,
             last_seen=spec.last_seen,
             hash=spec.hash,
@@ -264,27 +262,47 @@ def _read_provisions(
     return provisions
 
 
-def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
-    """Return the union of several presences."""
-    releases: set[str] = set()
-    stacks: set[str] = set()
-    first_days = []
-    last_days = []
-    for part in parts:
-        releases.update(part.releases)
-        stacks.update(part.stacks)
-        # A spec that no snapshot has has no days.
-        if part.first_seen:
-            first_days.append(part.first_seen)
-        if part.last_seen:
-            last_days.append(part.last_seen)
-    every_release = [release.name for release in lookups.releases.values()]
-    return Presence(
-        releases=tuple(name for name in every_release if name in releases),
-        stacks=tuple(sorted(stacks)),
-        first_seen=min(first_days, default=None),
-        last_seen=max(last_days, default=None),
-    )
+def presence_of_specs(
+    lookups: Lookups, groups: Mapping[int, Sequence[Spec]]
+) -> dict[int, Presence]:
+    """Return the releases, stacks and days of groups of specs, by the key of the
+    group.
+    """
+    ids = [spec.id for group in groups.values() for spec in group]
+    releases_of_spec = _releases_of_specs(lookups, ids)
+    names_of_stacks = lookups.stack_sets()
+    # Many groups are in the same few releases.
+    release_names = lru_cache(maxsize=None)(lookups.release_names)
+    presence = {}
+    for key, group in groups.items():
+        releases: set[int] = set()
+        stacks: set[str] = set()
+        first_days = []
+        last_days = []
+        for spec in group:
+            releases.update(releases_of_spec[spec.id])
+            stacks.update(names_of_stacks[spec.stacks])
+            # A spec that no snapshot has has no days.
+            if spec.first_seen:
+                first_days.append(spec.first_seen)
+            if spec.last_seen:
+                last_days.append(spec.last_seen)
+        presence[key] = Presence(
+            releases=release_names(frozenset(releases)),
+            stacks=tuple(sorted(stacks)),
+            first_seen=min(first_days, default=None),
+            last_seen=max(last_days, default=None),
+        )
+    return presence
+
+
+def _releases_of_specs(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[int]]:
+    """Return the ids of the releases that list each spec."""
+    releases: dict[int, list[int]] = {spec: [] for spec in specs}
+    for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
+        for spec, release in select(lookups.conn, SPEC_RELEASES, runs=runs):
+            releases[spec].append(release)
+    return releases
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:
