@@ -18,6 +18,7 @@ from spack_cache_db.schema.changes import CHANGE_WORDS
 from spack_cache_db.site.pages import changes
 from spack_cache_db.site.pages.changed_packages import Upgrade
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.static.pages import files_of
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
@@ -236,6 +237,41 @@ async def test_without_releases_the_newest_snapshots_are_compared(
     named = (await get(served, f"/diff/{OLD}...{NEW}")).text
     start = "<main"
     assert newest[newest.index(start) :] == named[named.index(start) :]
+
+
+@pytest.mark.parametrize(
+    ("releases", "expected"),
+    [
+        # Snapshots of two branches are not compared with each other.
+        (
+            ["develop-2025-04-13", "develop-2025-04-20", "next-2025-04-27"],
+            ("develop-2025-04-13", "develop-2025-04-20"),
+        ),
+        (["develop", "develop-2025-04-13"], ("develop-2025-04-13", "develop")),
+        (["v1.0", "v1.1"], ("v1.0", "v1.1")),
+        # No release follows another one.
+        (["derecho", "perlmutter"], ("perlmutter", "derecho")),
+        (["develop"], ("", "develop")),
+    ],
+)
+def test_one_rule_chooses_the_newest_comparison(
+    tmp_path: Path, releases: list[str], expected: tuple[str, str]
+) -> None:
+    """`/diff`, the links to changes and an export have the same one."""
+    pages = {release: page("zlib", release, [spec()]) for release in releases}
+    build([str(write(tmp_path / "pages", **pages))], tmp_path / "x.db")
+    with connected(tmp_path / "x.db") as conn:
+        lookups = read_lookups(conn)
+        default = changes.with_defaults(lookups, Sides())
+        latest = changes.latest_changes(lookups)
+        files = files_of(lookups)
+
+    assert (default.old, default.new) == expected
+    if latest:
+        assert default in latest
+        assert files["/diff"] == files[f"/diff/{default.old}...{default.new}"]
+    else:
+        assert "/diff" not in files
 
 
 @pytest.mark.asyncio

@@ -34,7 +34,12 @@ from spack_cache_db.site.pages.changed_packages import (
 )
 from spack_cache_db.site.pages.feeds import Topic, date_of
 from spack_cache_db.site.pages.missing import form_of
-from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.pages.sides import (
+    Sides,
+    comparisons,
+    latest_comparisons,
+    newest_comparison,
+)
 from spack_cache_db.site.pages.snapshots import branch_of
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
@@ -402,8 +407,8 @@ def _chips(sides: Sides) -> tuple[tuple[str, str], ...]:
 
 
 def compare(site: Site, request: PageRequest) -> PageResponse:
-    """Return `/diff`: the comparison of the two newest snapshots, or a redirect to that
-    of two chosen releases.
+    """Return `/diff`: the newest comparison, or a redirect to that of two chosen
+    releases.
 
     A database with one release has nothing to compare.
     """
@@ -417,17 +422,18 @@ def compare(site: Site, request: PageRequest) -> PageResponse:
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
-    """Return sides completed with the two newest snapshots, or the first two
-    releases.
+    """Return sides completed with those of the newest comparison.
+
+    If no release follows another one, as with installations, these are the first two.
     """
-    releases = lookups.releases.values()
-    names = [release.name for release in releases if release.kind == "snapshot"]
-    if len(names) < 2:
-        names = [release.name for release in releases]
-    # A database may have less than two releases.
-    newest = names[0] if names else ""
-    second = names[1] if len(names) > 1 else ""
-    return replace(sides, old=sides.old or second, new=sides.new or newest)
+    default = newest_comparison(comparisons(lookups))
+    if default is None:
+        names = [release.name for release in lookups.releases.values()]
+        # A database may have less than two releases.
+        newest = names[0] if names else ""
+        second = names[1] if len(names) > 1 else ""
+        default = Sides(second, newest)
+    return replace(sides, old=sides.old or default.old, new=sides.new or default.new)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
@@ -436,10 +442,5 @@ def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
 
     `narrowed` are names that narrow the comparison, such as `package="zlib"`.
     """
-    sides_of_kind: dict[str, Sides] = {}
-    for release in lookups.releases.values():
-        before = lookups.before(release)
-        # Releases have the order from new to old.
-        if before is not None and release.kind not in sides_of_kind:
-            sides_of_kind[release.kind] = Sides(before.name, release.name, **narrowed)
-    return tuple(sides_of_kind.values())
+    latest = latest_comparisons(comparisons(lookups))
+    return tuple(replace(sides, **narrowed) for sides in latest.values())

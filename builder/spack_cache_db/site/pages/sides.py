@@ -1,10 +1,14 @@
-"""The two sides of a comparison, as `/diff/<old>...<new>` has them."""
+"""The two sides of a comparison, as `/diff/<old>...<new>` has them, and which
+comparisons pages lead to.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
+from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.site.filters import AddressFields
 
 
@@ -40,3 +44,32 @@ class Sides(AddressFields):
     def without(self, name: str) -> Sides:
         """Return the comparison without one of the names that narrow it."""
         return replace(self, **{name: None})  # type: ignore[arg-type]
+
+
+def comparisons(lookups: Lookups) -> Iterator[tuple[Release, Sides]]:
+    """Yield each release with its comparison with the one before it, in the database's
+    order: of each kind, the newest first.
+    """
+    for release in lookups.releases.values():
+        before = lookups.before(release)
+        if before is not None:
+            yield release, Sides(before.name, release.name)
+
+
+def latest_comparisons(
+    compared: Iterable[tuple[Release, Sides]],
+) -> dict[str, Sides]:
+    """Return the newest of some comparisons for each kind of release."""
+    latest: dict[str, Sides] = {}
+    for release, sides in compared:
+        latest.setdefault(release.kind, sides)
+    return latest
+
+
+def newest_comparison(compared: Iterable[tuple[Release, Sides]]) -> Sides | None:
+    """Return the comparison of the newest snapshot, or else the first of some
+    comparisons; None if there are none.
+    """
+    latest = latest_comparisons(compared)
+    first = next(iter(latest.values()), None)
+    return latest.get("snapshot", first)

@@ -13,9 +13,10 @@ from itertools import islice
 from urllib.parse import quote
 
 from spack_cache_db.errors import OutputError
-from spack_cache_db.query.open.lookups import Lookups, Release, read_lookups
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.site.page_request import PageRequest
+from spack_cache_db.site.pages.sides import Sides, comparisons, newest_comparison
 from spack_cache_db.site.routes import respond, route_of
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.static.addresses import (
@@ -44,26 +45,19 @@ def files_of(lookups: Lookups) -> dict[str, str]:
     paths += [f"/release/{release.name}" for release in lookups.releases.values()]
     paths += [f"/coverage/{release.name}" for release in lookups.releases.values()]
     paths += [f"/stack/{stack.name}" for stack in lookups.stacks.values()]
-    comparisons = dict(islice(_comparisons(lookups), MOST_COMPARISONS))
-    paths += comparisons
+    compared = list(islice(comparisons(lookups), MOST_COMPARISONS))
+    paths += [_path_of(sides) for _, sides in compared]
 
     files = {path: file_of(path) for path in paths}
-    if comparisons:
-        # The two newest snapshots, or else the first comparison.
-        snapshots = [path for path, release in comparisons.items() if release.date]
-        newest = snapshots[0] if snapshots else next(iter(comparisons))
-        files[CHANGES] = files[newest]
+    newest = newest_comparison(compared)
+    if newest is not None:
+        files[CHANGES] = files[_path_of(newest)]
     return files
 
 
-def _comparisons(lookups: Lookups) -> Iterator[tuple[str, Release]]:
-    """Yield the comparison of each release with the one before it, and the release; the
-    newest first.
-    """
-    for release in lookups.releases.values():
-        before = lookups.before(release)
-        if before is not None:
-            yield f"/diff/{before.name}...{release.name}", release
+def _path_of(sides: Sides) -> str:
+    """Return the path of a comparison without percent signs."""
+    return f"/diff/{sides.old}...{sides.new}"
 
 
 class Pages:
