@@ -109,9 +109,22 @@ def server(file: Path) -> Iterator[Server]:
 def shared(
     samples_file: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """A server that tests leave as it was."""
-    with serving(padded(samples_file, tmp_path_factory.mktemp("shared"))) as running:
+    """A server with a name of its own, which tests leave as it was."""
+    file = padded(samples_file, tmp_path_factory.mktemp("shared"))
+    with serving(file, "--allow-host", "hub.example.org") as running:
         yield running
+
+
+class Log:
+    """The log of a server that other tests use as well, from here on."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._before = len(server.log.read_text())
+
+    def added(self) -> str:
+        """Return what the server has written since then."""
+        return self._server.log.read_text()[self._before :]
 
 
 def leftovers(folder: Path) -> set[str]:
@@ -304,14 +317,13 @@ def test_too_many_visitors_are_told_to_come_back(file: Path) -> None:
     assert {response.headers["retry-after"] for response in refused} == {"5"}
 
 
-def test_only_known_names_are_answered(file: Path) -> None:
+def test_only_known_names_are_answered(shared: Server) -> None:
     """A website with a name of its own that leads to this machine cannot read the
     server.
     """
-    with serving(file, "--allow-host", "hub.example.org") as server:
-        assert server.get("/", Host="hub.example.org").status_code == 200
-        assert server.get("/", Host="localhost:1").status_code == 200
-        assert server.get("/", Host="evil.example").status_code == 421
+    assert shared.get("/", Host="hub.example.org").status_code == 200
+    assert shared.get("/", Host="localhost:1").status_code == 200
+    assert shared.get("/", Host="evil.example").status_code == 421
 
 
 @pytest.mark.parametrize(
@@ -363,14 +375,14 @@ def test_head_has_the_status_of_get_and_no_body(
     ],
 )
 def test_what_is_not_http_is_refused_with_the_headers_of_the_site(
-    file: Path, fields: dict[str, str], status: int
+    shared: Server, fields: dict[str, str], status: int
 ) -> None:
     """No cache keeps the refusal, no page frames it, and the log has one line about
     it.
     """
-    with serving(file) as server:
-        answer = server.get("/", **fields)
-        lines = server.log.read_text().splitlines()
+    log = Log(shared)
+    answer = shared.get("/", **fields)
+    lines = log.added().splitlines()
     assert answer.status_code == status
     assert answer.text.startswith("Error: ")
     assert answer.headers["cache-control"] == "no-store"
@@ -404,20 +416,20 @@ def test_a_refusal_reaches_a_client_that_still_writes(
     assert b"Error: " in answer or b'"error"' in answer
 
 
-def test_a_request_that_does_not_arrive_is_answered(file: Path) -> None:
+def test_a_request_that_does_not_arrive_is_answered(shared: Server) -> None:
     """With 408, no cache keeps it, and the log has one line without a traceback."""
-    with serving(file, "--workers", "1") as server:
-        with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as visitor:
-            visitor.sendall(b"GET / HTTP/1.1\r\nHost: loc")
-            answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
-        assert server.get("/").status_code == 200
-        log = server.log.read_text()
+    log = Log(shared)
+    with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
+        visitor.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+        answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+    assert shared.get("/").status_code == 200
+    lines = log.added()
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 Request Timeout")
     assert b"cache-control: no-store" in head
     assert b"did not arrive in time" in body
-    assert log.count("did not arrive in time") == 1
-    assert "Traceback" not in log
+    assert lines.count("did not arrive in time") == 1
+    assert "Traceback" not in lines
 
 
 def test_an_error_is_one_line_of_the_log(file: Path, tmp_path: Path) -> None:
