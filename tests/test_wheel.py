@@ -25,6 +25,7 @@ from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
 from tests.processes import completed
+from tests.programs import locked
 from tests.serving import running
 
 LOCKS = ROOT / "requirements"
@@ -227,12 +228,8 @@ def test_the_least_install_answers(
 ) -> None:
     """Without extras a file can be queried; `serve` names the extra that it needs."""
     needed = {re.split(r"\W", each)[0].lower() for each in _project()["dependencies"]}
-    lock = (LOCKS / "run.lock").read_text(encoding="utf-8")
-    entries = re.split(r"^(?=\w)", lock, flags=re.MULTILINE)
     least = tmp_path / "least.lock"
-    least.write_text(
-        "".join(each for each in entries if each.partition("==")[0] in needed)
-    )
+    least.write_text(locked(LOCKS / "run.lock", needed), encoding="utf-8")
     bin_folder = _installed(published[1], tmp_path / "environment", least)
     build([SAMPLES], tmp_path / FILE)
     (tmp_path / "specs.txt").write_text(SPEC)
