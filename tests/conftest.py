@@ -22,6 +22,7 @@ from spack_cache_db.assembly.builds import build
 from tests import trees
 from tests.builds import many_pages
 from tests.commands import OLD
+from tests.examples import examples
 from tests.indexes import MIRRORS, REAL_FILE, index, node, real, record, write_layout3
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
@@ -40,7 +41,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 # A deadline would be a timing, and fail on a machine that is busy.
-settings.register_profile("tests", deadline=None, max_examples=50)
+settings.register_profile("tests", deadline=None, max_examples=examples(50))
 settings.load_profile("tests")
 
 # Thousands of tests are collected and stay until the end: the garbage collector would
@@ -66,8 +67,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 LONGEST = (
-    ("test_wheel.py",),
-    ("test_documents.py",),
+    ("test_wheel.py", "test_catalogue.py"),
+    ("test_documents.py", "test_every_page.py"),
     ("test_commands.py", "test_attacks.py"),
 )
 """Files with tests that take longer than a minute, in groups that take about as

@@ -22,13 +22,16 @@ from spack_cache_db.sources import stored_rows
 from tests import contradictions, small_sources
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
+from tests.examples import examples
 from tests.indexes import node, write_blob, write_layout3
 from tests.package_data import described, listed, published
 from tests.pagetexts import SAMPLE_PAGES, page, spec, write
 from tests.trees import installed, write_tree
 
 SOME = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

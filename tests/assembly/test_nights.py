@@ -24,6 +24,7 @@ from spack_cache_db.releases import release_date
 from tests.assembly.test_history import listed, night
 from tests.builds import signalled_after
 from tests.commands import run
+from tests.examples import examples
 from tests.indexes import hash_of
 from tests.old_databases import OLD_DATABASES
 from tests.processes import completed
@@ -270,7 +271,7 @@ class Nights(RuleBasedStateMachine):
 
 TestNights = pytest.mark.slow(Nights.TestCase)
 TestNights.settings = settings(
-    max_examples=8,
+    max_examples=examples(5),
     stateful_step_count=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

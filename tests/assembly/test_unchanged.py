@@ -23,6 +23,7 @@ from spack_cache_db.inspect_file import inspect_path
 from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
+from tests.examples import examples
 from tests.indexes import node
 from tests.pagetexts import page, spec, write
 from tests.test_databases_as_sources import SOME, files, same, write_files
@@ -287,7 +288,7 @@ WAYS = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(SOME, max_examples=100)
+@settings(SOME, max_examples=examples(30))
 @given(before=files(), some=files(), pages_only=st.booleans(), first=WAYS, second=WAYS)
 def test_what_is_not_built_would_be_the_same(
     before: dict[str, bytes],

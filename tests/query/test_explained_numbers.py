@@ -16,6 +16,7 @@ from spack_cache_db.query.answers.why_not import why_not
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.spack.parser import parse_query
+from tests.examples import examples
 from tests.indexes import FLAGS, edge, hash_of, index, node, record
 
 # A package, a variant, a compiler and a target are called x, gcc or zen3.
@@ -107,7 +108,7 @@ def lookups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lookups]:
     conn.close()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     package=st.sampled_from(["app", "x", ""]),
     parts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=4, unique=True),

@@ -7,10 +7,11 @@ from itertools import islice
 import pytest
 
 from fuzz.readers import SLOWEST, inputs, one_input, targets
+from tests.examples import examples
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(2)))
 def test_no_change_makes_a_reader_fail(seed: int) -> None:
     """Every exception that comes of odd bytes is one that the reader foresaw, and comes
     soon.

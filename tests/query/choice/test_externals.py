@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
@@ -22,6 +22,7 @@ from spack_cache_db.query.stored.package_data import newest_binary
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from tests.commands import run
+from tests.examples import examples
 from tests.indexes import edge, hash_of, index, node, record
 from tests.trees import installed, write_tree
 
@@ -209,6 +210,7 @@ FROM releases WHERE kind <> 'installed'
 
 
 @pytest.mark.slow
+@settings(max_examples=examples(15))
 @given(st.lists(st.sampled_from(["cmake", "cray-mpich", "hdf5", "zlib"]), unique=True))
 def test_no_external_changes_what_a_mirror_has(names: list[str]) -> None:
     """Whatever the system provides: all counts of other releases stay, and `is_binary`

@@ -14,6 +14,7 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from tests.examples import examples
 from tests.indexes import edge, hash_of, node, old_node, record
 from tests.oracle import Walk, left_out
 from tests.pagetexts import page, spec
@@ -23,7 +24,7 @@ LISTED = "SELECT hash FROM build_listings WHERE release = ?"
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(sources(), st.lists(QUERIES, min_size=3, max_size=12))
 def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) -> None:
     """SQL finds what a walk over the records finds, and counts what nothing can be said

@@ -22,6 +22,7 @@ from spack_cache_db.sources.indexes.index_json import Installs
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.satisfying import SpecGraph
 from tests import builds
+from tests.examples import examples
 from tests.indexes import edge, hash_of, index, node, old_node, record
 from tests.paths import DATA
 from tests.small_sources import hashes
@@ -142,7 +143,10 @@ def specs(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(text=specs())
 def test_a_filter_keeps_what_a_query_finds(
     text: str, database: sqlite3.Connection

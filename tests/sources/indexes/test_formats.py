@@ -28,6 +28,7 @@ from spack_cache_db.sources.indexes.manifests import decompressed, without_signa
 from spack_cache_db.sources.indexes.spec_files import NODE_LIMIT, read_spec_file
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
+from tests.examples import examples
 from tests.indexes import (
     MIRRORS,
     OTHERS,
@@ -428,7 +429,7 @@ def keys_in_files() -> Iterator[KeyInFile]:
 
 
 @pytest.mark.slow
-@settings(max_examples=250)
+@settings(max_examples=examples(80))
 @given(st.sampled_from(list(keys_in_files())), st.sampled_from(OTHERS))
 def test_another_type_of_any_value_is_refused_or_kept(
     key: KeyInFile, other: Any

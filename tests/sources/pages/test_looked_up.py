@@ -16,6 +16,7 @@ from spack_cache_db.sources.pages.json_values import cut_details, decode_piece
 from spack_cache_db.sources.pages.page import Page, parse_page
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Columns, Writer
+from tests.examples import examples
 from tests.pagetexts import page, spec
 
 Rows = list[tuple[Any, ...]]
@@ -122,7 +123,7 @@ def details(draw: st.DrawFn) -> bytes:
     return text.strip()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(details(), st.sampled_from(["zlib", "hdf5"])), max_size=4))
 def test_looked_up_is_as_if_decoded(drawn: list[tuple[bytes, str]]) -> None:
     """Of any pages in any order: the same rows and the same faults."""

@@ -1,0 +1,13 @@
+"""How many examples tests of properties try.
+
+A weekly run tries more of them, with `SPACK_CACHE_DB_TEST_EXAMPLES=5`.
+"""
+
+import os
+
+FACTOR = int(os.environ.get("SPACK_CACHE_DB_TEST_EXAMPLES", "1"))
+
+
+def examples(count: int) -> int:
+    """Return how many examples a test tries which usually tries `count`."""
+    return count * FACTOR
