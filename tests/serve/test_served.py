@@ -276,7 +276,7 @@ def test_the_first_process_does_not_wait_for_templates(
     # Limits of the whole process are not those of this test.
     monkeypatch.setattr(server_module, "bound_heap", lambda: None)
     monkeypatch.setattr(server_module, "exclude_from_collection", lambda: None)
-    compiled = []
+    compiled: list[object] = []
     monkeypatch.setattr(server_module, "compile_templates", compiled.append)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Server(old, SiteOptions(), ServerOptions(workers=3), listener)
