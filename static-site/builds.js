@@ -4,11 +4,15 @@
    and the order of its steps. This module leaves out the builds that do not have what is chosen, and takes
    the first of the others. */
 import { ANCESTORS } from "./machines.js";
+import { MOST_OPTIONS, PHRASES } from "./phrases.js";
 
 /* The fields of an address, and those of a machine and of a system. */
 const FIELDS = ["host", "version", "compiler", "os", "platform", "target", "variant"];
 export const OF_MACHINE = ["host", "platform", "target"];
 export const OF_SYSTEM = ["compiler", "os"];
+
+/* Returns a phrase of the site with a text in it. */
+const phrase = (name, text = "") => PHRASES[name].replace("{}", text);
 
 /* Returns whether a build for a target runs on a machine. */
 export const runsOn = (target, host) => target === host || (ANCESTORS[host] ?? []).includes(target);
@@ -120,8 +124,8 @@ export class Builds {
       ? row.option.described.includes(text) : !ofVersion.every(({ option }) => option.texts.includes(text)));
     const options = row.option.texts.filter((text) => !this.data.unnamed.includes(nameOfOption(text))
       && (pinned.includes(text) || differs(text)));
-    let name = [`${this.data.package}@${row.version.name}`, ...options.slice(0, 6)].join(" ");
-    if (options.length > 6) name += ` and ${options.length - 6} more options`;
+    let name = [`${this.data.package}@${row.version.name}`, ...options.slice(0, MOST_OPTIONS)].join(" ");
+    if (options.length > MOST_OPTIONS) name += ` ${phrase("more options", options.length - MOST_OPTIONS)}`;
     const compiler = row.system.exact.replace("@", " ");
     return [name, ...(compiler ? [compiler] : []), row.system.os, row.kind.target].join(", ");
   }
@@ -145,9 +149,8 @@ const reasonOf = (best, rows, steps, better, choices) => {
   const host = choices.find(([field]) => field === "host")?.[1];
   const decided = [];
   const passedOver = rows.filter((row) => row !== best && better(row, best));
-  const words = ["listed by a branch or release", "with all dependencies", "needs nothing of the system", "in a mirror with a known address"];
-  words.forEach((phrase, place) => {
-    if (best.standing[place] && passedOver.some((row) => !row.standing[place])) decided.push(["standing", phrase]);
+  ["current", "complete", "portable", "address"].forEach((name, place) => {
+    if (best.standing[place] && passedOver.some((row) => !row.standing[place])) decided.push(["standing", phrase(name)]);
   });
   let equal = rows;
   for (const [step, rank] of steps) {
@@ -156,16 +159,16 @@ const reasonOf = (best, rows, steps, better, choices) => {
     if (excluded.length || hasEquals) decided.push([step, phraseOf(step, best, excluded, choices)]);
     equal = equal.filter((row) => rank(row) === rank(best));
   }
-  if (!decided.length) return "the only build";
+  if (!decided.length) return phrase("only");
   let phrases = decided.filter(([step]) => step !== "order");
-  if (!phrases.length) return "the first of equal builds";
+  if (!phrases.length) return phrase("first");
   let machine = host ?? "";
   if (!host && best.kind.isGeneric && phrases.some(([step]) => step === "machine")) {
-    machine = `any ${best.kind.family} machine`;
+    machine = phrase("any machine", best.kind.family);
     phrases = phrases.filter(([step]) => step !== "machine");
   }
-  const chosen = machine ? `chosen for ${machine}` : "chosen";
-  const text = [...new Set(phrases.map(([, phrase]) => phrase))].join(", ");
+  const chosen = machine ? phrase("chosen for", machine) : phrase("chosen");
+  const text = [...new Set(phrases.map(([, words]) => words))].join(", ");
   return text ? `${chosen}: ${text}` : chosen;
 };
 
@@ -173,17 +176,15 @@ const phraseOf = (step, best, excluded, choices) => {
   const named = choices.filter(([field]) => field === "variant").map(([, text]) => nameOfOption(text));
   const host = choices.some(([field]) => field === "host");
   switch (step) {
-    case "installed": return "installed";
-    case "stable": return best.version.isStable ? "stable version" : "preferred version";
-    case "machine": return "for a usual machine";
+    case "stable": return phrase(best.version.isStable ? "stable" : "preferred");
     case "version": {
       const isNewest = excluded.every((row) => row.version.position < best.version.position);
-      return isNewest ? "newest version" : "preferred version";
+      return phrase(isNewest ? "newest" : "preferred");
     }
-    case "options": return hasDefaults(best, named) ? "default options" : "commonest options";
-    case "compiler": return best.system.exact.replace("@", " ") || "no compiler";
-    case "os": return `${best.system.os} is the commonest system`;
-    case "target": return host ? "nearest target" : `${best.kind.target} runs on most machines`;
-    default: return "first of equal builds";
+    case "options": return phrase(hasDefaults(best, named) ? "default options" : "commonest options");
+    case "compiler": return best.system.exact.replace("@", " ") || phrase("no compiler");
+    case "os": return phrase("system", best.system.os);
+    case "target": return host ? phrase("nearest") : phrase("target", best.kind.target);
+    default: return phrase(step);
   }
 };

@@ -147,7 +147,7 @@ const quoted = (words) => words.map((word) => `“${word}”`).join(" and ");
 const notes = ({ tokens, dropped, fillers, unrecorded, unmatched }) => {
   const lines = [];
   const switchOf = (condition) => vocabulary.gpuSwitches[condition.split("=")[0]];
-  if (fillers.length) lines.push(`${quoted(fillers)} ${fillers.length === 1 ? "says" : "say"} nothing here`);
+  if (fillers.length) lines.push(`Not used: ${quoted(fillers)}`);
   for (const { text, words } of tokens) {
     if (switchOf(text) && !words.includes(text)) lines.push(`${quoted([words.join(" ")])} is ${text}`);
   }

@@ -15,13 +15,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import httpx
 import pytest
 from datasette.app import Datasette
+from gunicorn.config import Config
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.serve.application import MOST_WAITING
+from spack_cache_db.serve.worker import Worker
 from tests.pagetexts import page, write
 from tests.processes import completed
 from tests.serving import PATIENCE, Server, answers, eventually, serving
@@ -430,6 +434,29 @@ def test_a_request_that_does_not_arrive_is_answered(shared: Server) -> None:
     assert b"did not arrive in time" in body
     assert lines.count("did not arrive in time") == 1
     assert "Traceback" not in lines
+
+
+def test_a_response_that_has_begun_is_cut_off() -> None:
+    """The signal that ends a process writes no second response into the first."""
+
+    def application(_: object, start: Any) -> Iterator[bytes]:
+        start("200 OK", [("content-type", "text/plain")])
+        yield b"first"
+        raise SystemExit(1)
+
+    worker = Worker.__new__(Worker)
+    worker.cfg, worker.log, worker.wsgi = Config(), MagicMock(), application
+    worker.nr, worker.max_requests, worker.alive = 0, 2, True
+    listener = socket.create_server(("127.0.0.1", 0))
+    visitor = socket.create_connection(listener.getsockname(), PATIENCE)
+    with listener, visitor:
+        connection, address = listener.accept()
+        visitor.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        worker.handle(listener, connection, address)
+        answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+    # The last chunk, of no bytes, is missing.
+    assert answer.endswith(b"\r\n\r\n5\r\nfirst\r\n")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_an_error_is_one_line_of_the_log(file: Path, tmp_path: Path) -> None:

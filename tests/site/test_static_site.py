@@ -14,7 +14,13 @@ from spack_cache_db import build
 from spack_cache_db.output_folders import alone_in
 from spack_cache_db.site.static.addresses import ASSETS, safe_name
 from spack_cache_db.site.static.catalogue import CATALOGUE
-from spack_cache_db.site.static.export import LOADED, MACHINES, PART, export_static
+from spack_cache_db.site.static.export import (
+    LOADED,
+    MACHINES,
+    PART,
+    PHRASES,
+    export_static,
+)
 from spack_cache_db.site.static.vocabulary import VOCABULARY
 from tests import pagetexts
 from tests.commands import run
@@ -43,7 +49,7 @@ def test_the_folder_has_all_that_the_pages_need(
     name = export(samples_file, folder)
     scripts = {path.name for path in (ROOT / "static-site").iterdir()}
     loaded = {path.name for path in (folder / ASSETS).iterdir()}
-    assert loaded == {*scripts, *LOADED, MACHINES}
+    assert loaded == {*scripts, *LOADED, MACHINES, PHRASES}
     pages = {"index", "packages", "releases", "stacks", "about"}
     files = {path.name for path in folder.iterdir() if path.is_file()}
     assert files == {*(f"{page}.html" for page in pages), CATALOGUE, VOCABULARY, name}

@@ -83,8 +83,7 @@ def notes_on_words(text: str, reading: Reading, one: str) -> tuple[str, ...]:
     notes = []
     fillers = fillers_in(text)
     if fillers:
-        verb = "says" if len(fillers) == 1 else "say"
-        notes.append(f"{quoted(fillers)} {verb} nothing here")
+        notes.append(f"not used: {quoted(fillers)}")
     for meaning in reading.meanings:
         name = meaning.text.partition("=")[0]
         if name in GPU_SWITCHES:

@@ -89,7 +89,7 @@ def test_what_is_left_out_is_said(page: Page, address: str) -> None:
     """Words without a meaning, dependencies that are not recorded, and stacks."""
     search(page, address, "please nonesuch numpy python 3.11")
     notes = page.locator(".notes")
-    expect(notes).to_contain_text("“please” says nothing here")
+    expect(notes).to_contain_text("Not used: “please”")
     expect(notes).to_contain_text("Not understood, and left out: “nonesuch”")
     expect(notes).to_contain_text("so “python 3.11” is not checked")
     search(page, address, "hdf5 e4s")

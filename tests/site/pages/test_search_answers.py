@@ -79,7 +79,7 @@ async def answer(cache: Any, text: str, more: str = "") -> tuple[str, str]:
     ("text", "expected"),
     [
         ("lapack for neoverse", "1 of 2 packages has a binary for any aarch64"),
-        ("lapack for neoverse", "“for” says nothing here."),
+        ("lapack for neoverse", "Not used: “for”."),
         ("lapack for neoverse", "no binary for any aarch64 · 1 binary in all"),
         ("gcc 13", "have a binary built with gcc 13"),
         ("gcc 13", "The package gcc"),
@@ -98,7 +98,7 @@ async def answer(cache: Any, text: str, more: str = "") -> tuple[str, str]:
             "cmake %gcc@13.2.0 os=ubuntu22.04 target=x86_64_v3",
             "this is the answer for cmake os=ubuntu22.04 target=x86_64_v3 %gcc@13.2.0",
         ),
-        ("mesa partitioner", "No package matches “partitioner”"),
+        ("mesa partitioner", "no binary matches: “partitioner”."),
         ("mush partitioner", "No package is called “mush partitioner”"),
         ("mush partitioner", "and not their descriptions"),
         ("pytorch cuda zen3 gcc 13", "Read as py-torch +cuda %gcc@13"),

@@ -26,6 +26,35 @@ from spack_cache_db.spack.versions import (
 
 MOST_OPTIONS = 6
 """Maximum of options that the words of a build name."""
+PHRASES = {
+    "only": "the only build",
+    "first": "the first of equal builds",
+    "chosen": "chosen",
+    "chosen for": "chosen for {}",
+    "any machine": "any {} machine",
+    "installed": "installed",
+    "current": "listed by a branch or release",
+    "last listed": "last listed",
+    "complete": "with all dependencies",
+    "portable": "needs nothing of the system",
+    "address": "in a mirror with a known address",
+    "package": "{} has most binaries",
+    "stable": "stable version",
+    "preferred": "preferred version",
+    "machine": "for a usual machine",
+    "newest": "newest version",
+    "default options": "default options",
+    "commonest options": "commonest options",
+    "no compiler": "no compiler",
+    "system": "{} is the commonest system",
+    "nearest": "nearest target",
+    "target": "{} runs on most machines",
+    "order": "first of equal builds",
+    "more options": "and {} more options",
+}
+"""What a reason and the words of a build consist of. The scripts of a static export
+read them, too.
+"""
 _REASON_OF_FIELD = {
     "is_current": Reason.CURRENT,
     "is_complete": Reason.COMPLETE,
@@ -86,19 +115,21 @@ class Proposal:
         `chosen for zen3: newest version, default options, gcc 13.2.0`.
         """
         if not self.decided:
-            return "the only build"
+            return PHRASES["only"]
         # The order of equal builds is of no interest beside other steps.
         steps = [step for step in self.decided if step != Reason.ORDER]
         if not steps:
-            return "the first of equal builds"
+            return PHRASES["first"]
 
         # The machine is named before the colon: the chosen one, or those of a family.
         target = self.configuration.target
         machine = self.host
         if machine is None and Reason.MACHINE in steps and is_generic(target):
-            machine = f"any {family(target)} machine"
+            machine = PHRASES["any machine"].format(family(target))
             steps.remove(Reason.MACHINE)
-        chosen = f"chosen for {machine}" if machine else "chosen"
+        chosen = PHRASES["chosen"]
+        if machine:
+            chosen = PHRASES["chosen for"].format(machine)
         # Two steps may have the same phrase.
         phrases = ", ".join(dict.fromkeys(map(self._phrase_of, steps)))
         return f"{chosen}: {phrases}" if phrases else chosen
@@ -107,42 +138,31 @@ class Proposal:
         """Return why a step preferred this build, such as `gcc 13.2.0`."""
         build = self.configuration
         match step:
-            case Reason.INSTALLED:
-                return "installed"
             case Reason.CURRENT:
-                if self.is_current:
-                    return "listed by a branch or release"
-                return "last listed"
-            case Reason.COMPLETE:
-                return "with all dependencies"
-            case Reason.PORTABLE:
-                return "needs nothing of the system"
-            case Reason.ADDRESS:
-                return "in a mirror with a known address"
+                return PHRASES["current" if self.is_current else "last listed"]
             case Reason.PACKAGE:
-                return f"{build.package} has most binaries"
+                return PHRASES["package"].format(build.package)
             case Reason.STABLE:
                 # Or a branch that the recipe prefers.
-                is_number = is_stable(build.version)
-                return "stable version" if is_number else "preferred version"
-            case Reason.MACHINE:
-                return "for a usual machine"
+                return PHRASES["stable" if is_stable(build.version) else "preferred"]
             case Reason.VERSION:
-                return "newest version" if self.is_newest else "preferred version"
+                return PHRASES["newest" if self.is_newest else "preferred"]
             case Reason.OPTIONS:
-                return "default options" if self.has_defaults else "commonest options"
+                options = "default" if self.has_defaults else "commonest"
+                return PHRASES[f"{options} options"]
             case Reason.COMPILER:
                 if build.compiler == NO_COMPILER:
-                    return "no compiler"
+                    return PHRASES["no compiler"]
                 return _spoken(build.compiler)
             case Reason.OS:
-                return f"{build.os} is the commonest system"
+                return PHRASES["system"].format(build.os)
             case Reason.TARGET:
                 if self.host:
-                    return "nearest target"
-                return f"{build.target} runs on most machines"
-            case Reason.ORDER:
-                return "first of equal builds"
+                    return PHRASES["nearest"]
+                return PHRASES["target"].format(build.target)
+            case _:
+                # The phrases of the other steps have their names.
+                return PHRASES[step]
 
 
 def build_words(configuration: Configuration, options: Sequence[str] = ()) -> str:
@@ -154,7 +174,7 @@ def build_words(configuration: Configuration, options: Sequence[str] = ()) -> st
     package = " ".join((name_and_version, *options[:MOST_OPTIONS]))
     hidden_count = len(options) - MOST_OPTIONS
     if hidden_count > 0:
-        package += f" and {hidden_count} more options"
+        package += " " + PHRASES["more options"].format(hidden_count)
 
     parts = [package]
     if configuration.compiler != NO_COMPILER:

@@ -25,6 +25,7 @@ from spack_cache_db.output_folders import (
     put_in_place,
     unfinished_folder,
 )
+from spack_cache_db.query.choice import proposed
 from spack_cache_db.query.open.sql import connected
 from spack_cache_db.site.folder import asset_version, site_folder
 from spack_cache_db.site.static.addresses import ASSETS, StaticSettings
@@ -46,6 +47,7 @@ FOLDERS = ("package", "release", "stack", "coverage", "diff")
 LOADED = ("tokens.css", "parts.css", "pages.css", "site.js")
 """What all pages load, as on a server."""
 MACHINES = "machines.js"
+PHRASES = "phrases.js"
 """The module that says what runs on which machine."""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 """The name of a copy of a database, with the first digits of its checksum."""
@@ -147,8 +149,11 @@ def _copy_assets(part: Path) -> list[str]:
     (part / ASSETS).mkdir()
     for file in files:
         shutil.copyfile(file, part / ASSETS / file.name)
-    (part / ASSETS / MACHINES).write_text(machines_module(), encoding="utf-8")
-    return [f"{ASSETS}/{name}" for name in (*(file.name for file in files), MACHINES)]
+    names = [file.name for file in files]
+    for name, text in {MACHINES: machines_module(), PHRASES: phrases_module()}.items():
+        (part / ASSETS / name).write_text(text, encoding="utf-8")
+        names.append(name)
+    return [f"{ASSETS}/{name}" for name in names]
 
 
 def machines_module() -> str:
@@ -158,6 +163,15 @@ def machines_module() -> str:
         "/* The targets whose binaries run on each machine too, the nearest first. */"
     )
     return f"{comment}\nexport const ANCESTORS = {json.dumps(runs)};\n"
+
+
+def phrases_module() -> str:
+    """Return the module with the words of proposed builds."""
+    return (
+        "/* What a reason and the words of a build consist of; {} is a text. */\n"
+        f"export const PHRASES = {json.dumps(proposed.PHRASES)};\n"
+        f"export const MOST_OPTIONS = {proposed.MOST_OPTIONS};\n"
+    )
 
 
 def _remove_others(folder: Path, written: set[Path]) -> None:
