@@ -19,7 +19,7 @@ from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import select, select_in
 from spack_cache_db.query.rows import NotebookTable, Rows
 from spack_cache_db.query.stored.binary import IN_STACK
-from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.configurations import OF_IDS, configurations_by_id
 from spack_cache_db.schema.changes import CHANGE_WORDS, CHANGES
 from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.spack.versions import version_key
@@ -30,6 +30,13 @@ LISTED = f"""
 SELECT spec_id, stack_set_id FROM listings
 WHERE release_id = :release AND {IN_STACK.format("listings")}"""
 """The specs of a release, and the sets of stacks that list them there."""
+_OF_IDS = f"\n  AND spec_id {OF_IDS}"
+_OF_PACKAGES = f"""
+SELECT specs.id, specs.configuration_id
+FROM configurations JOIN specs ON specs.configuration_id = configurations.id
+WHERE configurations.package_id {OF_IDS}
+"""
+"""The specs of packages, listed or not."""
 _AMOUNTS = """
 SELECT id, added_count, removed_count FROM releases
 WHERE previous_release_id IS NOT NULL AND id IN (SELECT value FROM json_each(:ids))
@@ -556,13 +563,25 @@ def _versions(numbering: Numbering, numbers: Iterable[int]) -> set[_Version]:
 
 def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> Side:
     """Return the specs of a side that satisfy conditions on their configurations."""
-    conditions = (*side, *narrowing)
-    release = condition_value(conditions, "release")
-    stack = condition_value(conditions, "stack")
-    rows = select(lookups.conn, LISTED, release=release, stack=stack)
-    configuration_of = lookups.column("specs", "configuration_id")
+    conn = lookups.conn
+    columns = column_ids(lookups, narrowing)
+    packages = columns.pop("package", None)
+    place: dict[str, int | None] = {}
+    for kind in ("release", "stack"):
+        place[kind] = condition_value((*side, *narrowing), kind)
+
+    # A package has few of all specs: these are looked up.
+    configuration_of: Mapping[int, int] | Sequence[int]
+    if packages is None:
+        configuration_of = lookups.column("specs", "configuration_id")
+        rows = select(conn, LISTED, **place)
+    else:
+        configuration_of = dict(select_in(conn, _OF_PACKAGES, packages))
+        rows = select_in(conn, LISTED + _OF_IDS, configuration_of, **place)
     stack_sets = dict(rows)
-    for column, ids in column_ids(lookups, narrowing).items():
+
+    # Then compare the other columns.
+    for column, ids in columns.items():
         word_of = lookups.column("configurations", ID_COLUMNS[column])
         stack_sets = {
             spec: stack_set

@@ -18,10 +18,20 @@ from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db.bounded_files import AnyPath, checked_file
-from spack_cache_db.database_damage import damage_as_error, stored_json
+from spack_cache_db.database_damage import (
+    StoredValueError,
+    damage_as_error,
+    stored_json,
+)
 from spack_cache_db.database_file import open_database
 from spack_cache_db.model import INSTALLED
-from spack_cache_db.query.open.sql import LAZY, connected, select, select_in
+from spack_cache_db.query.open.sql import (
+    IDS_AT_ONCE,
+    LAZY,
+    connected,
+    select,
+    select_in,
+)
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.schema.tables import CONFIGURATION, LABELS
 
@@ -205,16 +215,23 @@ class Lookups(Memory):
 
         A lookup is ten times faster than in SQLite, for four bytes of memory per row.
         """
+        # Reading arrays of JSON takes half of the time that rows take.
+        sql = f"""
+SELECT json_group_array(value), max(id) FROM (
+  SELECT id, {column} AS value FROM {table}
+  WHERE id >= :first ORDER BY id LIMIT {IDS_AT_ONCE})
+"""
 
         def read() -> array[int]:
-            values: array[int] = array("I")
-            sql = f"SELECT id, {column} FROM {table} ORDER BY id DESC"
-            for key, value in select(self.conn, sql):
-                # The first row has the largest id: fill the array with zeros up to it.
-                if not values:
-                    values.frombytes(bytes(values.itemsize * (key + 1)))
-                values[key] = value
-            return values
+            values = array("I", [0])
+            while True:
+                ((text, last),) = select(self.conn, sql, first=len(values))
+                if last is None:
+                    return values
+                values.extend(stored_json(text))
+                # A build numbers rows from 1, without gaps.
+                if last != len(values) - 1:
+                    raise StoredValueError(f"the ids of {table} have gaps")
 
         return self.once((table, column), read)
 

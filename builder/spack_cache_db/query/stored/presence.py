@@ -81,6 +81,11 @@ JOIN stack_set_members AS members ON members.stack_set_id = listings.stack_set_i
 JOIN stacks ON stacks.id = members.stack_id
 WHERE listings.release_id = :release AND NOT stacks.is_root GROUP BY packages.id, stacks.id
 """
+_PACKAGES_IN_RELEASE = """
+SELECT packages.name, release_packages.spec_count
+FROM release_packages JOIN packages ON packages.id = release_packages.package_id
+WHERE release_packages.release_id = :release ORDER BY packages.name
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,13 @@ def count_by_place(
     for key, count in select_in(conn, sql, ids, within=within):
         counts[key] += count
     return counts
+
+
+def packages_in_release(
+    conn: sqlite3.Connection, release: int
+) -> Iterator[tuple[str, int]]:
+    """Yield the packages of a release by name, with their numbers of binaries."""
+    return select(conn, _PACKAGES_IN_RELEASE, release=release)
 
 
 def packages_in_stacks(

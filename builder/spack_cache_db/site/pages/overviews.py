@@ -25,7 +25,7 @@ from spack_cache_db.query.open.lookups import Lookups, Release, Stack, releases_
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.mirrors import mirrored_release
 from spack_cache_db.query.stored.origin import origin_facts, read_examples, read_origin
-from spack_cache_db.query.stored.presence import packages_in_stacks
+from spack_cache_db.query.stored.presence import packages_in_release, packages_in_stacks
 from spack_cache_db.query.stored.totals import (
     PAGES,
     count_by,
@@ -211,8 +211,6 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
         for other in lookups.releases.values()
         if other.previous == release.id
     ]
-    counts = count_by(lookups, release.id, None, "package")
-    packages = {package: count.specs for (package,), count in counts.items()}
     query = f"?release={quote(release.name)}"
     condition = Condition("release", release.name, release.id)
     branch = branch_of(release)
@@ -222,7 +220,7 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
     return {
         "release": release,
         "words": INSTALLED if is_installed else BINARIES,
-        "packages": sorted(packages.items()),
+        "packages": list(packages_in_release(lookups.conn, release.id)),
         "charts": _charts(facet_counts(lookups.conn, release.id), query),
         "branch": branch,
         "over_time": binaries_over_time(snapshots, release),
