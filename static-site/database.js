@@ -1,5 +1,5 @@
 /* Asks the database that catalogue.json names. A worker reads the parts that it needs over the network. */
-import { megabytes } from "./elements.js";
+import { bytesText } from "./elements.js";
 
 const stop = document.getElementById("stop");
 
@@ -17,7 +17,7 @@ const start = () => {
     stop.hidden = waiting.size === 0;
     if (data.error) { reject(new Error(data.error)); return; }
     document.getElementById("read").textContent =
-      `(${megabytes(catalogue.size)}; ${megabytes(data.bytes)} of it read, in ${data.requests} requests)`;
+      `(${bytesText(catalogue.size)}; ${bytesText(data.bytes)} of it read, in ${data.requests} requests)`;
     resolve(data);
   };
 };

@@ -7,7 +7,17 @@ export const counted = (number, plural) => {
   return plural === "binaries" ? `${text} binary` : `${text} ${plural.slice(0, -1)}`;
 };
 
-export const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+/* A number of bytes with three digits, as the site has it: `39.2 kB`, `212 MB`. */
+export const bytesText = (bytes) => {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let value = bytes;
+  let place = 0;
+  while (value >= 999.5 && place < units.length - 1) {
+    value /= 1000;
+    place += 1;
+  }
+  return `${value.toFixed(place > 0 && value < 99.95 ? 1 : 0)} ${units[place]}`;
+};
 
 export const element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);

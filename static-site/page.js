@@ -1,6 +1,6 @@
 /* The first page of a static export: it answers searches, shows binaries and runs SQL, over the database
    that catalogue.json names. Without `?q=` or `#/…` in its address, it is the page as it was exported. */
-import { commands } from "./commands.js";
+import { binaryPage, linkToBinary } from "./binary.js";
 import { ask, catalogue } from "./database.js";
 import { counted, element, table } from "./elements.js";
 import { linkToPackage } from "./links.js";
@@ -25,11 +25,6 @@ ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
 SELECT hash, release_count, last_seen FROM specs WHERE configuration_id = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
-const PACKAGE_OF = `
-SELECT packages.name FROM specs
-CROSS JOIN configurations ON configurations.id = specs.configuration_id
-CROSS JOIN packages ON packages.id = configurations.package_id
-WHERE specs.hash = ?1`;
 
 const example = catalogue.packages[0]?.[0] ?? "hdf5";
 const EXAMPLE = `SELECT package, version, compiler, target, count(*) AS binaries\nFROM builds WHERE package = '${example}' GROUP BY 1, 2, 3, 4`;
@@ -48,19 +43,7 @@ const pages = {
     ];
   },
 
-  /* `spec` is `NAME/HASH`, or a hash. */
-  binary: async (spec) => {
-    const hash = spec.slice(spec.lastIndexOf("/") + 1);
-    const [[name] = []] = (await ask(PACKAGE_OF, [hash])).rows;
-    if (!name) return [element("h1", {}, "No binary"), element("p", {}, `No binary has the hash ${hash}.`)];
-    const { lines, missing } = await commands(name, hash);
-    return [
-      element("h1", {}, linkToPackage(name), " ", element("span", { class: "hash" }, `/${hash}`)),
-      lines.length ? element("h2", {}, "Install it") : element("p", {}, "No mirror lists this binary."),
-      missing.length ? element("p", { class: "notice" }, `No mirror here has a binary of ${missing.join(", ")}: Spack builds from source.`) : "",
-      ...lines.map((line) => element("pre", {}, element("code", {}, line))),
-    ];
-  },
+  binary: binaryPage,
 
   sql: async (sql) => {
     const area = element("textarea", { id: "sql", rows: 8, spellcheck: "false" }, sql || EXAMPLE);
@@ -87,7 +70,7 @@ const binaries = (name, configuration, count) => {
   shown.addEventListener("toggle", async () => {
     const { rows } = await ask(BINARIES, [configuration]);
     shown.append(element("ul", {}, ...rows.map(([hash]) =>
-      element("li", {}, element("a", { class: "hash", href: `#/binary/${encodeURIComponent(`${name}/${hash}`)}` }, hash.slice(0, 7))))));
+      element("li", {}, linkToBinary(name, hash)))));
   }, { once: true });
   return shown;
 };

@@ -184,6 +184,33 @@ def test_the_commands_are_those_of_find(
         assert shown[-1].startswith(wanted[-1])
 
 
+def test_a_binary_has_its_facts(
+    host: Host, page: Page, real_index: sqlite3.Connection
+) -> None:
+    """Its configuration, and links to what it needs, as the site has them."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    dag_hash, version, variants = real_index.execute(
+        "SELECT hash, version, variants FROM builds WHERE package = 'hdf5' ORDER BY hash"
+    ).fetchone()
+    needs = real_index.execute(
+        "SELECT dependency_package || '@' || dependency_version FROM dependency_edges"
+        " WHERE hash = ? ORDER BY dependency_package, dependency_hash",
+        (dag_hash,),
+    ).fetchall()
+    page.goto(f"{host.address}/index/#/binary/hdf5%2F{dag_hash}")
+
+    expect(page.locator("dt", has_text="Version")).to_be_visible()
+    texts = page.locator("dd").all_inner_texts()
+    assert version in texts and variants in texts
+    page.get_by_text(f"What it needs: {len(needs)}").click()
+    links = page.locator("main details li a")
+    assert links.all_inner_texts() == [text for (text,) in needs]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    first = needs[0][0].partition("@")[0]
+    links.first.click()
+    expect(page.locator("h1")).to_contain_text(first)
+
+
 def test_a_choice_stays(host: Host, page: Page) -> None:
     """On any host below any address, a choice is in the address of the page: Back leads
     to the one before, a reload keeps it, and the button copies its command.
