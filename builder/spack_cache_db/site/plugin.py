@@ -59,6 +59,8 @@ A hook may leave out arguments that it does not need.
 
 STATIC = r"^/static/(?P<path>.*)$"
 """The pattern of the addresses of style sheets and scripts."""
+STATIC_BYTES = 1 << 16
+"""Style sheets and scripts are shorter, so each is sent in one piece."""
 
 WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
     # Rows of a table are complete, and errors in CSV get an error status.
@@ -181,7 +183,11 @@ def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...
     """Add our pages before Datasette's own, so that `/` is ours."""
     if not is_site(datasette):
         return ()
-    return ((STATIC, asgi_static(site_folder() / "static")), (HEALTH, health), *PAGES)
+    return (
+        (STATIC, asgi_static(site_folder() / "static", chunk_size=STATIC_BYTES)),
+        (HEALTH, health),
+        *PAGES,
+    )
 
 
 @hook
