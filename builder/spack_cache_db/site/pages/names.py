@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.model import NO_COMPILER
-from spack_cache_db.query.names.spellings import Spellings
+from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.package_data import summarized_packages
@@ -22,6 +22,8 @@ from spack_cache_db.site.site import Site
 from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8
+KINDS = ("package", "release", "stack", "target", "compiler", "os")
+"""The kinds of names; a name of two kinds leads to the page of the first."""
 
 
 class Name(NamedTuple):
@@ -71,20 +73,28 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
     return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
 
 
-def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
+def named(lookups: Lookups, text: str) -> Name | None:
     """Return the first name that a text spells; None if there is none."""
-    canonical = {
-        kind: spellings.canonical(kind, text.strip()) for kind in spellings.names
-    }
-    for name in names:
-        if name.name == canonical[name.kind]:
-            return name
+    names = names_by_kind(lookups)
+    spellings = read_spellings(lookups)
+    for kind in KINDS:
+        canonical = spellings.canonical(kind, text.strip())
+        if (kind, canonical) in names:
+            return names[kind, canonical]
     return None
 
 
+def names_by_kind(lookups: Lookups) -> Mapping[tuple[str, str], Name]:
+    """Return every name by its kind and its text; cached."""
+
+    def read() -> Mapping[tuple[str, str], Name]:
+        return {(name.kind, name.name): name for name in load_names(lookups)}
+
+    return lookups.once(names_by_kind, read)
+
+
 def load_names(lookups: Lookups) -> tuple[Name, ...]:
-    """Return every name, packages first: a name of two kinds leads to the page of the
-    first.
+    """Return every name, in the order of `KINDS`; cached.
 
     Releases have the database's order, all other kinds are sorted.
     """

@@ -26,7 +26,7 @@ from spack_cache_db.query.conditions.conditions import (
     only,
     without,
 )
-from spack_cache_db.query.match.candidates import candidates_by_id
+from spack_cache_db.query.match.candidates import Candidate, candidates_by_id
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.match.selection import ResultSet, matching, spec_counts
 from spack_cache_db.query.names.known import KnownName, known_name
@@ -36,7 +36,7 @@ from spack_cache_db.query.stored.gone import has_gone
 from spack_cache_db.query.words.packages import find_packages
 from spack_cache_db.site.charts.records import Cell
 from spack_cache_db.site.filters import PLACES, Pagination, paginated
-from spack_cache_db.site.pages.names import load_names
+from spack_cache_db.site.pages.names import names_by_kind
 from spack_cache_db.site.pages.processor_columns import (
     MACHINE_KINDS,
     ProcessorColumns,
@@ -241,20 +241,17 @@ def _table(
     proposals = {}
     commands: Mapping[int, Commands] = {}
     if with_builds:
-        proposals = _proposals(lookups, ids_of, results)
+        proposals = _proposals(lookups, results)
         commands = _commands(lookups, proposals, conditions)
     totals = package_counts(lookups)
-    summaries = {
-        name.name: name.summary
-        for name in load_names(lookups)
-        if name.kind == "package"
-    }
+    known_names = names_by_kind(lookups)
     rows = []
     for name in names:
         proposal = proposals.get(name)
+        known = known_names.get(("package", name))
         row = PackageRow(
             name=name,
-            summary=summaries.get(name, ""),
+            summary="" if known is None else known.summary,
             reason=reasons[name],
             version="",
             cells=_cells(name, processors, counts[name], conditions),
@@ -326,16 +323,17 @@ def _filters_of(conditions: Conditions) -> list[tuple[str, str]] | None:
     return filters
 
 
-def _proposals(
-    lookups: Lookups, ids_of: Mapping[str, Sequence[int]], results: ResultSet
-) -> dict[str, Proposal]:
+def _proposals(lookups: Lookups, results: ResultSet) -> dict[str, Proposal]:
     """Return the proposed build of each package that has one."""
+    candidates_of: dict[int, list[Candidate]] = defaultdict(list)
+    for candidate in candidates_by_id(lookups, results.ids):
+        candidates_of[candidate.key("package")].append(candidate)
+
     proposals = {}
-    for name, ids in ids_of.items():
-        candidates = candidates_by_id(lookups, ids)
+    for candidates in candidates_of.values():
         proposal = propose(lookups, candidates, results.conditions)
         if proposal is not None:
-            proposals[name] = proposal
+            proposals[proposal.configuration.package] = proposal
     return proposals
 
 

@@ -529,11 +529,10 @@ class Search:
         """Return the page of a name in any spelling, also of a package without
         binaries.
         """
-        spellings = read_spellings(self.lookups)
-        name = named(load_names(self.lookups), spellings, text)
+        name = named(self.lookups, text)
         if name is not None and name.kind != "package":
             return Elsewhere(name.address, [])
-        package = spellings.canonical("package", text).strip()
+        package = read_spellings(self.lookups).canonical("package", text).strip()
         if name is None:
             # A package without a binary has a page, unless others provide it.
             is_unbuilt = package_counts(self.lookups).get(package) == 0
