@@ -205,6 +205,10 @@ async def test_installations_are_called_so(tree: Any, machines: Any) -> None:
             words = words_of(await text(pages, path))
             found = re.search(r"\b[Rr]eleases?\b|Last snapshot|The newest is", words)
             assert found is None, f"{path}: {found}"
+    for path in ("/find?q=%25gcc", "/dependents?q=zlib-ng", "/stacks", "/diff"):
+        words = words_of(await text(tree, path))
+        found = re.search(r"\b[Rr]eleases?\b|[Bb]inar|installed built", words)
+        assert found is None, f"{path}: {found}"
     # One installation cannot be compared with another.
     assert "/diff" not in await text(tree, "/")
     assert "Compare two installations" in await text(machines, "/")

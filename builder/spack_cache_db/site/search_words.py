@@ -151,4 +151,6 @@ def packages_heading(
     if asked != count:
         packages = f"{count:,} of {packages}"
     have = vocabulary.has if count == 1 else vocabulary.have
-    return f"{packages} {have}{phrases}"
+    # `have a binary built with gcc`, but `are installed, built with gcc`.
+    comma = "," if vocabulary.is_installed and phrases else ""
+    return f"{packages} {have}{comma}{phrases}"

@@ -116,9 +116,15 @@ class Dependents(NotebookTable):
     @property
     def sentence(self) -> str:
         """The answer as one sentence, without a full stop."""
+        return self.in_words("binary", "binaries")
+
+    def in_words(self, one: str, many: str) -> str:
+        """Return the sentence with the words for one binary and for several: a site of
+        installations has `spec` and `specs`.
+        """
         if self.status == "needed":
             packages = counted(len(self.packages), "package")
-            binaries = counted(len(self.binaries), "binary", "binaries")
+            binaries = counted(len(self.binaries), one, many)
             need = "needs" if len(self.binaries) == 1 else "need"
             return f"{packages}, {binaries} {need} {self.spec}"
         if self.unknown_count is None:
@@ -127,8 +133,8 @@ class Dependents(NotebookTable):
             return f"nothing in this database satisfies {self.spec}"
         satisfy = counted(self.satisfying_count, "spec satisfies", "specs satisfy")
         if self.status == "not needed":
-            return f"{satisfy} {self.spec}, and no binary needs it"
-        return f"{satisfy} {self.spec}; no binary with dependency data needs it"
+            return f"{satisfy} {self.spec}, and no {one} needs it"
+        return f"{satisfy} {self.spec}; no {one} with dependency data needs it"
 
     @property
     def rows(self) -> Rows:

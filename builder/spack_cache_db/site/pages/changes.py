@@ -66,7 +66,8 @@ TOO_MANY = (
     "{:,} configurations differ, but this site lists at most {:,}: add package, stack, target or"
     " host, or use the command diff on the downloaded file"
 )
-ONE_RELEASE = "this database has one release: nothing can be compared yet"
+ONE_RELEASE = "this database has one {}: nothing can be compared yet"
+"""The message of the page without two sides; it has the word for a release."""
 MOST_ROWS = 150
 """Limit of configurations that are listed; beyond it, packages link to their own
 comparison.
@@ -417,7 +418,9 @@ def compare(site: Site, request: PageRequest) -> PageResponse:
         return site.redirect(sides.address())
     sides = with_defaults(site.lookups, sides)
     if not sides.old or not sides.new:
-        return site.page(request, "changes.html", sides=sides, error=ONE_RELEASE)
+        place = vocabulary_of(site.lookups.is_installed).place
+        error = ONE_RELEASE.format(place)
+        return site.page(request, "changes.html", sides=sides, error=error)
     return _compared(site, request, sides)
 
 
