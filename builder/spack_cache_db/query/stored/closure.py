@@ -197,8 +197,6 @@ def closures(
         listed = first_mirrors(lookups, wanted)
     else:
         listed = listing_mirrors(lookups, wanted)
-    sets = mirror_sets(listed, only_release)
-    has_shared_urls = _share_urls(listed)
     # Choose the mirrors of each closure: first the binary, then the others by package
     # and hash.
     chosen: dict[int, MirrorChoice] = {}
@@ -208,10 +206,10 @@ def closures(
         ]
         others.sort(key=lambda spec_facts: (spec_facts.package, spec_facts.hash))
         members = [facts[root], *others]
-        own_sets = sets
-        if has_shared_urls:
-            own_sets = mirror_sets(_listed_of(members, listed), only_release)
-        chosen[root] = choose_mirrors(members, own_sets)
+        # The order of mirrors with one URL depends on the specs, so each closure has
+        # sets of its own: a binary has the same mirrors alone and among others.
+        sets = mirror_sets(_listed_of(members, listed), only_release)
+        chosen[root] = choose_mirrors(members, sets)
     # Sizes are those in the chosen mirrors.
     releases = {
         mirror.release for choice in chosen.values() for mirror in choice.mirrors
@@ -220,17 +218,6 @@ def closures(
     # Closures share most members, so each is made once.
     made: dict[tuple[int, str | None], Member] = {}
     return {root: _closure(choice, sizes, made) for root, choice in chosen.items()}
-
-
-def _share_urls(listed: Mapping[int, Sequence[Mirror]]) -> bool:
-    """Return whether mirrors of several releases have one URL.
-
-    Which of them stands for the URL, and its place in the order, depends on the specs:
-    then each closure has sets of its own, and the same mirrors alone and among others.
-    """
-    every = {mirror for of_spec in listed.values() for mirror in of_spec}
-    urls = [mirror.url for mirror in every if mirror.url is not None]
-    return len(set(urls)) < len(urls)
 
 
 def _listed_of(
