@@ -275,38 +275,54 @@ class _RowReader:
             listings: the listings of releases.
             of_indexes: the listings of indexes.
         """
-        stored = self._stored
-        keys = packed(listings["release"], listings["spec"])
-        release = stored.release_of_document[of_indexes["document"]]
-        keys_of_indexes = np.sort(packed(release, of_indexes["spec"]))
-        is_of_page = ~are_among(keys, keys_of_indexes)
-        if not is_of_page.all():
-            listings = listings.where(is_of_page)
-            keys = keys[is_of_page]
+        of_pages = self._without(listings, of_indexes)
+        # A page lists specs of its own package. But the configuration of the hash may
+        # have another package than the page: then the page has another configuration.
+        document = self._pages_of_packages(of_pages)
+        keys = packed(of_pages["release"], of_pages["spec"])
+        document = self._pages_with_other_configurations().get(keys, document)
+        if not document.all():
+            raise LookupError("a listing without a page")
+        return of_pages.having(document=document)
 
-        # A page lists specs of its own package.
+    def _without(self, listings: Frame, of_indexes: Frame) -> Frame:
+        """Return the listings of releases that no index of the release has."""
+        keys = packed(listings["release"], listings["spec"])
+        release_of_index = self._stored.release_of_document[of_indexes["document"]]
+        keys_of_indexes = np.sort(packed(release_of_index, of_indexes["spec"]))
+        is_of_page = ~are_among(keys, keys_of_indexes)
+        # Without indexes, millions of rows need not be copied.
+        return listings if is_of_page.all() else listings.where(is_of_page)
+
+    def _pages_of_packages(self, listings: Frame) -> Numbers:
+        """Return the document of the page of each listing's release and package; 0 if
+        there is no such page.
+        """
+        stored = self._stored
         package_of_configuration = [0]
         for configuration in self._texts.configurations.things:
             number = stored.package_numbers.get(configuration.package, 0)
             package_of_configuration.append(number)
         package = number_array(package_of_configuration)[listings["configuration"]]
         page_keys = packed(listings["release"], package)
-        document = stored.page_keys.get(page_keys, np.zeros(len(keys), np.uint32))
+        no_pages = np.zeros(len(listings), np.uint32)
+        return stored.page_keys.get(page_keys, no_pages)
 
-        # But the configuration of the hash may have another package than the page that
-        # lists it. Then that page has another configuration. Pages have no stacks.
-        other_keys = []
-        other_documents = []
-        for other_document, spec in stored.other_configurations:
-            if not stored.stacks_of_document[other_document]:
-                release_number = int(stored.release_of_document[other_document])
-                other_keys.append(packed_pair(release_number, spec))
-                other_documents.append(other_document)
-        others = Lookup(number_array(other_keys), number_array(other_documents))
-        document = others.get(keys, document)
-        if not document.all():
-            raise LookupError("a listing without a page")
-        return listings.having(document=document)
+    def _pages_with_other_configurations(self) -> Lookup:
+        """Return the documents of pages that state other configurations than those of
+        the hashes, by release and spec in numbers (`packed`).
+        """
+        stored = self._stored
+        keys = []
+        documents = []
+        for document, spec in stored.other_configurations:
+            # Indexes have stacks, pages have none.
+            is_page = not stored.stacks_of_document[document]
+            if is_page:
+                release = int(stored.release_of_document[document])
+                keys.append(packed_pair(release, spec))
+                documents.append(document)
+        return Lookup(number_array(keys), number_array(documents))
 
     def _with_other_configurations(self, rows: Frame) -> Frame:
         """Return rows with the configurations that their documents state.
