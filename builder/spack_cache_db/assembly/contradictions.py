@@ -9,7 +9,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from spack_cache_db.assembly.merge import Difference, Merged
+from spack_cache_db.assembly.merge import Merged
+from spack_cache_db.assembly.merged_listings import Difference
 from spack_cache_db.model import Problem
 from spack_cache_db.sources.facts import NodeFacts
 from spack_cache_db.sources.frames import groups
