@@ -77,14 +77,7 @@ def export_static(
 
 def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
     """Write the files into a folder that no other process changes."""
-    # Refuse a folder with files of somebody else. Copies and tables may be there
-    # without a catalogue, if this command was killed before it wrote the catalogue.
-    names = {path.name for path in folder.iterdir()} - {PART, TABLES}
-    copies = {name for name in names if _COPY.fullmatch(name)}
-    others = names - copies
-    if others and not (folder / CATALOGUE).is_file():
-        raise other_files(folder)
-
+    old_copies = _copies_in(folder)
     # The tables first, which have a folder of their own: the pages link to them.
     if tables is not None:
         export(file, folder / TABLES, format=tables)
@@ -92,26 +85,11 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
     # Write the new files beside the old ones.
     part = folder / PART
     with unfinished_folder(part):
-        copy = part / "copy"
-        shutil.copyfile(file, copy)
-        sha256 = sha256_of(copy)
-        name = f"spack-cache-{sha256[:16]}.db"
-        size = copy.stat().st_size
-        copy.rename(part / name)
-        settings = StaticSettings(
-            name=Path(name).stem,
-            templates=(str(site_folder() / "templates"),),
-            size=size,
-            sha256=sha256,
-            styles=asset_version(),
-            file=str(file),
-            copy=name,
-            # Without tables of this database, those of an earlier one are not linked.
-            tables=None if tables is None else f"{TABLES}/{PACKAGE}",
-        )
-        with connected(part / name) as conn:
+        settings = _copied(file, part, with_tables=tables is not None)
+        copy = settings.copy
+        with connected(part / copy) as conn:
             pages = Pages(conn, settings)
-            content = catalogue(conn, name, size, pages.files)
+            content = catalogue(conn, copy, settings.size, pages.files)
             vocabulary = search_vocabulary(conn)
             page_files = _write_pages(part, pages.rendered())
         # Each file of data for the scripts is written here, beside the catalogue.
@@ -122,13 +100,54 @@ def _export(file: Path, folder: Path, tables: str | None) -> dict[str, Any]:
 
         # Replace the old ones: the copy, the catalogue that names it, then all others,
         # which only a folder with a catalogue may have.
-        put_in_place(part / name, folder / name)
+        put_in_place(part / copy, folder / copy)
         put_in_place(part / CATALOGUE, folder / CATALOGUE)
         put_all_in_place(part, folder, written)
+
+    # Remove what this export does not have.
     _remove_others(folder, {folder / path for path in written})
-    for old_copy in copies - {name}:
+    for old_copy in old_copies - {copy}:
         (folder / old_copy).unlink()
     return {**content, "pages": len(page_files)}
+
+
+def _copies_in(folder: Path) -> set[str]:
+    """Return the names of the copies of databases in a folder of an earlier export.
+
+    Raises:
+        OutputError: the folder has files of somebody else.
+    """
+    names = {path.name for path in folder.iterdir()} - {PART, TABLES}
+    copies = {name for name in names if _COPY.fullmatch(name)}
+    # Copies may be there without a catalogue, if this command was killed before it
+    # wrote the catalogue.
+    others = names - copies
+    if others and not (folder / CATALOGUE).is_file():
+        raise other_files(folder)
+    return copies
+
+
+def _copied(file: Path, part: Path, *, with_tables: bool) -> StaticSettings:
+    """Copy a database, under the name of its content, and return the settings of pages
+    about the copy.
+    """
+    unnamed = part / "copy"
+    shutil.copyfile(file, unnamed)
+    sha256 = sha256_of(unnamed)
+    size = unnamed.stat().st_size
+    name = f"spack-cache-{sha256[:16]}.db"
+    unnamed.rename(part / name)
+    return StaticSettings(
+        name=Path(name).stem,
+        templates=(str(site_folder() / "templates"),),
+        size=size,
+        sha256=sha256,
+        styles=asset_version(),
+        file=str(file),
+        copy=name,
+        # Without tables of this database, those of an earlier one are not linked.
+        tables=f"{TABLES}/{PACKAGE}" if with_tables else None,
+    )
 
 
 def _write_pages(part: Path, pages: Iterable[tuple[str, bytes]]) -> list[str]:
