@@ -185,7 +185,8 @@ class ListFilters(AddressFields):
 
     def has_text(self, name: str) -> bool:
         """Return whether a name has the text of the filter `q`."""
-        return self.q.strip().lower() in name.lower()
+        # Most lists have no such filter, and a thousand names.
+        return not self.q or self.q.strip().lower() in name.lower()
 
 
 class Highlight(NamedTuple):
