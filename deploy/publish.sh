@@ -39,7 +39,8 @@ take() {
     copy "$1" spack-cache.db
     # The server uses the inspect file only if it has the hash of the database.
     [ ! -e "${1%.db}.inspect.json" ] || copy "${1%.db}.inspect.json" spack-cache.inspect.json
-    ! command -v zstd >/dev/null || zstd -q -10 -T0 "$incoming/spack-cache.db"
+    # Four threads take 260 MB, whatever the size of the file; the limit of the service is 500 MB.
+    ! command -v zstd >/dev/null || zstd -q -10 -T4 "$incoming/spack-cache.db"
     chmod -R u=rwX,go=rX "$incoming"
     sync "$incoming"/* "$incoming"
 }
