@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 from hypothesis import settings
 
@@ -28,6 +29,7 @@ from tests.indexes import MIRRORS, REAL_FILE, index, node, real, record, write_l
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 from tests.shared import built_once
+from tests.templates import compiled_once
 
 # No test runs on a terminal, so the width of the one that started the tests does not
 # count.
@@ -44,6 +46,9 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 # Each build would read the descriptions of nine installed packages again: a quarter of
 # the time of a small one.
 metadata.version = cache(metadata.version)
+
+# Each site that a test makes would compile its templates again.
+jinja2.Environment.compile = compiled_once(jinja2.Environment.compile)  # type: ignore[method-assign]
 
 # A deadline would be a timing, and fail on a machine that is busy.
 settings.register_profile("tests", deadline=None, max_examples=examples(50))
