@@ -14,7 +14,7 @@ from spack_cache_db.assembly.merged_listings import Difference
 from spack_cache_db.model import Problem
 from spack_cache_db.sources.facts import NodeFacts
 from spack_cache_db.sources.frames import groups
-from spack_cache_db.sources.writer import DICTIONARIES
+from spack_cache_db.sources.writer import DICTIONARIES, Texts
 from spack_cache_db.spack.facts import FLAG_NAMES
 
 
@@ -27,11 +27,13 @@ def problems(merged: Merged) -> list[tuple[int, Problem]]:
     for number, document in enumerate(merged.documents, start=1):
         for problem in document.problems:
             within.append((number, problem))
+
     between: list[tuple[int, Problem]] = []
     for difference in merged.differences:
         between += _other_values(merged, difference)
     between += _other_dependencies(merged)
     between += _other_records(merged)
+    # The sort by document is stable: it keeps the order of its own problems.
     return sorted(within + sorted(between), key=itemgetter(0))
 
 
@@ -46,8 +48,13 @@ def _other_values(
     stated_rows = difference.stated.rows(*names)
     stored_rows = difference.stored.rows(*names)
     for stated_row, stored_row in zip(stated_rows, stored_rows, strict=True):
+        # Numbers count from 1.
         document, spec, stated_number = stated_row
         stored_document, _, stored_number = stored_row
+        dag_hash = texts.hashes.things[spec - 1]
+        path = merged.documents[stored_document - 1].path
+
+        # What the document states, and how it differs from what is stored.
         stated = values[stated_number - 1]
         stored = values[stored_number - 1]
         if column == "configuration":
@@ -55,8 +62,6 @@ def _other_values(
             words = _other_parts(stated, stored._asdict())
         else:
             words = f"{stated}, not {stored}"
-        dag_hash = texts.hashes.things[spec - 1]
-        path = merged.documents[stored_document - 1].path
         message = (
             f"the spec {dag_hash} has another {column} here than in {path}: {words}"
         )
@@ -128,29 +133,46 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
     has_other_build_spec = records["build_spec"] != first["build_spec"]
     is_different = has_other_node | has_other_build_spec
 
-    @lru_cache(maxsize=4096)
-    def node_values(number: int) -> dict[str, Any]:
-        return _node_values(texts.nodes.things[number - 1])
-
-    def values(node: int, build_spec: int) -> dict[str, Any]:
-        spliced = texts.hashes.things[build_spec - 1] if build_spec else None
-        return {**node_values(node), "build_spec": spliced}
-
-    # Compare what the numbers stand for.
+    # Compare what the other numbers stand for.
+    values_of = _RecordValues(texts)
     names = ("document", "spec", "node", "build_spec")
     stated_rows = records.where(is_different).rows(*names)
     stored_rows = first.where(is_different).rows(*names)
     for stated_row, stored_row in zip(stated_rows, stored_rows, strict=True):
         document, spec, node, build_spec = stated_row
         stored_document, _, stored_node, stored_build_spec = stored_row
-        stated = values(node, build_spec)
-        stored = values(stored_node, stored_build_spec)
+        stated = values_of.record(node, build_spec)
+        stored = values_of.record(stored_node, stored_build_spec)
         differences = "; ".join(_contradictions(stated, stored))
         if differences:
             dag_hash = texts.hashes.things[spec - 1]
             path = merged.documents[stored_document - 1].path
-            message = f"the spec {dag_hash} has another record here than in {path}: {differences}"
+            message = (
+                f"the spec {dag_hash} has another record here than in {path}: "
+                f"{differences}"
+            )
             yield document, Problem("two_records", message, dag_hash)
+
+
+class _RecordValues:
+    """The values of records by name, from the numbers of their nodes and build
+    specs.
+    """
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        # Many records have the same node, whose text is decoded once.
+        self._node = lru_cache(maxsize=4096)(self._read_node)
+
+    def record(self, node: int, build_spec: int) -> dict[str, Any]:
+        """Return the values of a record; `build_spec` is 0 if it is not spliced."""
+        spliced = None
+        if build_spec:
+            spliced = self._texts.hashes.things[build_spec - 1]
+        return {**self._node(node), "build_spec": spliced}
+
+    def _read_node(self, node: int) -> dict[str, Any]:
+        return _node_values(self._texts.nodes.things[node - 1])
 
 
 def _node_values(node: NodeFacts) -> dict[str, Any]:
