@@ -49,7 +49,9 @@ def main(records: int, nights: int, folder: Path) -> None:
 
 
 def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Measure]:
-    """Yield the size after the first night, and what each later one adds."""
+    """Yield the time of each night, the size after the first one, and what each later
+    one adds.
+    """
     size = 0
     for night in range(nights):
         sources = [str(mirrors)]
@@ -57,12 +59,13 @@ def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Mea
             build_again(mirrors / indexes.RELEASE, night)
             sources.append(str(file))
         day = FIRST_DAY + timedelta(days=night)
-        run_module(
+        run = run_module(
             "spack_cache_db",
             ["build", *sources, "--snapshot", day.isoformat(), "-o", str(file)],
         )
         added = (file.stat().st_size - size) / 1e6
         size = file.stat().st_size
+        yield Measure(f"night {night + 1} takes", run.seconds, "s")
         if not night:
             yield Measure("database of the first night", added, "MB")
             continue
