@@ -43,6 +43,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def search(page: Page, address: str, text: str) -> None:
     """Open the answer to a search."""
     page.goto(f"{address}/index.html?q={quote(text)}")
+    # The script shows this form before it looks for an answer.
+    expect(page.locator("#search-again")).to_be_visible()
     expect(page.locator("main[aria-busy]")).to_have_count(0)
     expect(page.locator("main h1")).to_be_visible()
 
