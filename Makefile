@@ -78,8 +78,8 @@ $(VENV)/sqlite-%/libsqlite3.so.0: requirements/old_sqlite.sha256
 	cd $(@D) && tar xzf sqlite3-*.tgz && tar xzf package/deps/sqlite-autoconf-*.tar.gz --strip-components 1
 	cd $(@D) && gcc -O1 -w -shared -fPIC -Wl,-soname,libsqlite3.so.0 $(SQLITE_OPTIONS) -o libsqlite3.so.0 sqlite3.c -lpthread -ldl -lm
 
-# The fast tests: no processes, servers, browsers or large inputs, and none of the files that take
-# half of the time of the others.
+# The fast tests: no processes, servers, browsers or large inputs, none of the files that take half of
+# the time of the others, and a fifth of the examples of properties.
 LONG := $(addprefix tests/,test_old_databases.py test_sql_functions.py test_jobs.py test_hostile_values.py \
 	test_test_runs.py test_verify.py serve/test_served.py assembly/test_history.py assembly/test_trees.py \
 	assembly/test_kept_releases.py assembly/test_nights.py sources/fetch/test_binary_sizes.py \
@@ -89,7 +89,7 @@ LONG := $(addprefix tests/,test_old_databases.py test_sql_functions.py test_jobs
 	site/pages/test_install_box.py site/test_static_site.py sources/pages/test_looked_up.py \
 	site/pages/test_toolchains.py assembly/test_unchanged.py assembly/test_modules.py)
 loop: $(VENV)/test.done
-	$(BIN)/$(PYTEST) -n logical -m "not slow" $(addprefix --ignore=,$(LONG))
+	SPACK_CACHE_DB_TEST_EXAMPLES=0.2 $(BIN)/$(PYTEST) -n logical -m "not slow" $(addprefix --ignore=,$(LONG))
 
 check: $(VENV)/test.done
 	$(BIN)/ruff format --check .
