@@ -233,6 +233,10 @@ def serving(
     )
     try:
         wait_until_up(port, process)
-        yield Target(file, process.pid, port, plain=plain)
+        target = Target(file, process.pid, port, plain=plain)
+        # The server compiles templates when its first process answers already: this
+        # time is not that of the first attack.
+        target.idle()
+        yield target
     finally:
         stop(process)

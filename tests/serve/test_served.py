@@ -269,19 +269,22 @@ def test_a_template_with_a_fault_is_left_to_its_page(
     assert has(served, "old-one")
 
 
-def test_the_first_process_does_not_wait_for_templates(
-    old: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("workers", "expected"), [(3, [0, 1, 1]), (1, [0, 0, 0])])
+def test_no_first_process_waits_for_templates(
+    workers: int, expected: list[int], old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parent compiles them once, before it forks the second process."""
+    """The parent compiles them once, before it forks the second of several processes;
+    the replacement of a single one starts at once.
+    """
     # Limits of the whole process are not those of this test.
     monkeypatch.setattr(server_module, "bound_heap", lambda: None)
     monkeypatch.setattr(server_module, "exclude_from_collection", lambda: None)
     compiled: list[object] = []
     monkeypatch.setattr(server_module, "compile_templates", compiled.append)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Server(old, SiteOptions(), ServerOptions(workers=3), listener)
+        server = Server(old, SiteOptions(), ServerOptions(workers=workers), listener)
         counts = []
         for _ in range(3):
             server._before_fork(None, SimpleNamespace())
             counts.append(len(compiled))
-    assert counts == [0, 1, 1]
+    assert counts == expected

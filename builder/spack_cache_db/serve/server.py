@@ -210,7 +210,8 @@ class Server(BaseApplication):  # type: ignore[misc]
     def _before_fork(self, _: Any, worker: Any) -> None:
         """Prepare a new process, and give it the memory that both share."""
         # The first process answers meanwhile: a server does not start later for this.
-        if self._has_forked:
+        # If there is only one, its replacement starts at once, and compiles as it goes.
+        if self._has_forked and self._options.workers > 1:
             self._compile_templates()
         self._has_forked = True
 
