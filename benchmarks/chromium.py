@@ -26,7 +26,7 @@ FLAGS = [
     "--disable-sync",
 ]
 VISITS = 9
-"""Visits of which the median counts."""
+"""Number of visits that are measured; their median is the result."""
 NOTE_WHEN_SHOWN = """
 (() => {
   const look = () => {

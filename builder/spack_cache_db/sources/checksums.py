@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from spack_cache_db.bounded_files import sha256_of_wanted
-from spack_cache_db.database_file import is_database, is_own
+from spack_cache_db.database_file import is_own
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import File, Unit
-from spack_cache_db.sources.folders import list_folder, top_folder
+from spack_cache_db.sources.folders import list_folder, named_file, top_folder
 from spack_cache_db.sources.units import plan
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ def parts_of(
         if os.path.isdir(path):  # noqa: PTH112 - methods of Path may raise
             folders.append(top_folder(path))
         elif os.path.exists(path):  # noqa: PTH110
-            file = File(path, Path(path).name)
-            if is_database(Path(path)):
-                file = file._replace(kind="database")
-            files.append(file)
+            files.append(named_file(path))
         else:
             raise UnreadableError(path)
     real_folders = {os.path.realpath(folder.location) for folder in folders}

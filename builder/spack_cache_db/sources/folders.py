@@ -1,4 +1,4 @@
-"""Lists the members of folders of the input.
+"""Lists the members of folders of the input, and tells what was named.
 
 Hidden names (with a leading dot) are skipped. A link to a folder is followed, unless
 that folder is read anyway. A folder with a mirror or an installation is one member.
@@ -9,12 +9,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
+from spack_cache_db.database_file import is_database
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources.files import ADDRESS_FILE, File
 
 # Functions of os.path return False for a name that is too long; methods of Path raise.
+
+
+def named_file(path: str) -> File:
+    """Return a file that was named.
+
+    Only one that was named may be a database: those in folders are skipped, because an
+    earlier build may have written them there.
+    """
+    file = File(path, Path(path).name)
+    if is_database(Path(path)):
+        return file._replace(kind="database")
+    return file
 
 
 def top_folder(path: str) -> File:

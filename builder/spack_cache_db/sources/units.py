@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
-from spack_cache_db.database_file import is_database
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import File, Unit, is_archive
-from spack_cache_db.sources.folders import list_folder, top_folder
+from spack_cache_db.sources.folders import list_folder, named_file, top_folder
 
 # Functions of os.path return False for a name that is too long; methods of Path raise.
 
@@ -194,13 +192,8 @@ def _files_below(path: str, real_folders: set[str]) -> _Below:
     if not os.path.exists(path):  # noqa: PTH110
         return _Below([], [])
 
-    # A file. Only one that was named may be a database: those in folders are skipped,
-    # because an earlier build may have written them there.
     if not os.path.isdir(path):  # noqa: PTH112
-        file = File(path, Path(path).name)
-        if is_database(Path(path)):
-            file = file._replace(kind="database")
-        return _Below([file], [])
+        return _Below([named_file(path)], [])
 
     # A folder. Those that are found in it are added to the list that is being read.
     below = _Below([], [])

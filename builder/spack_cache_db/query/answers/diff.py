@@ -356,8 +356,8 @@ class Changes:
         A spec that another stack lists too is gone from the stack that does not list it
         any more.
         """
-        # Count pairs of sets of stacks: there are few. A side that does not list a spec
-        # has it in no stack, and there is no set with the id 0.
+        # Count pairs of sets of stacks, of which there are few. The id 0, which no set
+        # has, stands for a side that does not list the spec.
         old_sets = self.before.stack_sets
         new_sets = self.after.stack_sets
         pairs = Counter(

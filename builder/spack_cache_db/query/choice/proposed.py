@@ -52,8 +52,8 @@ PHRASES = {
     "order": "first of equal builds",
     "more options": "and {} more options",
 }
-"""What a reason and the words of a build consist of. The scripts of a static export
-read them, too.
+"""The phrases of reasons, and of the words for a build; the scripts of a static export
+have the same.
 """
 _REASON_OF_FIELD = {
     "is_current": Reason.CURRENT,

@@ -47,8 +47,9 @@ FOLDERS = ("package", "release", "stack", "coverage", "diff")
 LOADED = ("tokens.css", "parts.css", "pages.css", "site.js")
 """What all pages load, as on a server."""
 MACHINES = "machines.js"
-PHRASES = "phrases.js"
 """The module that says what runs on which machine."""
+PHRASES = "phrases.js"
+"""The module with the phrases of reasons and of builds."""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 """The name of a copy of a database, with the first digits of its checksum."""
 
