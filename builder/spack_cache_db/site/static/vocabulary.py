@@ -18,7 +18,14 @@ from typing import Any
 from spack_cache_db.query.names.spellings import MOST_NEAR, SIMILARITY, package_counts
 from spack_cache_db.query.open.lookups import Lookups, has_records, read_lookups
 from spack_cache_db.query.open.sql import select
-from spack_cache_db.query.words import packages, reader, splitting, systems, vocabulary
+from spack_cache_db.query.words import (
+    packages,
+    reader,
+    splitting,
+    systems,
+    vocabulary,
+    word_reader,
+)
 from spack_cache_db.query.words.vocabulary import packages_providing
 from spack_cache_db.site.pages.package_rows import ROWS_OF_WORDS
 from spack_cache_db.site.pages.search import SIGNS
@@ -174,7 +181,9 @@ def _packages(lookups: Lookups) -> dict[str, Any]:
         versions[name].append(version)
 
     # A package without lists is one of Spack's that no release lists.
-    has_release = {name: bool(count) for name, count in select(conn, reader.PACKAGES)}
+    has_release = {
+        name: bool(count) for name, count in select(conn, word_reader.PACKAGES)
+    }
     rows: list[list[Any]] = []
     for name, count in package_counts(lookups).items():
         is_listed = count > 0 or has_release.get(name, False)
@@ -221,9 +230,9 @@ def _patterns() -> dict[str, Any]:
         "namesAndVersions": [
             [_whole(pattern), ""] for pattern in splitting.NAMES_AND_VERSIONS
         ],
-        "syntax": [f"^(?:{reader.SPACK_SYNTAX.pattern})", ""],
-        "gpu": [_whole(reader.GPU), ""],
-        "gpuArchitecture": [_whole(reader.GPU_ARCHITECTURE), ""],
+        "syntax": [f"^(?:{word_reader.SPACK_SYNTAX.pattern})", ""],
+        "gpu": [_whole(word_reader.GPU), ""],
+        "gpuArchitecture": [_whole(word_reader.GPU_ARCHITECTURE), ""],
         "system": [_whole(systems.SYSTEM), ""],
         "notInSystems": [systems.NOT_IN_SYSTEMS.pattern, "g"],
     }
@@ -234,7 +243,7 @@ def _limits() -> dict[str, Any]:
     return {
         "words": reader.MOST_WORDS,
         "joined": reader.MOST_JOINED,
-        "joints": reader.JOINTS,
+        "joints": word_reader.JOINTS,
         "ranges": splitting.RANGES,
         "shortestPart": packages.SHORTEST_PART,
         "shortestInside": packages.SHORTEST_INSIDE,
