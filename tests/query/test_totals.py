@@ -9,8 +9,8 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.open.info import info
-from spack_cache_db.query.open.lookups import opened
-from spack_cache_db.query.stored.totals import MOST_CACHED, count_by, read_totals
+from spack_cache_db.query.open.lookups import MOST_RECENT, opened
+from spack_cache_db.query.stored.totals import count_by, read_totals
 from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import write_every_kind
@@ -81,7 +81,7 @@ def test_cached_counts_end_with_their_database(samples_file: Path) -> None:
     with opened(samples_file) as lookups:
         first = count_by(lookups, None, None, "package")
         assert count_by(lookups, None, None, "package") is first
-        for release in range(MOST_CACHED):
+        for release in range(MOST_RECENT):
             count_by(lookups, release, None, "target")
         again = count_by(lookups, None, None, "package")
         assert again == first

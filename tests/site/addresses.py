@@ -30,6 +30,7 @@ OWN = (
     "/stacks?q=nothing",
     "/diff/develop-2025-04-20...develop",
     "/diff/develop-2025-04-20...develop?package=hdf5",
+    "/diff/develop-2025-04-20...develop?all=rebuilt",
     "/coverage/develop",
     "/coverage/develop?by=stack&reference=v0.23.1",
     "/diff/develop:e4s...v0.23.1:hep",

@@ -15,9 +15,12 @@ from spack_cache_db.query.answers.diff import compare, diff
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected
 from spack_cache_db.schema.changes import CHANGE_WORDS
-from spack_cache_db.site.pages import changes
+from spack_cache_db.site.pages import change_parts, changes, excerpts
 from spack_cache_db.site.pages.changed_packages import Upgrade
+from spack_cache_db.site.pages.excerpts import Excerpts
 from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.site import Site
+from spack_cache_db.site.static.addresses import StaticSettings
 from spack_cache_db.site.static.pages import files_of
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write
@@ -171,19 +174,62 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     """Of many changes only counts are shown by package; the page of one package has its
     rows.
     """
-    monkeypatch.setattr(changes, "MOST_ROWS", 1)
+    monkeypatch.setattr(change_parts, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
         sides = Sides(OLD, NEW)
-        whole = changes.load_changes(lookups, compare(lookups, OLD, NEW), sides)
+        found = compare(lookups, OLD, NEW)
+        whole = changes.load_changes(lookups, found, Excerpts(sides, ""))
         found = compare(lookups, OLD, NEW, package="rebuilt")
         narrowed = Sides(OLD, NEW, package="rebuilt")
-        one = changes.load_changes(lookups, found, narrowed)
+        one = changes.load_changes(lookups, found, Excerpts(narrowed, ""))
     rebuilt = {part.change: part for part in whole.parts}["rebuilt"]
-    assert [package.name for package in rebuilt.packages] == ["rebuilt"]
+    assert [package.name for package in rebuilt.packages.shown] == ["rebuilt"]
     assert not any(part.has_rows for part in whole.parts)
     (part,) = one.parts
-    assert [len(package.rows) for package in part.packages] == [1]
+    assert [len(package.rows) for package in part.packages.shown] == [1]
+
+
+def test_all_rows_of_a_part_are_one_link_away(
+    planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part shows its first rows and a link to the page with all of them, to which the
+    number at the top leads, too. A static export has all rows.
+    """
+    monkeypatch.setattr(excerpts, "MOST_IN_PART", 0)
+    found = open_site(planted)
+    address = f"/diff/{OLD}...{NEW}?stack=e4s"
+    first = bytes(asked_of(found, address).body).decode()
+    link = f"{address}&all=rebuilt"
+    whole = bytes(asked_of(found, link).body).decode()
+    settings = StaticSettings(templates=found.settings.templates)
+    static = Site(settings, found.conn)
+    exported = bytes(asked_of(static, f"/diff/{OLD}...{NEW}").body).decode()
+
+    summary = (
+        "Rebuilt at the same version 1 configuration of 1 package with other hashes"
+    )
+    assert section(first, "rebuilt") == f"{summary} All 1 packages"
+    assert unescape(first).count(f'<a href="{link}#rebuilt">') == 2
+    assert "rebuilt 1.0" not in section(first, "rebuilt")
+    assert section(whole, "rebuilt").startswith(f"{summary} rebuilt (1)")
+    assert '<a href="#rebuilt">' in whole
+    assert section(whole, "removed").endswith("All 2 packages")
+    assert section(exported, "rebuilt").startswith(f"{summary} rebuilt (1)")
+    assert "All " not in section(exported, "removed")
+
+
+def test_comparisons_are_loaded_once(planted: Path) -> None:
+    """The second visitor of a comparison gets the page of the first one."""
+    found = open_site(planted)
+    address = f"/diff/{OLD}...{NEW}"
+    first = asked_of(found, address)
+    statements: list[str] = []
+    found.conn.set_trace_callback(statements.append)
+    assert asked_of(found, address).body == first.body
+    assert not [text for text in statements if "FROM listings" in text]
+    assert asked_of(found, f"{address}?stack=hep").body != first.body
+    assert [text for text in statements if "FROM listings" in text]
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -304,7 +350,7 @@ async def test_numbers_count_packages(served: Any) -> None:
 def test_stacks_gain_and_lose(planted: Path) -> None:
     """Each stack has the binaries that it kept, got and lost."""
     with connected(planted) as conn:
-        found = compare(read_lookups(conn), OLD, NEW).by_stack()
+        found = compare(read_lookups(conn), OLD, NEW).by_stack
     assert found == {"e4s": (2, 2, 3), "hep": (3, 1, 2), "ml": (0, 1, 0)}
 
 

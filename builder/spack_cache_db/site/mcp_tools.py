@@ -383,7 +383,7 @@ def _changed(
     if not any(changes.specs):
         before, after = changes.sides
         notes.append(f"neither {before} nor {after} has such a binary")
-    count = len(changes.amounts)
+    count = changes.configuration_count
     if count <= MOST_CHANGED:
         document = changes.in_words(MOST_EXPLAINED).as_dict()
     else:

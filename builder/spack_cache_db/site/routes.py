@@ -28,7 +28,7 @@ from spack_cache_db.site.pages.overviews import CoverageFilters, about, home, ov
 from spack_cache_db.site.pages.package import package, package_json
 from spack_cache_db.site.pages.pasted_environment import cover
 from spack_cache_db.site.pages.search import find, find_rows
-from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.pages.sides import ALL, Sides
 from spack_cache_db.site.pages.spec import binary, binary_json
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
@@ -61,7 +61,7 @@ _FILES = "|".join(re.escape(name) for name in FILES)
 # Fields that several pages have: names that narrow an answer, such as `release`; the
 # two sides of a comparison; and those of a list.
 _NARROWING = Narrowing.names()
-_SIDES = Sides.names()
+_SIDES = (*Sides.names(), ALL)
 _LIST = ("q", "sort", "order", "page")
 
 ROUTES: tuple[Route, ...] = (

@@ -186,7 +186,7 @@ def difference_follows_the_rule(
     assert found == expected(sources, sides, narrowing)
 
     changes = compare(read_lookups(conn), *sides, **narrowing)
-    assert changes.by_stack() == expected_by_stack(sources, sides, narrowing)
+    assert changes.by_stack == expected_by_stack(sources, sides, narrowing)
 
 
 def test_differences_of_an_example() -> None:

@@ -164,7 +164,7 @@ def _compared(
             in_release = Scope(release=release).conditions(lookups)
             listed = listed_in(lookups, in_release, scope)
         listings.append(listed)
-        ids = sorted(set(listed.configurations()))
+        ids = sorted(set(listed.configurations(listed.stack_sets)))
         configurations.append(configurations_by_id(lookups, ids))
     before, after = listings
     old_configurations, new_configurations = configurations

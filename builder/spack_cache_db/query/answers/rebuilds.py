@@ -12,7 +12,7 @@ from spack_cache_db.query.answers.differences import (
     differing,
     read_facts,
 )
-from spack_cache_db.query.open.lookups import Lookups, has_records
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select_in
 
 MOST_PAIRS = 400
@@ -119,9 +119,6 @@ def causes_of_rebuilds(
         new: the added specs of each; the same keys.
         most: None is returned for more specs than this.
     """
-    # Without records no dependency is known, and so no cause.
-    if not all(has_records(lookups.conn) for lookups in numbering.databases):
-        return ()
     specs: list[int] = []
     for specs_of_configuration in (*old.values(), *new.values()):
         specs += specs_of_configuration

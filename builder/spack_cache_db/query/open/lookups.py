@@ -62,6 +62,8 @@ SELECT virtual, known_packages.name FROM providers
 JOIN known_packages ON known_packages.id = providers.known_package_id
 ORDER BY virtual, known_packages.name
 """
+MOST_RECENT = 16
+"""Number of results of one kind that are cached (`Memory.recent`)."""
 Result = TypeVar("Result")
 
 
@@ -130,6 +132,18 @@ class Memory:
         if key not in self._results:
             self._results[key] = read()
         return cast("Result", self._results[key])
+
+    def recent(self, kind: object, key: object, read: Callable[[], Result]) -> Result:
+        """Return the result of `read` for a key. The last results of a kind are cached,
+        because most visitors ask for the same.
+        """
+        cached: dict[object, Result] = self.once(kind, dict)
+        result = cached.pop(key) if key in cached else read()
+        # What was asked for last stands last.
+        cached[key] = result
+        if len(cached) > MOST_RECENT:
+            del cached[next(iter(cached))]
+        return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,8 +61,6 @@ CROSS JOIN releases ON releases.name = json_extract(wanted.value, '$[0]')
 CROSS JOIN listings ON release_id = releases.id AND spec_id = json_extract(wanted.value, '$[1]')
 """
 
-MOST_CACHED = 16
-"""Number of counts by columns that a process caches for a database."""
 _OF_LISTED = "configurations ON configurations.id = listed.configuration_id"
 # Among the versions of a package, Spack prefers the one with the largest id.
 _NEWEST = "max(configurations.version_id)"
@@ -297,16 +295,10 @@ def count_by(
     """
     if len(columns) > 2:
         return _read_counts(lookups, release, stack, columns)
-    cached: dict[object, dict[tuple[str, ...], Count]] = lookups.once(count_by, dict)
     key = (release, stack, columns)
-    # What was asked for last stands last.
-    counts = cached.pop(key, None)
-    if counts is None:
-        counts = _read_counts(lookups, release, stack, columns)
-    cached[key] = counts
-    if len(cached) > MOST_CACHED:
-        del cached[next(iter(cached))]
-    return counts
+    return lookups.recent(
+        count_by, key, lambda: _read_counts(lookups, release, stack, columns)
+    )
 
 
 def _read_counts(

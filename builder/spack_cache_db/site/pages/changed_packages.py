@@ -88,10 +88,15 @@ class Upgrade(NamedTuple):
 
 
 def packages_on_one_side(
-    lookups: Lookups, changes: Changes, sides: Sides, change: str
+    lookups: Lookups,
+    changes: Changes,
+    sides: Sides,
+    change: str,
+    names: Sequence[str],
 ) -> tuple[PackageOnOneSide, ...]:
-    """Return the packages that only one side has: `change` is `added` or `removed`."""
-    names = getattr(changes.packages, change)
+    """Return some of the packages that only one side has: `change` is `added` or
+    `removed`.
+    """
     versions = grouped(getattr(changes.versions, change))
     processors = _processors(lookups, changes, names, change)
     places: Mapping[str, tuple[Place, ...]] = {}

@@ -6,24 +6,22 @@ between two hashes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
-from urllib.parse import quote
+from typing import Any
 
-from spack_cache_db.query.answers.diff import ChangedConfiguration, Changes
+from spack_cache_db.query.answers.diff import Amount, Changes
 from spack_cache_db.query.answers.diff import compare as compare_sides
 from spack_cache_db.query.answers.diff_specs import SpecDiff, diff_specs
 from spack_cache_db.query.answers.rebuilds import Cause
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.rows import grouped
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.site.charts.records import Change, Step
 from spack_cache_db.site.filters import LABELS, DataLinks
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
+from spack_cache_db.site.pages.change_parts import Part, parts_of
 from spack_cache_db.site.pages.changed_packages import (
     PackageOnOneSide,
     Upgrade,
@@ -32,9 +30,11 @@ from spack_cache_db.site.pages.changed_packages import (
     steps_of,
     upgrades_of,
 )
+from spack_cache_db.site.pages.excerpts import Excerpt, Excerpts
 from spack_cache_db.site.pages.feeds import Topic, date_of
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.sides import (
+    ALL,
     Sides,
     comparisons,
     latest_comparisons,
@@ -47,12 +47,10 @@ from spack_cache_db.site.site import Site
 from spack_cache_db.site.words import (
     ChangedNumbers,
     ChangeWords,
-    PartWords,
     Vocabulary,
     change_words,
     day_words,
     number_notes,
-    package_on_one_side,
     vocabulary_of,
 )
 
@@ -68,10 +66,6 @@ TOO_MANY = (
 )
 ONE_RELEASE = "this database has one {}: nothing can be compared yet"
 """The message of the page without two sides; it has the word for a release."""
-MOST_ROWS = 150
-"""Limit of configurations that are listed; beyond it, packages link to their own
-comparison.
-"""
 
 
 def comparison(
@@ -91,8 +85,17 @@ def _compared(site: Site, request: PageRequest, sides: Sides) -> PageResponse:
     """Return the page of a comparison; with an unknown name, the form in which it can
     be corrected.
     """
-    try:
+    # A static export has no page of its own for all rows of a part.
+    whole = None if site.settings.is_static else request.args.get(ALL, "")
+    excerpts = Excerpts(sides, whole)
+
+    def read() -> ChangesPage:
         changes = compare_sides(site.lookups, **asdict(sides))
+        return load_changes(site.lookups, changes, excerpts)
+
+    try:
+        # Most visitors ask for the newest comparisons.
+        page = site.lookups.recent(ChangesPage, excerpts, read)
     except UnknownNameError as error:
         return site.page(
             request, "changes.html", sides=sides, error=str(error), status=404
@@ -101,7 +104,7 @@ def _compared(site: Site, request: PageRequest, sides: Sides) -> PageResponse:
     return site.page(
         request,
         "changes.html",
-        page=load_changes(site.lookups, changes, sides),
+        page=page,
         sides=sides,
         links=DataLinks(None, sides.address("json"), sides.address("csv")),
         latest=latest_changes(site.lookups),
@@ -139,7 +142,7 @@ def _spec_comparison(
 
 def _as_data(changes: Changes, form: str) -> PageResponse:
     """Return changes as JSON or CSV; an error if there are too many, or no binaries."""
-    count = len(changes.amounts)
+    count = changes.configuration_count
     if count > MOST_LISTED:
         return refused(TOO_MANY.format(count, MOST_LISTED), form)
     if not any(changes.specs):
@@ -155,60 +158,16 @@ class Number:
     last binary`.
 
     Attributes:
-        part: the id of the part of the page that lists them.
+        path: the address of the part of the page that lists them.
         count: the number.
         note: what it counts.
         is_alarming: whether it stands out.
     """
 
-    part: str
+    path: str
     count: int
     note: str
     is_alarming: bool = False
-
-
-class ChangedPackage(NamedTuple):
-    """A package in a part of a comparison.
-
-    Attributes:
-        name: the package.
-        extent: what changed and how much, such as `2.0 (12)`.
-        path: the comparison of this package.
-        rows: the configurations that are listed.
-        others: the number of configurations that are not.
-    """
-
-    name: str
-    extent: str
-    path: str
-    rows: tuple[ChangedConfiguration, ...]
-    others: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The configurations with one kind of change, by package.
-
-    Attributes:
-        change: the word for the change (`schema.CHANGE_WORDS`).
-        words: its heading.
-        configuration_count: the number of configurations.
-        packages: the packages with such configurations.
-        stacks: the stacks that only one side has.
-        has_rows: whether configurations are listed; otherwise packages are links.
-    """
-
-    change: str
-    words: PartWords
-    configuration_count: int
-    packages: tuple[ChangedPackage, ...]
-    stacks: tuple[str, ...]
-    has_rows: bool
-
-    @property
-    def is_on_one_side(self) -> bool:
-        """Whether only one side has these configurations."""
-        return self.change in ("added", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +175,9 @@ class ChangesPage:
     """The variables of a comparison.
 
     Attributes:
-        diff: the changes.
+        specs: the number of binaries in both sides, only in the new one, and only in
+            the old one.
+        place: the word before sides that exist beside each other (`Changes.place`).
         words: the words of the page.
         heading: the title with the names that narrow the comparison.
         span: both sides for people: `15 Nov 2026 → 22 Nov 2026`.
@@ -231,42 +192,53 @@ class ChangesPage:
         causes: why configurations were rebuilt; None beyond `MOST_EXPLAINED`.
     """
 
-    diff: Changes
+    specs: Amount
+    place: str
     words: ChangeWords
     heading: str
     span: str
     chips: tuple[tuple[str, str], ...]
     numbers: tuple[Number, ...]
     steps: tuple[Step, ...]
-    lost: tuple[PackageOnOneSide, ...]
-    upgrades: tuple[Upgrade, ...]
-    new: tuple[PackageOnOneSide, ...]
-    stacks: tuple[Change, ...]
+    lost: Excerpt[PackageOnOneSide]
+    upgrades: Excerpt[Upgrade]
+    new: Excerpt[PackageOnOneSide]
+    stacks: Excerpt[Change]
     parts: tuple[Part, ...]
     causes: tuple[Cause, ...] | None
 
 
-def load_changes(lookups: Lookups, changes: Changes, sides: Sides) -> ChangesPage:
+def load_changes(lookups: Lookups, changes: Changes, excerpts: Excerpts) -> ChangesPage:
     """Return the variables of the page of a comparison."""
+    sides = excerpts.sides
     vocabulary = vocabulary_of(lookups.is_installed)
     place = changes.place
     words = change_words(sides.old, sides.new, place, vocabulary)
-    parts = _parts(lookups, changes, sides, words)
-
-    # The page of one package has only its configurations.
-    lost: tuple[PackageOnOneSide, ...] = ()
-    new: tuple[PackageOnOneSide, ...] = ()
-    numbers: tuple[Number, ...] = ()
     upgrades = upgrades_of(changes, sides)
+    upgraded = excerpts.of("upgraded", upgrades)
+    lost = _on_one_side(lookups, changes, excerpts, "lost")
+    new = _on_one_side(lookups, changes, excerpts, "new")
+    parts = parts_of(lookups, changes, excerpts, words)
+
+    # The page of one package has no numbers of packages.
+    numbers: tuple[Number, ...] = ()
     if not sides.package:
-        lost = packages_on_one_side(lookups, changes, sides, "removed")
-        new = packages_on_one_side(lookups, changes, sides, "added")
-        numbers = _numbers(changes, sides, upgrades, parts, vocabulary)
+        rebuilt = [part.packages for part in parts if part.change == "rebuilt"]
+        lists: dict[str, Excerpt[Any]] = {
+            "lost": lost,
+            "upgraded": upgraded,
+            "new": new,
+            "rebuilt": rebuilt[0] if rebuilt else excerpts.of("rebuilt", ()),
+        }
+        major = sum(upgrade.is_major for upgrade in upgrades)
+        numbers = _numbers(changes, sides, lists, major, vocabulary)
 
     # A side that is a stack of a release has no other stacks.
     has_stacks = not sides.package and not any(":" in side for side in changes.sides)
+    stacks = stacks_of(changes.by_stack, sides) if has_stacks else ()
     return ChangesPage(
-        diff=changes,
+        specs=changes.specs,
+        place=place,
         words=words,
         heading=words.title + _topic(sides),
         span=_span(lookups, sides),
@@ -274,107 +246,53 @@ def load_changes(lookups: Lookups, changes: Changes, sides: Sides) -> ChangesPag
         numbers=numbers,
         steps=() if place or sides.package else steps_of(lookups, sides),
         lost=lost,
-        upgrades=upgrades,
+        upgrades=upgraded,
         new=new,
-        stacks=stacks_of(changes.by_stack(), sides) if has_stacks else (),
+        stacks=excerpts.of("stacks", stacks),
         parts=parts,
         causes=changes.causes(MOST_EXPLAINED),
     )
 
 
-def _parts(
-    lookups: Lookups, changes: Changes, sides: Sides, words: ChangeWords
-) -> tuple[Part, ...]:
-    """Return the kinds of changes that there are.
-
-    Configurations are listed for one package or for few changes.
+def _on_one_side(
+    lookups: Lookups, changes: Changes, excerpts: Excerpts, part: str
+) -> Excerpt[PackageOnOneSide]:
+    """Return the packages that were lost or are new; none on the page of one package,
+    which has its configurations.
     """
-    has_rows = bool(sides.package) or len(changes.amounts) <= MOST_ROWS
-    rows: Mapping[str, tuple[ChangedConfiguration, ...]] = {}
-    if has_rows:
-        rows = changes.configurations()
-    names = lookups.words["package"]
-    package_of = lookups.column("configurations", "package_id")
-    parts = []
-    for change, keys in changes.by_change.items():
-        counts = Counter(sorted(names[package_of[key]] for key in keys))
-        stacks = getattr(changes.stacks, change, ())
-        if not counts and not stacks:
-            continue
-        part = Part(
-            change,
-            words.parts[change],
-            configuration_count=len(keys),
-            packages=_packages(
-                changes, sides, change, counts, rows.get(change, ())[:MOST_ROWS]
-            ),
-            stacks=stacks,
-            has_rows=has_rows,
-        )
-        parts.append(part)
-    # In the order of headings.
-    order = list(words.parts)
-    return tuple(sorted(parts, key=lambda part: order.index(part.change)))
-
-
-def _packages(
-    changes: Changes,
-    sides: Sides,
-    change: str,
-    counts: Mapping[str, int],
-    rows: Sequence[ChangedConfiguration],
-) -> tuple[ChangedPackage, ...]:
-    """Return the packages of one kind of change.
-
-    One address is made for all packages: a call for each of a thousand would take too
-    long.
-    """
-    start, end = sides.address(package="PACKAGE").split("PACKAGE")
-    rows_of = grouped((row.configuration.package, row) for row in rows)
-    versions = grouped(getattr(changes.versions, change, ()))
-    on_one_side = set(getattr(changes.packages, change, ()))
-    packages = []
-    for name, count in counts.items():
-        words = ""
-        if name in on_one_side:
-            words = package_on_one_side(change, changes.place) + " "
-        elif name in versions:
-            words = ", ".join(versions[name]) + " "
-        shown = rows_of.get(name, ())
-        package = ChangedPackage(
-            name,
-            extent=f"{words}({count:,})",
-            path=f"{start}{quote(name, safe='')}{end}#{change}",
-            rows=shown,
-            others=count - len(shown),
-        )
-        packages.append(package)
-    return tuple(packages)
+    sides = excerpts.sides
+    change = {"lost": "removed", "new": "added"}[part]
+    names = () if sides.package else getattr(changes.packages, change)
+    excerpt = excerpts.of(part, names)
+    packages = packages_on_one_side(lookups, changes, sides, change, excerpt.shown)
+    return excerpt.with_rows(packages)
 
 
 def _numbers(
     changes: Changes,
     sides: Sides,
-    upgrades: Sequence[Upgrade],
-    parts: Sequence[Part],
+    lists: Mapping[str, Excerpt[Any]],
+    major: int,
     vocabulary: Vocabulary,
 ) -> tuple[Number, ...]:
-    """Return the four numbers of a comparison: packages lost, upgraded, new and
-    rebuilt.
+    """Return the four numbers of a comparison, each with the way to its packages.
+
+    `lists` are the packages that were lost, upgraded, new and rebuilt; `major` counts
+    the upgrades by a major version.
     """
-    rebuilt = sum(len(part.packages) for part in parts if part.change == "rebuilt")
     found = ChangedNumbers(
-        lost=len(changes.packages.removed),
-        upgraded=len(upgrades),
-        major=sum(upgrade.is_major for upgrade in upgrades),
+        lost=lists["lost"].count,
+        upgraded=lists["upgraded"].count,
+        major=major,
         new_packages=changes.packages.added,
-        rebuilt=rebuilt,
+        rebuilt=lists["rebuilt"].count,
     )
     notes = number_notes(found, sides.old, sides.new, changes.place, vocabulary)
     numbers = []
-    for part, count in found.counts.items():
+    for part, packages in lists.items():
+        count = packages.count
         is_alarming = part == "lost" and count > 0 and not changes.place
-        numbers.append(Number(part, count, notes[part], is_alarming))
+        numbers.append(Number(packages.path, count, notes[part], is_alarming))
     return tuple(numbers)
 
 

@@ -11,6 +11,9 @@ from urllib.parse import quote
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.site.filters import AddressFields
 
+ALL = "all"
+"""The field for the part of a comparison's page that shows all of its rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sides(AddressFields):
@@ -40,6 +43,14 @@ class Sides(AddressFields):
         # Both sides are in the path already.
         query = sides.query(old="", new="")
         return f"/diff/{old}...{new}{extension}{query}"
+
+    def address_of_all(self, part: str) -> str:
+        """Return the address of the page that shows all rows of a part, such as
+        `/diff/v0.23...develop?all=lost#lost`.
+        """
+        address = self.address()
+        mark = "&" if "?" in address else "?"
+        return f"{address}{mark}{ALL}={part}#{part}"
 
     def without(self, name: str) -> Sides:
         """Return the comparison without one of the names that narrow it."""
