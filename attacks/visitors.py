@@ -14,6 +14,8 @@ from attacks.target import Target, field, serving
 
 STREAM = "/spack-cache/spec_variants.csv?_stream=on&_size=1"
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+LEAVING = 16
+"""Visitors that disconnect at once."""
 STALLED = 200
 STALLED_MEGABYTES = 100
 HALF_OPEN = 600
@@ -29,7 +31,7 @@ def disconnects(target: Target, seconds: float) -> Outcome:
         "/find?q=%2Bmpi",
         "/spack-cache.db",
     ):
-        for visitor in [_visit(target, address) for _ in range(16)]:
+        for visitor in [_visit(target, address) for _ in range(LEAVING)]:
             time.sleep(min(0.05, seconds / 100))
             visitor.close()
         outcome.judge(

@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from attacks import neighbours, pages, requests
+from attacks import neighbours, pages, requests, visitors
 from attacks.__main__ import BUILT, KINDS, SERVED, main
 from attacks.target import field, serving
+from tests.examples import FACTOR
 
 OTHERS = {"hosts", "endings"}
 """Kinds that other tests run: `tests/serve/test_server.py` ends servers and asks by
 other names.
 """
 
-LONGER = {"sql": 40.0, "repetition": 10.0}
-"""Seconds for kinds of which no other test is, so that they try most of what they
-have.
+LONGER = {"sql": 12 * FACTOR, "repetition": 4 * FACTOR}
+"""Seconds for kinds of which no other test is: they try most of what they have in a
+weekly run.
 """
 
 
@@ -36,6 +37,7 @@ def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
             neighbours, attacks, {name: getattr(neighbours, attacks)[name]}
         )
     monkeypatch.setattr(pages, "PAGES", 50)
+    monkeypatch.setattr(visitors, "LEAVING", 4)
     monkeypatch.setattr(
         neighbours, "POLITE", dict.fromkeys(neighbours.POLITE, math.inf)
     )

@@ -253,17 +253,23 @@ for moment in count():
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_step_leaves_a_folder_of_ours(
-    samples_file: Path, tmp_path: Path
-) -> None:
+def test_a_kill_at_any_step_leaves_a_folder_of_ours(tmp_path: Path) -> None:
     """No half file has a name that is served, and the next export finishes the
     folder.
     """
-    start, folders, whole = tmp_path / "start", tmp_path / "folders", tmp_path / "whole"
+    start = tmp_path / "start"
+    folders = tmp_path / "folders"
+    whole = tmp_path / "whole"
+
+    # The folder shows one package, and then another one.
     build(SAMPLE_PAGES[0], tmp_path / "other.db")
     export(tmp_path / "other.db", start)
-    old, (name, new) = contents(start), (export(samples_file, whole), contents(whole))
-    completed([sys.executable, "-c", KILLED, samples_file, start, folders], check=True)
+    old = contents(start)
+    file = tmp_path / "samples.db"
+    build(SAMPLE_PAGES[1], file)
+    name = export(file, whole)
+    new = contents(whole)
+    completed([sys.executable, "-c", KILLED, file, start, folders], check=True)
     killed = [*folders.iterdir()]
     assert len(killed) > len(new)
     states = {
@@ -282,7 +288,7 @@ def test_a_kill_at_any_step_leaves_a_folder_of_ours(
             assert json.loads(shown[CATALOGUE])["database"] in shown
         # Files follow one another: some of these states stand for all.
         if number % 8 == 0 or CATALOGUE not in shown:
-            assert export(samples_file, folder) == name
+            assert export(file, folder) == name
             assert contents(folder) == new
 
 
