@@ -5,17 +5,15 @@ from dataclasses import fields, replace
 import pytest
 
 from spack_cache_db.site.links import links_to
-from spack_cache_db.site.pages.lists import ListFilters, ListPage
-from spack_cache_db.site.settings import SiteSettings
-from spack_cache_db.site.words import (
-    BINARIES,
-    INSTALLED,
-    Vocabulary,
+from spack_cache_db.site.names_for_people import (
     compiler_name,
     listed,
     sentence,
     system_name,
 )
+from spack_cache_db.site.pages.lists import ListFilters, ListPage
+from spack_cache_db.site.settings import SiteSettings
+from spack_cache_db.site.words import BINARIES, INSTALLED, Vocabulary
 
 VOCABULARIES = pytest.mark.parametrize(
     "words", [BINARIES, INSTALLED], ids=["binaries", "installed"]

@@ -41,6 +41,7 @@ from spack_cache_db.site.http.own_pages import PAGES
 from spack_cache_db.site.http.whole_answers import whole
 from spack_cache_db.site.links import link_to, links_to
 from spack_cache_db.site.metadata import describe, metadata_of
+from spack_cache_db.site.names_for_people import date_words
 from spack_cache_db.site.sql import execution
 from spack_cache_db.site.sql import functions as sql_functions
 from spack_cache_db.site.sql.authorizer import authorize
@@ -48,7 +49,6 @@ from spack_cache_db.site.sql.limits import restrict
 from spack_cache_db.site.sql.numbers import readable_rows
 from spack_cache_db.site.stack_facet import StackFacet
 from spack_cache_db.site.table_actions import Action, actions_of
-from spack_cache_db.site.words import date_words
 from spack_cache_db.spack.lexer import is_hash
 
 hook = HookimplMarker("datasette")

@@ -19,11 +19,12 @@ from spack_cache_db.inspect_file import looked_at
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.site.charts.drawings import charts_of
 from spack_cache_db.site.links import link, links_to
+from spack_cache_db.site.names_for_people import TEXT_FUNCTIONS
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import CONTENT_TYPES, PageResponse, data
 from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.site_facts import read_site_facts
-from spack_cache_db.site.words import STABLE_ONLY, TEXT_FUNCTIONS
+from spack_cache_db.site.words import STABLE_ONLY
 
 
 @dataclass(frozen=True)

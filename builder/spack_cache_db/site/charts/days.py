@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from spack_cache_db.site.charts.markup import element, percent
-from spack_cache_db.site.words import MONTHS, day_words
+from spack_cache_db.site.names_for_people import MONTHS, day_words
 
 MOST_LABELS = 12
 """Labels below a chart that can be read on a phone."""

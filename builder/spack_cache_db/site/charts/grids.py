@@ -28,7 +28,7 @@ from spack_cache_db.site.charts.markup import (
     percent,
 )
 from spack_cache_db.site.charts.records import Cell, Column, Life, Mark, Row, Span
-from spack_cache_db.site.words import day_words
+from spack_cache_db.site.names_for_people import day_words
 
 _LEAST = 0.01
 """The least width of a bar in a timeline, as a share."""

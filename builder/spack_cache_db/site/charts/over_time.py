@@ -31,7 +31,7 @@ from spack_cache_db.site.charts.markup import (
     percent,
 )
 from spack_cache_db.site.charts.records import Point, Step
-from spack_cache_db.site.words import day_words
+from spack_cache_db.site.names_for_people import day_words
 
 _MARGIN = 0.04
 """The share of a line chart at each edge that keeps dots whole."""

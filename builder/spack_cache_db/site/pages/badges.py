@@ -6,11 +6,12 @@ from spack_cache_db.query.stored.gone import gone_of_package
 from spack_cache_db.query.stored.origin import read_origin
 from spack_cache_db.query.stored.package_data import newest_binary
 from spack_cache_db.query.stored.totals import newest_snapshot, read_totals
+from spack_cache_db.site.names_for_people import date_words
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.missing import missing
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import date_words, vocabulary_of
+from spack_cache_db.site.words import vocabulary_of
 
 
 def badge(site: Site, request: PageRequest, package: str) -> PageResponse:

@@ -11,9 +11,9 @@ from urllib.parse import quote
 from spack_cache_db.query.answers.diff import ChangedConfiguration, Changes
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
+from spack_cache_db.site.change_words import ChangeWords, PartWords, package_on_one_side
 from spack_cache_db.site.pages.excerpts import Excerpt, Excerpts
 from spack_cache_db.site.pages.sides import Sides
-from spack_cache_db.site.words import ChangeWords, PartWords, package_on_one_side
 
 MOST_ROWS = 150
 """Limit of configurations that are listed; beyond it, packages link to their own

@@ -18,10 +18,10 @@ from spack_cache_db.query.rows import grouped
 from spack_cache_db.query.stored.mirrors import mirrored_release
 from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.charts.records import Change, Step
+from spack_cache_db.site.names_for_people import names_of_processors, newest_and_others
 from spack_cache_db.site.pages.feeds import date_of
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.pages.snapshots import branch_of, snapshots_of
-from spack_cache_db.site.words import names_of_processors, newest_and_others
 from spack_cache_db.spack.processors import PROCESSORS, processor_name
 from spack_cache_db.spack.versions import newest_version, version_key
 

@@ -17,8 +17,15 @@ from spack_cache_db.query.answers.rebuilds import Cause
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.binary import specs_beginning
+from spack_cache_db.site.change_words import (
+    ChangedNumbers,
+    ChangeWords,
+    change_words,
+    number_notes,
+)
 from spack_cache_db.site.charts.records import Change, Step
 from spack_cache_db.site.filters import LABELS, DataLinks
+from spack_cache_db.site.names_for_people import day_words
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.change_parts import Part, parts_of
@@ -44,15 +51,7 @@ from spack_cache_db.site.pages.snapshots import branch_of
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import (
-    ChangedNumbers,
-    ChangeWords,
-    Vocabulary,
-    change_words,
-    day_words,
-    number_notes,
-    vocabulary_of,
-)
+from spack_cache_db.site.words import Vocabulary, vocabulary_of
 
 MOST_EXPLAINED = 5_000
 """Limit of added and removed hashes up to which causes are searched; more would take

@@ -27,13 +27,13 @@ from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.origin import read_origin
 from spack_cache_db.query.stored.recipe_facts import RECIPE_KINDS
 from spack_cache_db.schema.tables import ID_COLUMNS
+from spack_cache_db.site.change_words import News, numbers_title
 from spack_cache_db.site.filters import AddressFields
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import News, numbers_title
 from spack_cache_db.spack.processors import processor_name
 
 MOST_SNAPSHOTS = 26

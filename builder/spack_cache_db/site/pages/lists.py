@@ -44,6 +44,7 @@ from spack_cache_db.site.filters import (
     paginated,
     place_condition,
 )
+from spack_cache_db.site.names_for_people import sentence
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.feeds import Topic
@@ -57,7 +58,6 @@ from spack_cache_db.site.pages.processor_columns import (
 )
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
-from spack_cache_db.site.words import sentence
 
 LIST_ROWS = 100
 FAULTS = {

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.filters import LABELS, NameCounts
+from spack_cache_db.site.names_for_people import compiler_name, system_name
 from spack_cache_db.site.pages.configurations import ConfigurationRow
-from spack_cache_db.site.words import compiler_name, system_name
 
 MENUS = ("version", "compiler", "os", "target", "variant", "stack", "release")
 """The filters above the rows, each at its place whatever is chosen."""

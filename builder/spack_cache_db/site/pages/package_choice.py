@@ -20,6 +20,7 @@ from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.package_data import VariantNote
 from spack_cache_db.site.charts.records import Life
 from spack_cache_db.site.filters import Filters, value_of
+from spack_cache_db.site.names_for_people import compiler_name, system_name
 from spack_cache_db.site.pages.package_processors import Build, Processor, processors_of
 from spack_cache_db.site.pages.package_versions import (
     RESULT,
@@ -27,7 +28,7 @@ from spack_cache_db.site.pages.package_versions import (
     build_of,
     builds_of,
 )
-from spack_cache_db.site.words import compiler_name, system_name, vocabulary_of
+from spack_cache_db.site.words import vocabulary_of
 from spack_cache_db.spack.normal_forms import readable_variant
 
 MOST_VERSIONS = 6

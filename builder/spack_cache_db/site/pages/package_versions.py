@@ -22,6 +22,7 @@ from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.presence import runs_of
 from spack_cache_db.site.charts.records import Cell, Column, Life, Row, Span
 from spack_cache_db.site.filters import Filters
+from spack_cache_db.site.names_for_people import day_words
 from spack_cache_db.site.pages.package_processors import (
     Build,
     Processor,
@@ -29,7 +30,6 @@ from spack_cache_db.site.pages.package_processors import (
     nearest_to,
     processors_of,
 )
-from spack_cache_db.site.words import day_words
 
 SHOWN_VERSIONS = 8
 """Versions on a page, unless all are asked for."""

@@ -15,7 +15,7 @@ from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.answers.toolchains import Toolchain, ToolchainCount
 from spack_cache_db.site.filters import Pairs
-from spack_cache_db.site.words import compiler_name, system_name
+from spack_cache_db.site.names_for_people import compiler_name, system_name
 from spack_cache_db.spack.processors import processor_name
 
 MOST_COLUMNS = 6
