@@ -15,9 +15,9 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli.main import cli
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.answers.cover import (
+    answered_environment,
     cover,
     cover_environment,
-    within_toolchain,
 )
 from spack_cache_db.query.answers.toolchains import (
     Toolchain,
@@ -176,10 +176,11 @@ def test_binaries_of_one_toolchain_are_those_of_its_scope(
     """
     lookups = read_lookups(real_index)
     environment = read_environment("\n".join(lookups.packages).encode(), "-")
-    everything = cover_environment(lookups, environment)
+    answered = answered_environment(lookups, environment)
+    everything = answered.cover
     assert len(everything.toolchains) > 1
     for toolchain, _ in everything.toolchains:
-        found = within_toolchain(lookups, environment, everything, (), toolchain)
+        found = answered.within_toolchain(toolchain)
         alone = cover_environment(lookups, environment, toolchain.conditions)
 
         assert found.available == alone.available

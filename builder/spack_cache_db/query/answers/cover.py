@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import NamedTuple
 
@@ -173,6 +173,57 @@ def cover_environment(
         older: the baseline. Then snapshots do not count in both databases, because they
             list lost binaries.
     """
+    return answered_environment(lookups, environment, scope, older).cover
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredEnvironment:
+    """The answers for an environment, and what was read for them.
+
+    Attributes:
+        cover: the answers, with the binaries of all toolchains.
+        specs: the specs, with names as the database spells them.
+        candidates: the database and the scope of the answers.
+    """
+
+    cover: Cover
+    specs: Sequence[UserSpec]
+    candidates: Candidates
+    _answers: SpecAnswers
+
+    def within_toolchain(self, toolchain: Toolchain) -> Cover:
+        """Return the answers with the binaries of one toolchain alone."""
+        # An answer stays if no toolchain has a binary, or if the binary is of this one:
+        # the best of all binaries is also the best of some.
+        answers = list(self.cover.specs)
+        asked_again = []
+        for number, answer in enumerate(self.cover.specs):
+            has_binary = any(toolchain.takes(other) for other in answer.toolchains)
+            if has_binary and not _is_binary_of(answer, toolchain):
+                asked_again.append(number)
+            elif answer.toolchains and not has_binary:
+                answers[number] = replace(answer, status="near", missing=())
+
+        # This toolchain may have other binaries for the rest.
+        lookups = self.candidates.lookups
+        specs = [self.specs[number] for number in asked_again]
+        other_answers = self._answers.answers(specs, toolchain)
+        placed = _with_places(lookups, other_answers, self.candidates.scope)
+        for number, answer in zip(asked_again, placed, strict=True):
+            answers[number] = answer
+        download = _download(lookups, answers)
+        return replace(self.cover, specs=tuple(answers), download=download)
+
+
+def answered_environment(
+    lookups: Lookups,
+    environment: Environment,
+    scope: Conditions = (),
+    older: Baseline | None = None,
+) -> AnsweredEnvironment:
+    """Return the answers for an environment, of which those of one toolchain can be
+    asked for; the arguments are those of `cover_environment`.
+    """
     if older is not None:
         scope = _without_snapshots(lookups, scope)
         older = older._replace(scope=_without_snapshots(older.lookups, older.scope))
@@ -183,7 +234,8 @@ def cover_environment(
 
     # First the specs of the environment, then the nodes of its lockfiles.
     candidates = Candidates(lookups, scope)
-    spec_answers = SpecAnswers(candidates, _roots(specs))
+    roots = frozenset(spec.query.name or "" for spec in specs if spec.query)
+    spec_answers = SpecAnswers(candidates, roots)
     answers = spec_answers.answers(specs)
     if specs and spec_answers.is_old:
         notes.append(ALL_OLD)
@@ -199,7 +251,7 @@ def cover_environment(
         before = cover_environment(older.lookups, environment, older.scope)
         pairs = zip(answers, before.specs, strict=True)
         answers = [_with_loss(answer, answer_before) for answer, answer_before in pairs]
-    return Cover(
+    answer = Cover(
         tuple(answers),
         environment.is_lock,
         tuple(notes),
@@ -209,45 +261,7 @@ def cover_environment(
         download=download,
         release=condition_value(scope, "release"),
     )
-
-
-def within_toolchain(
-    lookups: Lookups,
-    environment: Environment,
-    cover: Cover,
-    scope: Conditions,
-    toolchain: Toolchain,
-) -> Cover:
-    """Return an answer with the binaries of one toolchain alone.
-
-    Args:
-        lookups: the database.
-        environment: the specs.
-        cover: the answer with the binaries of all toolchains in the scope.
-        scope: the part of the database in which binaries count.
-        toolchain: the toolchain.
-    """
-    # An answer stays if no toolchain has a binary, or if the binary is of this one: the
-    # best of all binaries is also the best of some.
-    answers = list(cover.specs)
-    asked_again = []
-    for number, answer in enumerate(cover.specs):
-        has_binary = any(toolchain.takes(other) for other in answer.toolchains)
-        if has_binary and not _is_binary_of(answer, toolchain):
-            asked_again.append(number)
-        elif answer.toolchains and not has_binary:
-            answers[number] = replace(answer, status="near", missing=())
-
-    # This toolchain may have other binaries for the rest.
-    specs = _respelled(lookups, environment).specs
-    candidates = Candidates(lookups, (*scope, *toolchain.conditions))
-    spec_answers = SpecAnswers(candidates, _roots(specs))
-    other_answers = spec_answers.answers([specs[number] for number in asked_again])
-    placed = _with_places(lookups, other_answers, candidates.scope)
-    for number, answer in zip(asked_again, placed, strict=True):
-        answers[number] = answer
-    download = _download(lookups, answers)
-    return replace(cover, specs=tuple(answers), download=download)
+    return AnsweredEnvironment(answer, specs, candidates, spec_answers)
 
 
 def _is_binary_of(answer: CoveredSpec, toolchain: Toolchain) -> bool:
@@ -255,11 +269,6 @@ def _is_binary_of(answer: CoveredSpec, toolchain: Toolchain) -> bool:
     if answer.status != "binary" or answer.configuration is None:
         return False
     return toolchain.takes(Toolchain.of(answer.configuration))
-
-
-def _roots(specs: Iterable[UserSpec]) -> frozenset[str]:
-    """Return the names of the packages of specs."""
-    return frozenset(spec.query.name or "" for spec in specs if spec.query)
 
 
 def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:

@@ -52,6 +52,9 @@ from spack_cache_db.spack.queries import SpecQuery
 IS_COPY = "SELECT name FROM releases WHERE is_copy AND id = :release"
 """Whether `build --snapshot` made a release."""
 
+CHECKED_SPECS = 10
+"""Number of specs that are read from one check of the time limit to the next."""
+
 
 class _Question(NamedTuple):
     """A spec with the settings that apply to it; equal questions are answered once.
@@ -76,12 +79,14 @@ class _Satisfied:
     Attributes:
         query: the spec with its requirements, as text.
         counts: the number of specs of each configuration.
-        search: the search for the binary that Spack takes.
+        conditions: the conditions that the specs of each configuration must satisfy.
+        pool: what Spack's solver takes from the database.
     """
 
     query: str
     counts: Mapping[Candidate, int]
-    search: Search
+    conditions: Mapping[Candidate, Conditions]
+    pool: Pool
 
 
 class SpecAnswers:
@@ -104,32 +109,57 @@ class SpecAnswers:
         """Whether all records of the database are from before Spack 1.0."""
         return self._pool(REUSE_ALL).is_old
 
-    def answers(self, specs: Sequence[UserSpec]) -> list[CoveredSpec]:
-        """Return the answer for each spec, in order."""
+    def answers(
+        self, specs: Sequence[UserSpec], toolchain: Toolchain | None = None
+    ) -> list[CoveredSpec]:
+        """Return the answer for each spec, in order.
+
+        With a toolchain, its binaries alone count for specs that have one of it.
+        """
         # First find what satisfies each question.
         read: dict[_Question, CoveredSpec | _Satisfied] = {}
-        for spec in specs:
+        for number, spec in enumerate(specs):
             question = _question_of(spec)
             if question is not None and question not in read:
-                read[question] = self._read(question)
+                read[question] = self._within(self._read_once(question), toolchain)
             # A time limit ends the work here, even if all was read from memory.
-            check_time(self._lookups.conn)
+            if number % CHECKED_SPECS == 0:
+                check_time(self._lookups.conn)
 
         # Then choose the binaries, for all questions together.
-        searches = []
-        for answer in read.values():
+        searches = {}
+        for question, answer in read.items():
             if isinstance(answer, _Satisfied):
-                searches.append(answer.search)
-        search_all(self._lookups, searches, self._places())
+                candidates = self._satisfying_specs(answer)
+                searches[question] = Search(answer.pool, candidates)
+        search_all(self._lookups, searches.values(), self._places())
 
         # Equal questions have equal answers, apart from what the environment has about
         # a spec.
         answered: dict[_Question, CoveredSpec] = {}
         for question, answer in read.items():
             if isinstance(answer, _Satisfied):
-                answer = self._chosen(answer)
+                answer = self._chosen(answer, searches[question])
             answered[question] = answer
         return [_completed(spec, answered) for spec in specs]
+
+    def _read_once(self, question: _Question) -> CoveredSpec | _Satisfied:
+        """Return what satisfies a question; it is read once for all toolchains."""
+        return self._candidates.once(question, lambda: self._read(question))
+
+    def _within(
+        self, answer: CoveredSpec | _Satisfied, toolchain: Toolchain | None
+    ) -> CoveredSpec | _Satisfied:
+        """Return what satisfies a question, of one toolchain alone if one is given."""
+        if toolchain is None or not isinstance(answer, _Satisfied):
+            return answer
+        counts = {
+            row: count
+            for row, count in answer.counts.items()
+            if toolchain.takes(self._toolchain_of(row))
+        }
+        conditions = {row: answer.conditions[row] for row in counts}
+        return replace(answer, counts=counts, conditions=conditions)
 
     def _read(self, question: _Question) -> CoveredSpec | _Satisfied:
         """Return what satisfies a question, or the answer if nothing does."""
@@ -176,17 +206,13 @@ class SpecAnswers:
     def _satisfied(
         self, text: str, matches: Sequence[Match], reuse: ReuseRules
     ) -> _Satisfied:
-        """Return configurations that match, with the search for the binary that Spack
-        takes.
-        """
+        """Return configurations that match in one of several ways."""
         conditions: dict[Candidate, Conditions] = {}
         counts: dict[Candidate, int] = {}
         for match in matches:
             conditions |= dict.fromkeys(match.rows, match.conditions)
             counts |= match.rows
-        pool = self._pool(reuse)
-        search = Search(pool, self._satisfying_specs(conditions, pool))
-        return _Satisfied(text, counts, search)
+        return _Satisfied(text, counts, conditions, self._pool(reuse))
 
     def _pool(self, reuse: ReuseRules) -> Pool:
         """Return what Spack's solver takes from the database, under rules of reuse."""
@@ -194,17 +220,11 @@ class SpecAnswers:
             ("pool", reuse), lambda: read_pool(self._matcher.records, reuse)
         )
 
-    def _satisfying_specs(
-        self, conditions: Mapping[Candidate, Conditions], pool: Pool
-    ) -> Iterator[SatisfyingSpec]:
+    def _satisfying_specs(self, satisfied: _Satisfied) -> Iterator[SatisfyingSpec]:
         """Yield the specs of configurations: installed ones, binaries, and then
         externals.
-
-        Args:
-            conditions: the configurations, and the conditions that their specs must
-                satisfy.
-            pool: what the solver takes.
         """
+        conditions = satisfied.conditions
         externals = graph.externals(self._lookups)
         # Installations are releases of the database.
         for tree in self._lookups.trees(condition_value(self._scope, "release")):
@@ -219,7 +239,7 @@ class SpecAnswers:
             if option.spec.id not in externals:
                 yield SatisfyingSpec("binary", option.row, option.spec)
                 # All other binaries have the same obstacle.
-                if pool.takes_nothing:
+                if satisfied.pool.takes_nothing:
                     break
         if not externals:
             return
@@ -254,11 +274,11 @@ class SpecAnswers:
             gone=self._uncovered.gone,
         )
 
-    def _chosen(self, satisfied: _Satisfied) -> CoveredSpec:
+    def _chosen(self, satisfied: _Satisfied, search: Search) -> CoveredSpec:
         """Return the answer for configurations that satisfy a question, when the search
         is over.
         """
-        finding = satisfied.search.best
+        finding = search.best
         assert finding is not None, "a configuration that is counted has a spec"
         spec = finding.found.spec
         external = ""
@@ -283,12 +303,13 @@ class SpecAnswers:
 
     def _toolchains(self, rows: Iterable[Candidate]) -> frozenset[Toolchain]:
         """Return the toolchains of configurations."""
+        return frozenset(self._toolchain_of(row) for row in rows)
+
+    def _toolchain_of(self, row: Candidate) -> Toolchain:
+        """Return the toolchain of a configuration."""
         words = self._lookups.words
-        toolchains = set()
-        for row in rows:
-            names = [words[column][row.key(column)] for column in Toolchain._fields]
-            toolchains.add(Toolchain(*names))
-        return frozenset(toolchains)
+        names = [words[column][row.key(column)] for column in Toolchain._fields]
+        return Toolchain(*names)
 
 
 def _question_of(spec: UserSpec) -> _Question | None:

@@ -8,6 +8,7 @@ hash of this binary; `CoveredSpec` lists the statuses.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from spack_cache_db.errors import bytes_text, counted, first_of
@@ -187,7 +188,7 @@ class Download:
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cover(NotebookTable):
     """The answers for all specs of an environment, in its order.
 
@@ -314,7 +315,7 @@ class Cover(NotebookTable):
             names.update(text.partition("@")[0] for text in spec.missing)
         return tuple(sorted(names))
 
-    @property
+    @cached_property
     def toolchains(self) -> tuple[ToolchainCount, ...]:
         """The toolchains with which specs have a binary, those of most specs first;
         none for a lockfile, which names its binaries.

@@ -90,6 +90,14 @@ def fewest_mirrors(
         of_specs: the closures.
         release: the id of the release that the mirrors must belong to; None for any.
     """
+    # Often one mirror lists everything. Several may have one address.
+    mirrors: dict[Mirror, None] = {}
+    for closure in of_specs:
+        mirrors |= dict.fromkeys(closure.mirrors)
+    urls = {mirror.url for mirror in mirrors}
+    if len(urls) == 1 and None not in urls:
+        return (min(mirrors, key=lambda mirror: mirror.order),)
+
     # Collect the members that a mirror lists, each once, in order.
     listed: dict[int, None] = {}
     for closure in of_specs:
@@ -107,9 +115,6 @@ def fewest_mirrors(
     # the mirrors that were chosen for each closure.
     is_every_one_found = listed.keys() <= sets.of_spec.keys()
     if not is_every_one_found:
-        mirrors: dict[Mirror, None] = {}
-        for closure in of_specs:
-            mirrors |= dict.fromkeys(closure.mirrors)
         return tuple(mirrors)
 
     # Of each set, one mirror must be added.

@@ -20,13 +20,13 @@ from spack_cache_db.environments.model import (
 )
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.errors import BuilderError, Fault
-from spack_cache_db.query.answers.cover import cover_environment, within_toolchain
+from spack_cache_db.query.answers.cover import answered_environment, cover_environment
 from spack_cache_db.query.answers.covered import Cover
 from spack_cache_db.query.answers.environment_commands import environment_commands
 from spack_cache_db.query.answers.spec_functions import LONGEST
 from spack_cache_db.query.names.known import known_names
-from spack_cache_db.query.names.spellings import package_counts
 from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.totals import largest_packages
 from spack_cache_db.site.filters import EVERYWHERE, Narrowing, Pairs
 from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse, data
@@ -123,13 +123,14 @@ def environment_page(
     with _in_time():
         environment = read_pasted(lookups, text, narrowing)
         scope = narrowing.scope(lookups)
-        answer = cover_environment(lookups, environment, scope)
+        answered = answered_environment(lookups, environment, scope)
+        answer = answered.cover
         # The commands install binaries of one toolchain, unless all are asked for.
         installed = answer
         table = None
         toolchain = chosen_toolchain(answer, fields.get("toolchain"))
         if toolchain is not None:
-            installed = within_toolchain(lookups, environment, answer, scope, toolchain)
+            installed = answered.within_toolchain(toolchain)
             # Toolchains of other machines are shown beside those of the reader's.
             everywhere = None
             if narrowing.host and len(text) <= LONGEST_LINK:
@@ -149,9 +150,12 @@ def environment_page(
 
 def example(lookups: Lookups) -> str:
     """Return specs to try: the packages with most binaries."""
-    counts = package_counts(lookups)
-    names = sorted(counts, key=lambda name: (-counts[name], name))
-    return "\n".join(name for name in names[:EXAMPLES] if counts[name])
+
+    def read() -> str:
+        largest = largest_packages(lookups.conn, EXAMPLES)
+        return "\n".join(name for name, _, _ in largest)
+
+    return lookups.once(example, read)
 
 
 def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> Cover:
