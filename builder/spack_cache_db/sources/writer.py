@@ -237,15 +237,17 @@ class Writer:
         for name, numbers in self.columns.tables[table].items():
             numbers.frombytes(columns[name].astype("uint32").tobytes())
 
-    def append_row(self, table: str, **row: int) -> None:
+    def append_row(self, table: str, *row: int) -> None:
         """Append one row to one of `TABLES`: the number in each of its columns."""
-        for name, value in row.items():
-            self.columns.tables[table][name].append(value)
+        for column, number in zip(
+            self.columns.tables[table].values(), row, strict=True
+        ):
+            column.append(number)
 
     def add_record(
         self,
         configuration: int,
-        listing: Mapping[str, int] | None,
+        listing: tuple[int, int, int] | None,
         edges: Collection[tuple[int, int]],
         *,
         document: int,
@@ -267,19 +269,12 @@ class Writer:
             install: its installation; 0 if it is not installed.
             build_spec: the hash of the spec that it is spliced from; 0 if it is not.
         """
-        row = {"document": document, "spec": spec}
         if listing is None:
-            self.append_row("unlisted", **row, configuration=configuration)
+            self.append_row("unlisted", document, spec, configuration)
         else:
-            self.append_row("listings", **row, configuration=configuration, **listing)
-        self.append_row(
-            "records",
-            **row,
-            node=node,
-            install=install,
-            build_spec=build_spec,
-            edge_list=self.add_edges(edges),
-        )
+            self.append_row("listings", document, spec, configuration, *listing)
+        edge_list = self.add_edges(edges)
+        self.append_row("records", document, spec, node, install, build_spec, edge_list)
 
     def add_unrecorded(self, document: int, spec: int, package: str) -> None:
         """Add a spec that an index names as a dependency, without a record of it."""
@@ -293,9 +288,5 @@ class Writer:
             target="",
             variants=(),
         )
-        self.append_row(
-            "unrecorded",
-            document=document,
-            spec=spec,
-            configuration=self.texts.configurations[configuration],
-        )
+        number = self.texts.configurations[configuration]
+        self.append_row("unrecorded", document, spec, number)

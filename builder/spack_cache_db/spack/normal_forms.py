@@ -220,6 +220,8 @@ def variant_of(name: str, value: VariantValue) -> Variant:
     return Variant(name, tuple(sorted(value)), "multi")
 
 
+# An index has a few dozen compilers.
+@lru_cache(maxsize=4096)
 def normal_compiler(text: str) -> str:
     """Return the normal form of a printed compiler.
 

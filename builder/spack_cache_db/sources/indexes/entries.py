@@ -34,6 +34,8 @@ class Entry(NamedTuple):
         spec_format: the format in which Spack first wrote the spec, from 1 to 5.
         numbers: the keys with a number where Spack writes a text, which are read as
             texts.
+        parameters: the parameters of the node as JSON with sorted keys; None if they
+            have not been encoded yet.
     """
 
     node: Node
@@ -42,6 +44,7 @@ class Entry(NamedTuple):
     unknown: frozenset[str] = frozenset()
     spec_format: int = FORMAT_OF_1_0
     numbers: frozenset[str] = frozenset()
+    parameters: str | None = None
 
 
 def read_entry(record: Any, spec_format: int = FORMAT_OF_1_0) -> Entry:

@@ -3,7 +3,8 @@
     {"database": {"version": "8", "installs": {"<hash>": {"spec": {...}, ...}, ...}}}
 
 An index may have 200 MB. So it is decoded only down to its records, which stay bytes,
-and a record is decoded when it is needed.
+and a record is decoded when it is needed. Most of its parts are known by then
+(`known_parts`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Raw, Struct
 
 from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry, read_entry
 from spack_cache_db.sources.indexes.faults import IndexFault, decoding
+from spack_cache_db.sources.indexes.known_parts import KnownParts, cut_record
 from spack_cache_db.sources.texts import BROKEN, message_of, printable_name
 from spack_cache_db.spack.nodes import require_hash
 
@@ -83,6 +85,7 @@ class Installs(dict[str, Raw]):
         super().__init__(database.installs)
         self.format = version
         self._spec_format = SPEC_FORMATS[version]
+        self._known_parts = KnownParts()
 
     @cached_property
     def is_installed(self) -> bool:
@@ -124,6 +127,17 @@ class Installs(dict[str, Raw]):
 
     def _read(self, dag_hash: str) -> Entry:
         data = self[dag_hash]
+        cut = cut_record(data)
+        if cut is not None:
+            entry = self._known_parts.entry(cut)
+            if entry is not None:
+                return entry
+        entry = self._read_whole(data)
+        if cut is not None:
+            self._known_parts.add(cut, entry)
+        return entry
+
+    def _read_whole(self, data: Raw) -> Entry:
         try:
             return read_entry(msgspec.json.decode(data), self._spec_format)
         except ValueError:

@@ -137,8 +137,10 @@ class _IndexRows:
             except BROKEN as error:
                 message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 raise IndexFault(message) from None
-            unknown.update(entry.unknown)
-            numbers.update(entry.numbers)
+            # Few records have such keys, and an update with none takes its time too.
+            if entry.unknown or entry.numbers:
+                unknown.update(entry.unknown)
+                numbers.update(entry.numbers)
 
         # Problems come in this order: of the document, of records, of the index, of
         # manifests, and dependencies without a record.
@@ -161,19 +163,19 @@ class _IndexRows:
         texts = self._texts
         # A new value gets its number when it is looked up: the order of these steps is
         # that of the numbers.
-        parameters = as_json(node.parameters)
+        parameters = entry.parameters
+        if parameters is None:
+            parameters = as_json(node.parameters)
         listing = None
         if binary is not None:
-            listing = {
-                "stacks": self._stacks,
-                "size": texts.sizes[binary.size] if binary.size else 0,
-                "tarball": texts.tarballs[binary.tarball] if binary.tarball else 0,
-            }
+            size = texts.sizes[binary.size] if binary.size else 0
+            tarball = texts.tarballs[binary.tarball] if binary.tarball else 0
+            listing = (self._stacks, size, tarball)
         configuration = self._configuration(node, parameters)
         edges = set()
-        for edge in node.edges:
-            dependency = self._number_of_dependency(edge.name, edge.hash)
-            edges.add((dependency, texts.uses[edge.use]))
+        for name, dag_hash, use in node.edges:
+            dependency = self._number_of_dependency(name, dag_hash)
+            edges.add((dependency, texts.uses[use]))
         node_facts = self._node_facts(entry, parameters)
         node_number = texts.nodes[node_facts]
         install = 0
