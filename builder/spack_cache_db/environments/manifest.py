@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 import yaml
@@ -28,8 +27,6 @@ from spack_cache_db.bounded_yaml import (
     is_nothing,
     items_at,
     items_of,
-    key_of,
-    text_at,
     text_of,
 )
 from spack_cache_db.environments.includes import (
@@ -47,12 +44,8 @@ from spack_cache_db.environments.includes import (
 from spack_cache_db.environments.key_check import (
     MOST_CHARACTERS,
     nearest_key,
-    refuse_unknown_keys,
-    unknown_keys,
 )
 from spack_cache_db.environments.known_keys import (
-    KEYS_OF_A_GROUP,
-    KEYS_OF_A_MATRIX,
     SECTIONS_OF_SPACK,
 )
 from spack_cache_db.environments.lists import SpecLists
@@ -73,6 +66,7 @@ from spack_cache_db.environments.packages import (
 )
 from spack_cache_db.environments.reuse import ReuseReader
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
+from spack_cache_db.environments.spec_groups import SpecGroup, spec_groups
 from spack_cache_db.environments.toolchains import (
     Toolchains,
     expanded,
@@ -87,12 +81,6 @@ MOST_PACKAGES = 100_000
 """Maximum of entries in `packages:`, of all times together that the section is read:
 once for the environment, and again for each group with sections of its own.
 """
-
-DEFAULT_GROUP = "default"
-"""Spack's name for the specs without a group. Several groups may have this name."""
-
-_KEYS_OF_A_GROUP_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
-"""The keys by which a group differs from a matrix in a list of specs."""
 
 
 def read_manifest(
@@ -152,20 +140,6 @@ def _notes_on_keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
         return ()
     keys = ", ".join(others)[:MOST_CHARACTERS]
     return (f"keys beside spack: are ignored: {keys}",)
-
-
-class _SpecGroup(NamedTuple):
-    """A group of specs.
-
-    Attributes:
-        node: the list of its specs.
-        name: its name; empty for specs without a group.
-        override: its own sections, which have precedence over the environment's.
-    """
-
-    node: yaml.Node
-    name: str = ""
-    override: Mapping[str, yaml.Node] = MappingProxyType({})
 
 
 class _Settings(NamedTuple):
@@ -304,7 +278,7 @@ class _ManifestReader:
         if applies:
             parts.append(node)
 
-    def _settings(self, group: _SpecGroup | None = None) -> _Settings:
+    def _settings(self, group: SpecGroup | None = None) -> _Settings:
         """Return the settings of a group, or of the environment without one.
 
         Sections of a group are merged with those of the environment.
@@ -350,7 +324,7 @@ class _ManifestReader:
         # First pass: read the lists of all groups. A reference `$%name` in a later list
         # puts its sign before the specs of a matrix in earlier lists too.
         groups = []
-        for group in _spec_groups(self._section["specs"], self._configuration):
+        for group in spec_groups(self._section["specs"], self._configuration):
             groups.append((group, lists.items(group.node)))
 
         # Second pass: combine their matrices into specs.
@@ -461,83 +435,6 @@ class _ManifestReader:
             with self._faults.collected():
                 raise LineFault(0, note)
         return note
-
-
-def _spec_groups(
-    node: yaml.Node, configuration: SpackConfiguration
-) -> Iterator[_SpecGroup]:
-    """Yield the groups of `specs:` in order.
-
-    `[zlib, {group: tools, specs: [cmake]}, bzip2]` has three: `zlib` without a name,
-    `tools`, and `bzip2` without a name. Unknown keys in the sections of a group are
-    added to the configuration.
-    """
-    # The specs since the last group.
-    ungrouped: list[yaml.Node] = []
-    names: set[str] = set()
-    for item in items_of(node, "specs"):
-        entries: dict[str, yaml.Node] = {}
-        if isinstance(item, yaml.MappingNode):
-            entries = entries_of(item, "a spec")
-        # A mapping without these keys is a matrix, which is an item like a spec.
-        is_group = bool(entries.keys() & _KEYS_OF_A_GROUP_ALONE)
-        if not is_group:
-            ungrouped.append(item)
-            continue
-
-        # Specs before the group are a group of their own, which may be empty.
-        yield _SpecGroup(_list_node(ungrouped, node))
-        ungrouped = []
-        refuse_unknown_keys(item, KEYS_OF_A_GROUP)
-        group = _group(entries, item, configuration)
-        # Spack 1.2 `environment/environment.py` refuses a second group of one name.
-        if group.name in names:
-            raise fault_at(item, f"a second group {group.name}, expected one")
-        if group.name not in ("", DEFAULT_GROUP):
-            names.add(group.name)
-        yield group
-    yield _SpecGroup(_list_node(ungrouped, node))
-
-
-def _group(
-    entries: Mapping[str, yaml.Node], node: yaml.Node, configuration: SpackConfiguration
-) -> _SpecGroup:
-    """Return the group of a mapping, which has `specs:` or `matrix:`.
-
-    Args:
-        entries: the keys of the mapping.
-        node: the mapping.
-        configuration: the record to which unknown keys are added.
-    """
-    name = text_at(entries, "group", "a name")
-    override: Mapping[str, yaml.Node] = {}
-    if "override" in entries:
-        override = entries_of(entries["override"], "packages")
-        unknown = unknown_keys(entries["override"])
-        configuration.faults += unknown.faults
-        configuration.notes += unknown.notes
-
-    if "specs" in entries and "matrix" in entries:
-        raise fault_at(node, "this group has specs: and matrix:, expected one of them")
-    if "specs" in entries:
-        return _SpecGroup(entries["specs"], name, override)
-    if "matrix" not in entries:
-        raise fault_at(node, "this is not a group, expected specs:")
-    # The matrix with its `exclude:` is the only item of the list.
-    pairs = []
-    for key_node, value in node.value:
-        key, _ = key_of(key_node)
-        if key in KEYS_OF_A_MATRIX:
-            pairs.append((key_node, value))
-    matrix = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
-    return _SpecGroup(_list_node([matrix], node), name, override)
-
-
-def _list_node(items: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
-    """Return a list of nodes at the position of another node."""
-    return yaml.SequenceNode(
-        "tag:yaml.org,2002:seq", items, node.start_mark, node.end_mark
-    )
 
 
 def _completed(spec: UserSpec, settings: _Settings, group: str) -> UserSpec:
