@@ -59,7 +59,8 @@ from spack_cache_db.site.pages.processor_columns import (
 from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 
-LIST_ROWS = 100
+LIST_ROWS = {"packages": 50, "releases": 100, "stacks": 100}
+"""Rows on a page of each list; those of packages have a cell for each processor."""
 FAULTS = {
     "release": "There is no release {}: all are shown.",
     "stack": "There is no stack {}: all are shown.",
@@ -294,7 +295,8 @@ class ListPage:
     @property
     def window(self) -> Pagination:
         """The part of the sorted rows that this page shows."""
-        return paginated(len(self.rows), self.filters.page, LIST_ROWS)
+        rows_on_page = LIST_ROWS[self.kind]
+        return paginated(len(self.rows), self.filters.page, rows_on_page)
 
     @property
     def csv_columns(self) -> list[str]:

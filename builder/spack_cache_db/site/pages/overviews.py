@@ -198,7 +198,7 @@ def overview(
             site.settings.route, subject_page.table, [(kind, name)], many=True
         ),
         feed=Topic(stack=name).feed if kind == "stack" else None,
-        first_rows=LIST_ROWS,
+        first_rows=LIST_ROWS["packages"],
     )
 
 
