@@ -3,7 +3,7 @@
    Python makes the data (`browser_builds.py`): the ranks by which the rule of the site compares builds,
    and the order of its steps. This module leaves out the builds that do not have what is chosen, and takes
    the first of the others. */
-import { ANCESTORS } from "./machines.js";
+import { ANCESTORS, IS_MAC, MAC } from "./machines.js";
 import { MOST_OPTIONS, PHRASES } from "./phrases.js";
 
 /* The fields of an address, and those of a machine and of a system. */
@@ -14,8 +14,11 @@ export const OF_SYSTEM = ["compiler", "os"];
 /* Returns a phrase of the site with a text in it. */
 const phrase = (name, text = "") => PHRASES[name].replace("{}", text);
 
-/* Returns whether a build for a target runs on a machine. */
-export const runsOn = (target, host) => target === host || (ANCESTORS[host] ?? []).includes(target);
+/* Returns whether a build, a platform and a target, runs on a machine. */
+export const runsOn = ({ platform, target }, host) => {
+  const hasPlatform = IS_MAC[host] === undefined || IS_MAC[host] === (platform === MAC);
+  return hasPlatform && (target === host || (ANCESTORS[host] ?? []).includes(target));
+};
 
 export class Builds {
   constructor(data) {
@@ -52,7 +55,7 @@ export class Builds {
       case "compiler": return row.system.compiler === text || row.system.compiler.startsWith(`${text}@`);
       case "platform": return row.kind.platform === text;
       case "target": return row.kind.target === text || `${row.kind.family}:` === text;
-      case "host": return runsOn(row.kind.target, text);
+      case "host": return runsOn(row.kind, text);
       default: return row.option.texts.includes(text);
     }
   }

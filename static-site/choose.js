@@ -64,7 +64,7 @@ const machinePicks = (choices, proposed) => {
   }
   for (const processor of builds.processors) {
     const { name, note, target, platform } = processor;
-    const runs = ({ kind }) => kind.platform === platform && (!target || runsOn(kind.target, target));
+    const runs = ({ kind }) => kind.platform === platform && (!target || runsOn(kind, target));
     const isPinned = (host ?? "") === processor.host && (chosenText(choices, "platform") ?? "") === processor.hostPlatform
       && !chosenText(choices, "target");
     const isOwn = !host && proposed && proposed.kind.platform === platform && (!target || proposed.kind.target === target);

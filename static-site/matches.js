@@ -3,6 +3,12 @@
    A token is a part of a search: `{ kind: "compiler", text: "%gcc@13", words: ["gcc", "13"] }`. */
 import { optionOf, own } from "./vocabulary.js";
 
+/* Whether a machine can have a platform: a Mac has that of macOS, and all other machines have others. */
+const hasPlatform = (platform, machine, { macs, mac }) => {
+  const isMac = own(macs, machine);
+  return isMac === undefined || isMac === (platform === mac);
+};
+
 const targetMatches = (constraint, target, { targets }) => {
   const runsOn = (low, high) => low === high || (own(targets, high)?.slice(1).includes(low) ?? false);
   return constraint.split(",").some((part) => {
@@ -48,6 +54,9 @@ const compilerMatches = (constraint, compiler) => {
 /* `aarch64:` in `target=aarch64:`. */
 const constraintOf = (text) => text.slice("target=".length);
 
+/* `zen3` in `target=:zen3`, which is a machine; undefined for other targets. */
+const machineOf = (text) => /^target=:([\w.-]+)$/.exec(text)?.[1];
+
 const hasOption = (text, options) => {
   const { name, values } = optionOf(text);
   return options.some((option) => option.name === name && values.every((value) => option.values.includes(value)));
@@ -59,7 +68,8 @@ const tests = {
   compiler: (text, { toolchain }) => compilerMatches(text, toolchain.compiler),
   os: (text, { toolchain }) => text === `os=${toolchain.os}`,
   platform: (text, { toolchain }) => text === `platform=${toolchain.platform}`,
-  target: (text, { toolchain }, vocabulary) => targetMatches(constraintOf(text), toolchain.target, vocabulary),
+  target: (text, { toolchain }, vocabulary) => targetMatches(constraintOf(text), toolchain.target, vocabulary)
+    && (!machineOf(text) || hasPlatform(toolchain.platform, machineOf(text), vocabulary)),
   variant: (text, { options }) => hasOption(text, options),
 };
 
@@ -85,7 +95,7 @@ const versionAsked = (name, tokens) => {
 };
 
 /* Whether a token is a machine on which binaries should run. */
-export const isMachine = ({ kind, text }) => kind === "target" && /^target=:[\w.-]+$/.test(text);
+export const isMachine = ({ kind, text }) => kind === "target" && machineOf(text) !== undefined;
 
 /* Whether the page of a package has a choice for a token as it is: no range of versions, and no dependency. */
 export const isField = (token) => {
@@ -105,7 +115,7 @@ export const fieldsOf = (name, tokens, vocabulary) => {
   if (versions.length) fields.push(["version", versions.at(-1)]);
   for (const token of tokens) {
     const { kind, text } = token;
-    if (isMachine(token)) fields.push(["host", text.slice("target=:".length)]);
+    if (isMachine(token)) fields.push(["host", machineOf(text)]);
     else if (kind === "target") fields.push(...single("target", builds));
     else if (kind === "os" || kind === "platform") fields.push([kind, text.split("=")[1]]);
     else if (kind === "variant") fields.push(["variant", text]);
@@ -138,6 +148,11 @@ export const cellsOf = (name, tokens, vocabulary) => {
   return counts;
 };
 
-/* Whether binaries for a processor are asked for. */
-export const isChosen = (target, tokens, vocabulary) => target !== ""
-  && tokens.some(({ kind, text }) => kind === "target" && targetMatches(constraintOf(text), target, vocabulary));
+/* Whether the binaries of a column, for a target on a platform, are asked for. That of macOS has all of its targets:
+   it is for Macs. The column of all other binaries has no platform. */
+export const isChosen = (target, platform, tokens, vocabulary) => tokens.some((token) => {
+  const machine = isMachine(token) ? machineOf(token.text) : "";
+  if (!platform || token.kind !== "target") return false;
+  if (platform === vocabulary.mac) return own(vocabulary.macs, machine) === true;
+  return targetMatches(constraintOf(token.text), target, vocabulary) && hasPlatform(platform, machine, vocabulary);
+});

@@ -176,7 +176,8 @@ const packageTable = (shown, tokens) => {
   const last = vocabulary.processors.length - 1;
   const hasOthers = [...cells.values()].some((counts) => counts[last] > 0);
   const columns = vocabulary.processors
-    .map(([name, short, target], at) => ({ name, short, target, at, kind: kindOf(target, tokens) }))
+    .map(([name, short, target, platform], at) => (
+      { name, short, target, platform, at, kind: kindOf(target, platform, tokens) }))
     .filter(({ at }) => at !== last || hasOthers);
   const bodyRows = shown.map((row) => element("tr", { class: row.count ? "package" : "package lacking" },
     element("th", { scope: "row" }, ...about(row, tokens)),
@@ -193,7 +194,8 @@ const packageTable = (shown, tokens) => {
     element("tbody", {}, ...bodyRows));
 };
 
-const kindOf = (target, tokens) => (isChosen(target, tokens, vocabulary) ? "heat chosen" : "heat");
+const kindOf = (target, platform, tokens) => (
+  isChosen(target, platform, tokens, vocabulary) ? "heat chosen" : "heat");
 
 const about = ({ name, reason, count, total }, tokens) => {
   const parts = [packageLink(name, tokens)];
@@ -206,11 +208,14 @@ const about = ({ name, reason, count, total }, tokens) => {
 };
 
 /* The number of binaries for a processor, with the page of the package for it. */
-const cell = (name, { name: column, short, target, kind }, count, top, tokens) => {
+const cell = (name, { name: column, short, target, platform, kind }, count, top, tokens) => {
   const attributes = { class: kind, "data-label": short };
   if (!count) return element("td", attributes, element("span", { class: "none" }, "none"));
   const others = tokens.filter((token) => token.kind !== "target");
-  const made = packageLink(name, others, target ? [["target", target]] : []);
+  const fields = target ? [["target", target]] : [];
+  // A target alone is not enough if the database has several platforms; all other binaries have no choice.
+  if (platform && (!target || vocabulary.platforms.length > 1)) fields.push(["platform", platform]);
+  const made = packageLink(name, others, fields);
   made.textContent = count.toLocaleString("en");
   made.className = `heat-${heatOf(count, top)}`;
   made.setAttribute("aria-label", `${counted(count, "binaries")}: ${name}, ${column}`);

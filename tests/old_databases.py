@@ -55,6 +55,7 @@ OLD_DATABASES = (
     OldDatabase("22", 22),
     OldDatabase("23", 23),
     OldDatabase("24", 24),
+    OldDatabase("25", 25),
 )
 
 

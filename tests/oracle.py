@@ -32,7 +32,7 @@ from spack_cache_db.spack.queries import (
     SpecQuery,
     VariantConstraint,
 )
-from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.targets import Build, build_runs_on, target_matches
 from tests.contradictions import Listing
 from tests.small_sources import MIRRORS, Sources
 
@@ -223,7 +223,8 @@ class Oracle:
                 continue
             if platform not in (None, configuration.platform):
                 continue
-            if host is not None and not runs_on(configuration.target, host):
+            build = Build(configuration.platform, configuration.target)
+            if host is not None and not build_runs_on(build, host):
                 continue
             # A record without a compiler has none, because it has no edges.
             record = self.recorded.get(dag_hash)

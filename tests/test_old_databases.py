@@ -29,6 +29,7 @@ CHECKSUMS = {
     23: "b6749f7cc1d8b70e065dfe0ee36587acddb4df6bd642ea7caabaa13c1a79802c",
     24: "a85417cab58c5780a905570557025f6aa5bba26c7133925eaf4a73cfb9939d50",
     25: "0c8e75d6bbe90f08ad59b83cabbad39e7b78144f41b51a18a42994db14aa758c",
+    26: "33f3647bd9344a0b3bc1aa99720719550a5a3451c979ebcaee0f014cff5012b5",
 }
 """The statements of each schema version since 22. A line is added, and never
 changed.

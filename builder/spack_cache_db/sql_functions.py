@@ -4,7 +4,8 @@
 | --- | --- |
 | `spec_match(spec, hash)` | 1 if the binary satisfies the spec, else 0 |
 | `spec_error(spec)` | why the spec has no answer; NULL if it has one |
-| `runs_on(target, host)` | 1 if a binary for the target runs on the machine, else 0 |
+| `runs_on(target, host)` | 1 if the processor runs binaries for the target, else 0 |
+| `build_runs_on(platform, target, host)` | also compares the platform |
 | `version_order(version)` | a text that sorts as Spack sorts versions |
 | `is_stable(version)` | 0 for a branch or a version of git, else 1 |
 """
@@ -22,19 +23,19 @@ from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers.spec_functions import SpecFunctions
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.targets import Build, build_runs_on, runs_on
 from spack_cache_db.spack.version_order import version_order
 from spack_cache_db.spack.versions import is_stable
 
 
 @checked
 def register(connection: Any, file: AnyPath | None = None) -> None:
-    """Add the SQL functions `spec_match`, `spec_error`, `runs_on`, `version_order` and
-    `is_stable`.
+    """Add the SQL functions `spec_match`, `spec_error`, `runs_on`, `build_runs_on`,
+    `version_order` and `is_stable`.
 
     `SELECT hash FROM builds WHERE spec_match('hdf5 +mpi', hash) AND
-    runs_on(target, 'zen3') ORDER BY version_order(version)`. They return NULL for NULL,
-    and `spec_match` also for a spec that has no answer.
+    build_runs_on(platform, target, 'zen3') ORDER BY version_order(version)`. They
+    return NULL for NULL, and `spec_match` also for a spec that has no answer.
 
     Args:
         connection: of `sqlite3` to a database made by `build`, or of `duckdb`.
@@ -67,6 +68,7 @@ def _register_in_sqlite(connection: sqlite3.Connection) -> None:
     add("spec_match", 2, specs.match)
     add("spec_error", 1, specs.error)
     add("runs_on", 2, _runs_on)
+    add("build_runs_on", 3, _build_runs_on)
     add("version_order", 1, _version_order)
     add("is_stable", 1, _is_stable)
 
@@ -94,6 +96,7 @@ def _register_in_duckdb(connection: Any, file: Path) -> None:
     add("spec_match", match, [text, text], number)
     add("spec_error", error, [text], text)
     add("runs_on", _runs_on, [text, text], number)
+    add("build_runs_on", _build_runs_on, [text, text, text], number)
     add("version_order", _version_order, [text], text)
     add("is_stable", _is_stable, [text], number)
 
@@ -102,6 +105,14 @@ def _runs_on(target: str | None, host: str | None) -> int | None:
     if target is None or host is None:
         return None
     return int(runs_on(target, host))
+
+
+def _build_runs_on(
+    platform: str | None, target: str | None, host: str | None
+) -> int | None:
+    if platform is None or target is None or host is None:
+        return None
+    return int(build_runs_on(Build(platform, target), host))
 
 
 def _is_stable(version: str | None) -> int | None:

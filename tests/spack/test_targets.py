@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.machine import os_of_release, this_machine
 from spack_cache_db.spack.targets import (
+    Build,
     ancestors,
+    build_runs_on,
     family,
+    has_platform,
     hosts_of,
     is_known,
+    is_mac,
     known_targets,
     machine_of,
     runs_on,
@@ -21,6 +25,12 @@ from spack_cache_db.spack.targets import (
 )
 
 NAMES = st.sampled_from([*sorted(archspec.cpu.TARGETS), "toaster"])
+PLATFORMS = st.sampled_from(["linux", "darwin", "cray", "windows", "freebsd"])
+
+
+def builds(platform: str, *targets: str) -> list[Build]:
+    """Return a build for each target."""
+    return [Build(platform, target) for target in targets]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +99,82 @@ def test_partial_order(a: str, b: str, c: str) -> None:
         assert not runs_on(a, b) or family(a) == family(b)
 
 
+@pytest.mark.parametrize(
+    ("host", "mac"),
+    [
+        ("m1", True),
+        ("m4", True),
+        ("neoverse_v2", False),
+        ("cortex_a72", False),
+        ("a64fx", False),
+        ("thunderx2", False),
+        ("zen3", False),
+        ("power9le", False),
+        ("ppc64le", False),
+        ("u74mc", False),
+        ("riscv64", False),
+        # Intel's processors, of which Macs had some until 2020.
+        ("core2", None),
+        ("skylake", None),
+        ("skylake_avx512", None),
+        ("cascadelake", None),
+        ("icelake", None),
+        ("mic_knl", False),
+        ("sapphirerapids", False),
+        ("alderlake", False),
+        # Generic targets, and one that archspec does not know.
+        ("aarch64", None),
+        ("armv9.2a", None),
+        ("x86_64", None),
+        ("x86_64_v4", None),
+        ("toaster", None),
+    ],
+)
+def test_which_machines_are_macs(host: str, mac: bool | None) -> None:
+    """Those of Apple's processors are, and those with a processor that Apple never used
+    are not.
+    """
+    assert is_mac(host) is mac
+
+
+@given(NAMES, NAMES, PLATFORMS)
+def test_a_machine_runs_targets_on_its_platforms(
+    target: str, host: str, platform: str
+) -> None:
+    """A Mac runs binaries of macOS only, another machine all others, and any machine
+    binaries for the targets of its processor.
+    """
+    if is_mac(host) is None:
+        expected = runs_on(target, host)
+    elif is_mac(host):
+        expected = runs_on(target, host) and platform == "darwin"
+    else:
+        expected = runs_on(target, host) and platform != "darwin"
+
+    assert build_runs_on(Build(platform, target), host) is expected
+    assert has_platform(host, platform) is build_runs_on(Build(platform, host), host)
+
+
+def test_each_machine_has_a_platform() -> None:
+    """No target of archspec is one on which nothing runs."""
+    for host in known_targets():
+        assert has_platform(host, "linux") or has_platform(host, "darwin"), host
+
+
+def test_machines_run_a_build() -> None:
+    """A database without binaries of macOS has no Mac among its machines, and one
+    without others only Macs and machines that may be one.
+    """
+    on_linux = hosts_of(builds("linux", "aarch64"))
+    on_macos = hosts_of(builds("darwin", "aarch64"))
+
+    assert [*on_linux][:1] == ["Arm"] and "Apple" not in on_linux
+    assert [*on_macos] == ["Apple", "Any aarch64"]
+
+
 def test_machines_are_grouped_by_maker_the_newest_first() -> None:
     """The makers whom most people have come first, and generic targets last."""
-    hosts = hosts_of(["x86_64", "aarch64"])
+    hosts = hosts_of(builds("linux", "x86_64", "aarch64") + builds("darwin", "aarch64"))
     makers = list(hosts)
     assert makers[:4] == ["AMD", "Intel", "Arm", "Apple"]
     assert makers[-2:] == ["Any aarch64", "Any x86_64"]
@@ -102,7 +185,7 @@ def test_machines_are_grouped_by_maker_the_newest_first() -> None:
 
 def test_no_machine_comes_before_a_newer_one_of_its_maker() -> None:
     """A processor that runs all binaries of another one is newer."""
-    for hosts in hosts_of(known_targets()).values():
+    for hosts in hosts_of(builds("linux", *known_targets())).values():
         for place, host in enumerate(hosts):
             assert not set(ancestors(host)) & set(hosts[:place]), host
 

@@ -140,13 +140,30 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
         if table not in ("packages", "variant_sets"):
             yield _rows(table, **columns[table])
 
-    # The targets whose binaries run on each CPU, those without a binary included.
-    runs_on = []
-    for host in sorted({*targets.known_targets(), *ids["targets"]}):
-        for name, target in ids["targets"].items():
-            if targets.runs_on(name, host):
-                runs_on.append((host, target))
-    yield "target_runs_on", runs_on
+    yield "target_runs_on", _runs_on(numbered)
+
+
+def _runs_on(numbered: Numbered) -> list[tuple[str, int, int]]:
+    """Return what each machine runs: targets with the platforms that they have in this
+    database.
+    """
+    # The first number of each column stands for no configuration.
+    target_of = numbered.configurations["target"][1:].tolist()
+    platform_of = numbered.configurations["platform"][1:].tolist()
+    pairs = sorted(set(zip(target_of, platform_of, strict=True)))
+
+    target_names = list(numbered.ids["targets"])
+    platform_names = list(numbered.ids["platforms"])
+    rows = []
+    for host in sorted({*targets.known_targets(), *target_names}):
+        for target, platform in pairs:
+            # Ids count from 1.
+            build = targets.Build(
+                platform_names[platform - 1], target_names[target - 1]
+            )
+            if targets.build_runs_on(build, host):
+                rows.append((host, target, platform))
+    return rows
 
 
 def _positions(versions: Iterable[tuple[str, str]]) -> list[int]:

@@ -12,12 +12,12 @@ from spack_cache_db.schema.full_text import NAMES
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a database: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 25
+SCHEMA_VERSION = 26
 """`PRAGMA user_version`; raised by one whenever a public table, column or view
 changes.
 """
 
-STATEMENTS_SHA256 = "0c8e75d6bbe90f08ad59b83cabbad39e7b78144f41b51a18a42994db14aa758c"
+STATEMENTS_SHA256 = "33f3647bd9344a0b3bc1aa99720719550a5a3451c979ebcaee0f014cff5012b5"
 """The checksum (`statements_sha256`) of a database of this schema version. After a
 change of the schema, the next build fails and names the new value.
 """

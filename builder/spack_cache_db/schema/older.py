@@ -278,6 +278,8 @@ FORMS: Mapping[int, Mapping[str, Views]] = {
     23: {"7e229e6826d78d1c2759aaa06c7be5f842f7b829618464d1ce58b23a48081bbc": {}},
     # The records of each mirror were a table; today a view has the same columns.
     24: {"2897617d8a6cc2ce900e905dbadbbdcf9f93a905262d06037f4d27c9fa699f86": {}},
+    # What runs on a machine did not depend on platforms.
+    25: {"94d7cf4463ae6b37a105d87082e4a6da92a3c9b55076900b20233baad7411cb7": {}},
 }
 """The views of each older version, by the checksum (`tables_sha256`) of its tables.
 

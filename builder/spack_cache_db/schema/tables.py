@@ -160,8 +160,9 @@ TABLES: tuple[Table, ...] = (
         "target_runs_on",
         text("host"),
         to("target_id", "targets"),
-        primary_key=("host", "target_id"),
-        indexes=(("target_id",),),
+        to("platform_id", "platforms"),
+        primary_key=("host", "target_id", "platform_id"),
+        indexes=(("target_id", "platform_id"),),
     ),
     _table(
         "stacks",

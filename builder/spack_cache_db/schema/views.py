@@ -418,7 +418,9 @@ SELECT
   target_runs_on.host,
 {_SPEC_COLUMNS}
 FROM target_runs_on
-JOIN configurations ON configurations.target_id = target_runs_on.target_id
+JOIN configurations
+  ON configurations.target_id = target_runs_on.target_id
+  AND configurations.platform_id = target_runs_on.platform_id
 JOIN specs ON specs.configuration_id = configurations.id
 {CONFIGURATION_JOINS}
 WHERE specs.release_count > 0""",

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.conditions.conditions import Word
 from spack_cache_db.site.filters import DataLinks, Filters, Pairs, condition_of
 from spack_cache_db.spack.queries import CompilerConstraint
-from spack_cache_db.spack.targets import known_targets
+from spack_cache_db.spack.targets import MAC, is_mac, known_targets
 from spack_cache_db.spack.versions import is_stable
 
 
@@ -51,7 +51,8 @@ def package_links(
         versions: the versions of the package.
     """
     # Only `build_listings` knows in which release a binary is, and only `host_builds`
-    # which hosts run it. With both filters, the host becomes a list of targets.
+    # which hosts run it. With both filters, the host becomes a list of targets, and a
+    # platform.
     table = "builds"
     if filters.release:
         table = "build_listings"
@@ -66,6 +67,8 @@ def package_links(
             pairs.append(("version__in", ",".join(stable)))
         else:
             pairs.append(_column_filter(name, value))
+            if name == "host" and is_mac(value) is not None:
+                pairs.append(("platform" if is_mac(value) else "platform__not", MAC))
     return data_links(database, table, pairs)
 
 
@@ -88,5 +91,5 @@ def _column_filter(name: str, value: str) -> tuple[str, str]:
     # A family (`aarch64:`) or a host: the targets that satisfy the condition. Spack may
     # not know this one.
     targets = {*known_targets(), value.removesuffix(":")}
-    matching = sorted(target for target in targets if condition.is_met_by(target))
-    return "target__in", ",".join(matching)
+    matching = [target for target in targets if condition.is_met_by("target", target)]
+    return "target__in", ",".join(sorted(matching))

@@ -115,7 +115,7 @@ def read_choices(lookups: Lookups) -> dict[str, object]:
         "targets": grouped(sorted(family_and_target)),
         "compilers": sorted(compilers),
         "systems": sorted(systems),
-        "hosts": hosts_of(lookups.families),
+        "hosts": hosts_of(lookups.builds),
         "has_trees": bool(lookups.trees()),
         "has_records": has_records(lookups.conn),
         "licenses": list(packages_with(lookups, "license")),

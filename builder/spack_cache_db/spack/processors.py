@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-MAC = "darwin"
-"""The platform of macOS."""
+from spack_cache_db.spack.targets import MAC
+
+LINUX = "linux"
 
 
 class Processor(NamedTuple):
@@ -19,15 +20,17 @@ class Processor(NamedTuple):
         name: its heading, such as `neoverse v1`.
         short: its heading on a phone, such as `nv1`.
         target: the target of its binaries; empty for macOS, and for all others.
+        platform: the platform of its binaries; empty for all others.
     """
 
     name: str
     short: str
     target: str = ""
+    platform: str = LINUX
 
 
-MACS = Processor("macOS", "mac")
-OTHERS = Processor("other", "other")
+MACS = Processor("macOS", "mac", platform=MAC)
+OTHERS = Processor("other", "other", platform="")
 """The column of all binaries that have no column of their own."""
 PROCESSORS = (
     Processor("x86-64-v3", "x86 v3", "x86_64_v3"),
@@ -45,7 +48,7 @@ _BY_TARGET = {
 
 
 def processor_of(platform: str, target: str) -> Processor:
-    """Return the column of a binary: macOS, that of its target, or `OTHERS`.
+    """Return the column of a binary: macOS, on Linux that of its target, or `OTHERS`.
 
     >>> processor_of("linux", "neoverse_v2").name
     'neoverse v2'
@@ -54,6 +57,8 @@ def processor_of(platform: str, target: str) -> Processor:
     """
     if platform == MAC:
         return MACS
+    if platform != LINUX:
+        return OTHERS
     return _BY_TARGET.get(target, OTHERS)
 
 

@@ -4,6 +4,11 @@ A target is a processor (`zen3`), a family (`x86_64`) or a level of a family
 (`x86_64_v3`). The package archspec knows them and their order: each target has
 ancestors, whose binaries also run on it. A target that archspec does not know is its
 own family and runs nothing but itself, as in Spack.
+
+A machine has a platform too, and Spack installs no binary of another one. The
+processor tells whether the machine is a Mac (`is_mac`): `m2` is in Macs only, `zen3`
+in none. So `aarch64` runs on `m2` and on `neoverse_v2`, but a binary of macOS for
+`aarch64` runs on `m2` alone (`build_runs_on`).
 """
 
 from __future__ import annotations
@@ -12,8 +17,16 @@ import math
 import re
 from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
 
 import archspec.cpu
+
+MAC = "darwin"
+"""Spack's name of the platform of macOS."""
+_LAST_OF_INTEL = ("cascadelake", "icelake")
+"""Intel's processors in the last Macs that had one, of 2019 and 2020."""
+_FAMILIES_OF_MACS = ("aarch64", "x86_64")
+"""The families of targets for which Spack builds on macOS."""
 
 _COMMON_MAKERS = {
     "AuthenticAMD": "AMD",
@@ -77,6 +90,13 @@ _ALL_BELOW = re.compile(r":([^:,]+)")
 """A `target=` with everything that runs on one target: `:zen4`."""
 
 
+class Build(NamedTuple):
+    """What a binary was built for: a platform and a target."""
+
+    platform: str
+    target: str
+
+
 def known_targets() -> tuple[str, ...]:
     """Return the names of all targets that archspec knows, sorted."""
     return tuple(sorted(archspec.cpu.TARGETS))
@@ -94,16 +114,17 @@ def ancestors(name: str) -> tuple[str, ...]:
     return tuple(ancestor.name for ancestor in target.ancestors)
 
 
-def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the targets that can run binaries for at least one of `targets`, by maker.
+def hosts_of(builds: Iterable[Build]) -> dict[str, tuple[str, ...]]:
+    """Return the targets of machines that run at least one of `builds`, by maker.
 
     Common makers come first, and of one maker the newest processors.
     """
-    targets = set(targets)
+    builds = set(builds)
+    targets = {build.target for build in builds}
     candidates = sorted(targets.union(known_targets()), key=_newest_first)
     hosts: dict[str, list[str]] = {}
     for host in candidates:
-        if any(runs_on(target, host) for target in targets):
+        if any(build_runs_on(build, host) for build in builds):
             hosts.setdefault(_maker(host), []).append(host)
 
     makers = sorted(hosts)
@@ -165,12 +186,64 @@ def family(name: str) -> str:
 
 @cache
 def runs_on(target: str, host: str) -> bool:
-    """Return whether a binary built for `target` runs on a machine of type `host`.
+    """Return whether a processor of type `host` runs what is built for `target`.
 
     It does if the target is the host or one of its ancestors. That is a partial order:
     of zen3 and haswell, neither runs on the other.
     """
     return target == host or target in ancestors(host)
+
+
+@cache
+def is_mac(host: str) -> bool | None:
+    """Return whether a machine with a processor is a Mac; None if it may be one.
+
+    Processors of Apple are in Macs only. Spack also runs on Linux on these, but hardly
+    any build cache has binaries for that: `target=:m2` finds them.
+
+    Macs had processors of Intel until 2020, in the last years also Xeons: a machine
+    with `cascadelake`, `icelake` or one of their ancestors may be a Mac. Intel's later
+    processors and its Xeon Phi (`mic_knl`) were in none, and neither were those of
+    AMD, Arm and other makers. Generic targets such as `aarch64` may be a Mac, and so
+    may a target that archspec does not know.
+    """
+    target = archspec.cpu.TARGETS.get(host)
+    if target is None:
+        return None
+    if target.vendor == "Apple":
+        return True
+    if target.vendor == "GenuineIntel":
+        may_be = any(runs_on(host, last) for last in _LAST_OF_INTEL)
+    else:
+        may_be = target.vendor == "generic" and family(host) in _FAMILIES_OF_MACS
+    return None if may_be else False
+
+
+def macs_of(hosts: Iterable[str]) -> dict[str, bool]:
+    """Return whether each machine is a Mac, without machines that may be one."""
+    macs = {}
+    for host in hosts:
+        mac = is_mac(host)
+        if mac is not None:
+            macs[host] = mac
+    return macs
+
+
+def has_platform(host: str, platform: str) -> bool:
+    """Return whether a machine with a processor can have a platform.
+
+    A Mac has `darwin`, and all other machines have another one.
+    """
+    mac = is_mac(host)
+    return mac is None or mac == (platform == MAC)
+
+
+def build_runs_on(build: Build, host: str) -> bool:
+    """Return whether a machine of type `host` runs the binaries of a build.
+
+    It does if it runs the target and can have the platform.
+    """
+    return runs_on(build.target, host) and has_platform(host, build.platform)
 
 
 def machine_of(constraint: str) -> str | None:

@@ -18,7 +18,7 @@ from spack_cache_db.query.answers.diff_databases import diff_databases
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.targets import Build, build_runs_on
 from spack_cache_db.spack.versions import version_key
 from tests.contradictions import EXAMPLE, STACKS, Listing, database_of, listings
 from tests.indexes import edge, hash_of, index, node, record
@@ -120,10 +120,13 @@ def _side(sources: Oracle, name: str, narrowing: dict[str, str]) -> dict[str, Li
         and narrowing.get("package") in (None, each.configuration.package)
         and narrowing.get("target") in (None, each.configuration.target)
         and (
-            "host" not in narrowing
-            or runs_on(each.configuration.target, narrowing["host"])
+            "host" not in narrowing or build_runs_on(_build_of(each), narrowing["host"])
         )
     }
+
+
+def _build_of(listing: Listing) -> Build:
+    return Build(listing.configuration.platform, listing.configuration.target)
 
 
 def _stacks(side: dict[str, Listing]) -> set[str]:

@@ -151,9 +151,11 @@ def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
         ("target", ":zen3"), ("variant", "build_system=python_pip"), ("variant", "build_system=*"),
     ):  # fmt: skip
         condition = Condition(kind, text, Word(text))
-        column = COLUMNS[kind]
+        (column,) = COLUMNS[kind]
         expected = [
-            key for key in every if condition.is_met_by(getattr(words[key], column))
+            key
+            for key in every
+            if condition.is_met_by(column, getattr(words[key], column))
         ]
 
         assert ids_of(all_samples, "*", (condition,)) == expected

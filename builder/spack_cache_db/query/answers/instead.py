@@ -69,8 +69,11 @@ def values_instead(
     if condition.kind in PLACE_KINDS:
         return ""
 
+    if condition.kind == "host":
+        return _builds_instead(candidates, str(expected), rows)
+
     # The different words of the configurations, in their order.
-    column = COLUMNS[condition.kind]
+    (column,) = COLUMNS[condition.kind]
     keys = dict.fromkeys(row.key(column) for row in rows)
     words = [candidates.lookups.words[column][key] for key in keys]
     if isinstance(expected, VariantConstraint):
@@ -88,6 +91,22 @@ def values_instead(
             verb = "runs" if len(running) == 1 else "run"
             return f"{_in_sentence(running)} {verb} on {expected}"
     return _there_are(words)
+
+
+def _builds_instead(
+    candidates: Candidates, host: str, rows: Sequence[Candidate]
+) -> str:
+    """Return the targets of configurations that do not run on a machine, as text.
+
+    A target that runs on it has its platform beside it: `aarch64 for linux`.
+    """
+    words = candidates.lookups.words
+    texts = []
+    for row in rows:
+        target = words["target"][row.key("target")]
+        platform = words["platform"][row.key("platform")]
+        texts.append(f"{target} for {platform}" if runs_on(target, host) else target)
+    return _there_are(texts)
 
 
 def _dependencies_instead(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.spack.facts import CRAY_COMPILERS
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.targets import ancestors, is_generic
+from spack_cache_db.spack.targets import ancestors, has_platform, is_generic
 from spack_cache_db.spack.versions import (
     is_git_version,
     is_stable,
@@ -123,11 +123,13 @@ class MachineRank(NamedTuple):
     """The rank of a kind of machine.
 
     Attributes:
+        has_platform: whether the chosen machine can have the platform.
         is_usual: whether it is not a Cray.
         is_generic: whether the target is a family or a level of it, such as
             `x86_64_v3`, not a processor, such as `zen3`.
     """
 
+    has_platform: bool
     is_usual: bool
     is_generic: bool
     platform: Usage
@@ -190,24 +192,28 @@ class Ranks:
         return is_stable(version) or version == self.facts.latest
 
     def of_machine(self, compiler: str, platform: str, target: str) -> MachineRank:
-        """Usual machines first; without a chosen machine, then generic targets and the
-        commonest family.
+        """Usual machines first, of the platforms that a chosen machine can have;
+        without a chosen machine, then generic targets and the commonest family.
         """
         compiler_name, _, _ = compiler.partition("@")
         is_usual = compiler_name not in CRAY_COMPILERS
         platform_usage = self._usage("platform", platform)
-        if self.facts.host is not None:
+        host = self.facts.host
+        if host is not None:
             # All rows are equal in the other fields: the machine has one family, and
-            # `of_target` compares the targets in it.
+            # `of_target` compares the targets in it. Of a range such as `target=:m2`,
+            # they may be for platforms that the machine does not have.
             return MachineRank(
-                is_usual,
+                has_platform=has_platform(host, platform),
+                is_usual=is_usual,
                 is_generic=True,
                 platform=platform_usage,
                 family=Usage(Uses(), is_usual=False),
             )
         family = self.facts.families.get(target, target)
         return MachineRank(
-            is_usual,
+            has_platform=True,
+            is_usual=is_usual,
             is_generic=is_generic(target),
             platform=platform_usage,
             family=self._usage("family", family),

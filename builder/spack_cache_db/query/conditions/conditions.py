@@ -23,21 +23,25 @@ from spack_cache_db.spack.queries import (
     SpecQuery,
     VariantConstraint,
 )
-from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.targets import has_platform, runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges, is_stable
 
-COLUMNS: Mapping[str, str] = {
-    "package": "package",
-    "version": "version",
-    "stable": "version",
-    "variant": "variants",
-    "compiler": "compiler",
-    "os": "os",
-    "platform": "platform",
-    "target": "target",
-    "host": "target",
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "package": ("package",),
+    "version": ("version",),
+    "stable": ("version",),
+    "variant": ("variants",),
+    "compiler": ("compiler",),
+    "os": ("os",),
+    "platform": ("platform",),
+    "target": ("target",),
+    # A machine runs some targets, and has some platforms.
+    "host": ("target", "platform"),
 }
-"""Kinds of conditions on a word of a configuration, and the column of that word."""
+"""Kinds of conditions on words of a configuration, and the columns of these words.
+
+A condition on several columns is satisfied if the word of each column satisfies it.
+"""
 OF_SPECS = ("hash", "specs")
 """Kinds of conditions on single specs."""
 PLACE_KINDS = ("release", "stack", *OF_SPECS)
@@ -155,8 +159,8 @@ class Condition:
     text: str
     value: ConditionValue
 
-    def is_met_by(self, word: Any) -> bool:
-        """Return whether a word of the condition's column satisfies it.
+    def is_met_by(self, column: str, word: Any) -> bool:
+        """Return whether a word of one of the condition's columns satisfies it.
 
         The word of the column `variants` is a tuple of variants, one of which must
         satisfy the condition.
@@ -177,6 +181,8 @@ class Condition:
             case VariantConstraint():
                 variants = readable_variants(word, self.value.name)
                 return any(variant_matches(self.value, variant) for variant in variants)
+            case str() if self.kind == "host" and column == "platform":
+                return has_platform(self.value, word)
             case str() if self.kind == "host":
                 # The word is the target of a binary, the value that of a machine.
                 return runs_on(word, self.value)

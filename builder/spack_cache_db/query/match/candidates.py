@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions.conditions import (
-    COLUMNS,
     OF_SPECS,
     Condition,
     Conditions,
@@ -104,20 +103,23 @@ class Candidates(Memory):
         sql = GROUPS.format(", ".join(terms))
         return _rows(self.lookups, select(self.lookups.conn, sql))
 
-    def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
+    def satisfying(
+        self, condition: Condition, column: str, package: str | None
+    ) -> Set[int]:
         """Return the ids of words that satisfy a condition, such as those of the
         versions in `@1.14:`.
 
         Args:
             condition: a condition on words.
+            column: one of its columns.
             package: the package whose versions are compared; None for all packages.
         """
         package_id = None
-        if package is not None and COLUMNS[condition.kind] == "version":
+        if package is not None and column == "version":
             package_id = self.lookups.packages.get(package)
-        key = (condition.kind, condition.value, package_id)
+        key = (condition.kind, condition.value, column, package_id)
         return self.once(
-            key, lambda: satisfying_words(self.lookups, condition, package_id)
+            key, lambda: satisfying_words(self.lookups, condition, column, package_id)
         )
 
     def specs_of(

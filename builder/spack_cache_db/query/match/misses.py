@@ -50,9 +50,9 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
 
     # Read the rows: if only words of some columns matter, one row for equal ones.
     kinds = {condition.kind for condition in conditions}
-    columns = dict.fromkeys(
-        COLUMNS[condition.kind] for condition in conditions if condition.kind in COLUMNS
-    )
+    columns: dict[str, None] = {}
+    for condition in conditions:
+        columns |= dict.fromkeys(COLUMNS.get(condition.kind, ()))
     if package is None and kinds <= COLUMNS.keys():
         rows = candidates.groups(columns)
     else:
@@ -65,9 +65,9 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
         key_position = KEY_POSITIONS[column]
         missed_by_word = {row.keys[key_position]: 0 for row in rows}
         for position, condition in enumerate(conditions):
-            if COLUMNS.get(condition.kind) != column:
+            if column not in COLUMNS.get(condition.kind, ()):
                 continue
-            satisfying = candidates.satisfying(condition, package)
+            satisfying = candidates.satisfying(condition, column, package)
             for word_id in missed_by_word.keys() - satisfying:
                 missed_by_word[word_id] |= 1 << position
         for number, row in enumerate(rows):

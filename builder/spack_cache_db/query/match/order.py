@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions.conditions import Conditions, condition_value
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.spack.targets import ancestors, machine_of
+from spack_cache_db.spack.targets import MAC, ancestors, is_mac, machine_of
 
 # Explicitly installed configurations come first, then other installed ones.
 _INSTALLED_FIRST = """
@@ -20,11 +20,11 @@ id NOT IN (
   SELECT configuration_id FROM configuration_history
   WHERE spec_count > 0 AND release_id IN (SELECT value FROM json_each(:trees))),
 """
-# By system and family of CPUs, the most common first; within a package by Spack's
+# By platform and family of CPUs, the most common first; within a package by Spack's
 # preferred version, then the nearest target, then current releases. The ids of packages
 # are in the order of their names, those of versions in Spack's preference.
 _ORDER = """
-platform_id <> (SELECT id FROM platforms WHERE name = 'linux'),
+platform_id <> (SELECT id FROM platforms WHERE name = :usual_platform),
 platform_id,
 (SELECT CASE family WHEN 'x86_64' THEN '' ELSE family END
   FROM targets WHERE targets.id = configurations.target_id),
@@ -53,11 +53,13 @@ def order_for(lookups: Lookups, conditions: Conditions) -> Order:
 
     Installed configurations come first, then configurations that run on most machines.
     If the conditions choose a machine (`--host zen4`, `target=:zen4`), configurations
-    for the nearest target come before configurations for older targets.
+    for the nearest target come before configurations for older targets, and for a Mac
+    those of macOS before those of Linux.
     """
-    parameters: dict[str, Any] = {}
     nearest = ""
     host = chosen_machine(conditions)
+    has_macos_first = host is not None and is_mac(host)
+    parameters: dict[str, Any] = {"usual_platform": MAC if has_macos_first else "linux"}
     if host:
         # The targets that run on the machine, the nearest first.
         id_of_target = {name: key for key, name in lookups.words["target"].items()}

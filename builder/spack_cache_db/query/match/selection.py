@@ -183,28 +183,28 @@ def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
         package = None
         if len(packages) == 1:
             (package,) = packages
-        ids = satisfying_words(lookups, condition, package)
-        column = COLUMNS[condition.kind]
-        if column in ids_of_column:
-            ids = ids_of_column[column] & ids
-        ids_of_column[column] = ids
-        if not ids:
-            break
+        for column in COLUMNS[condition.kind]:
+            ids = satisfying_words(lookups, condition, column, package)
+            if column in ids_of_column:
+                ids = ids_of_column[column] & ids
+            ids_of_column[column] = ids
+            if not ids:
+                return ids_of_column
     return ids_of_column
 
 
 def satisfying_words(
-    lookups: Lookups, condition: Condition, package: int | None = None
+    lookups: Lookups, condition: Condition, column: str, package: int | None = None
 ) -> Set[int]:
-    """Return the ids of the words in a condition's column that satisfy it.
+    """Return the ids of the words in one of a condition's columns that satisfy it.
 
     Args:
         lookups: the database.
         condition: a condition of a kind in `COLUMNS`.
+        column: one of its columns.
         package: for versions: the id of the package whose versions are compared; None
             for those of all packages.
     """
-    column = COLUMNS[condition.kind]
     if column == "package":
         return _packages(lookups, condition)
     if column == "variants":
@@ -212,7 +212,7 @@ def satisfying_words(
     if column == "version":
         return _versions(lookups, condition, package)
     words = lookups.words[column]
-    return {key for key, word in words.items() if condition.is_met_by(word)}
+    return {key for key, word in words.items() if condition.is_met_by(column, word)}
 
 
 def _packages(lookups: Lookups, condition: Condition) -> Set[int]:
@@ -230,7 +230,7 @@ def _variant_sets(lookups: Lookups, condition: Condition) -> Set[int]:
     if isinstance(condition.value, VariantConstraint):
         name = condition.value.name
     rows = select(lookups.conn, VARIANTS, name=name, text=condition.text)
-    variants = [key for key, text in rows if condition.is_met_by((text,))]
+    variants = [key for key, text in rows if condition.is_met_by("variants", (text,))]
     return select_ids(lookups.conn, SETS_WITH, variants)
 
 
@@ -244,7 +244,7 @@ def _versions(lookups: Lookups, condition: Condition, package: int | None) -> Se
         rows = select(lookups.conn, VERSIONS_OF_PACKAGE, package=package)
     # Many packages share a version such as 1.0.0, which is compared once.
     is_satisfied_by = cache(condition.is_met_by)
-    return {key for key, name in rows if is_satisfied_by(name)}
+    return {key for key, name in rows if is_satisfied_by("version", name)}
 
 
 def with_other_variant(

@@ -34,6 +34,7 @@ from spack_cache_db.query.open.sql import (
 )
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.schema.tables import CONFIGURATION, LABELS
+from spack_cache_db.spack.targets import Build
 
 RELEASES = """
 SELECT id, name, kind, date, position, previous_release_id, package_count, spec_count
@@ -64,6 +65,12 @@ ORDER BY virtual, known_packages.name
 """
 MOST_RECENT = 16
 """Number of results of one kind that are cached (`Memory.recent`)."""
+BUILDS = """
+SELECT DISTINCT platforms.name, targets.name FROM target_runs_on
+JOIN platforms ON platforms.id = target_runs_on.platform_id
+JOIN targets ON targets.id = target_runs_on.target_id
+ORDER BY platforms.name, targets.name
+"""
 Result = TypeVar("Result")
 
 
@@ -172,6 +179,13 @@ class Lookups(Memory):
     def packages(self) -> dict[str, int]:
         """The ids of all packages, by their names."""
         return {name: key for key, name in self.words["package"].items()}
+
+    @cached_property
+    def builds(self) -> tuple[Build, ...]:
+        """The platforms and targets that specs were built for and that a machine
+        runs.
+        """
+        return tuple(Build(*row) for row in select(self.conn, BUILDS))
 
     @cached_property
     def providers(self) -> dict[str, tuple[str, ...]]:

@@ -159,13 +159,16 @@ def facet_counts(
     return counts
 
 
-def words_with(lookups: Lookups, condition: Condition) -> set[str]:
-    """Return the words of a column that satisfy a condition on it."""
-    column = COLUMNS[condition.kind]
-    if column == "version":
-        lookups.learn(set(select_ids(lookups.conn, VERSION_IDS)), set())
-    words = lookups.words[column].values()
-    return {word for word in words if condition.is_met_by(word)}
+def words_with(lookups: Lookups, condition: Condition) -> dict[str, set[str]]:
+    """Return the words that satisfy a condition, by its columns."""
+    words_of_column = {}
+    for column in COLUMNS[condition.kind]:
+        if column == "version":
+            lookups.learn(set(select_ids(lookups.conn, VERSION_IDS)), set())
+        words = lookups.words[column].values()
+        satisfying = {word for word in words if condition.is_met_by(column, word)}
+        words_of_column[column] = satisfying
+    return words_of_column
 
 
 def sizes_of(
@@ -238,9 +241,13 @@ def _counts_with_words(lookups: Lookups, conditions: Conditions) -> dict[str, Co
     # Several conditions may be on one column: on a target and a host.
     allowed: dict[str, set[str]] = {}
     for condition in without(conditions, "release", "stack"):
-        column = COLUMNS[condition.kind]
-        words = words_with(lookups, condition)
-        allowed[column] = allowed.get(column, words) & words
+        for column, words in words_with(lookups, condition).items():
+            allowed[column] = allowed.get(column, words) & words
+    # A platform that all binaries have need not be compared: most machines can have
+    # every platform of the database.
+    platforms = set(lookups.words["platform"].values())
+    if allowed.get("platform") == platforms:
+        del allowed["platform"]
 
     # Count by the columns of the conditions, and add up the rows with allowed words.
     release = condition_value(conditions, "release")
@@ -269,11 +276,12 @@ def newest_release(
     # Releases without such words need not be counted.
     releases = frozenset(lookups.releases)
     for condition in without(conditions, "release", "stack"):
-        facet = COLUMNS[condition.kind]
-        if facet not in tables.FACETS:
-            continue
-        texts = json.dumps(list(words_with(lookups, condition)))
-        releases &= select_ids(lookups.conn, RELEASES_WITH, facet=facet, texts=texts)
+        for facet, words in words_with(lookups, condition).items():
+            if facet in tables.FACETS:
+                texts = json.dumps(list(words))
+                releases &= select_ids(
+                    lookups.conn, RELEASES_WITH, facet=facet, texts=texts
+                )
 
     for release in lookups.releases.values():
         if release.id in releases:
@@ -291,9 +299,9 @@ def count_by(
 
     They are limited to a release, a stack, or both if these are given. The last counts
     are cached, because they are the same for all visitors; those by three columns are
-    too large.
+    too large. Platforms do not make them larger: a target mostly has one.
     """
-    if len(columns) > 2:
+    if len(set(columns) - {"platform"}) > 2:
         return _read_counts(lookups, release, stack, columns)
     key = (release, stack, columns)
     return lookups.recent(

@@ -34,11 +34,11 @@ from spack_cache_db.site.filters import value_of
 from spack_cache_db.site.names_for_people import compiler_name, system_name
 from spack_cache_db.site.pages.configurations import ConfigurationRow
 from spack_cache_db.site.pages.package_commands import Tab, tabs_of
-from spack_cache_db.site.pages.package_processors import Build, processors_of
+from spack_cache_db.site.pages.package_processors import processors_of
 from spack_cache_db.site.pages.package_versions import build_of, builds_of
 from spack_cache_db.site.words import Vocabulary
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.targets import family, is_generic
+from spack_cache_db.spack.targets import Build, family, is_generic
 from spack_cache_db.spack.versions import is_stable
 
 SPEC_MARK = "\ue000"

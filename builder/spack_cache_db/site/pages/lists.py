@@ -52,6 +52,7 @@ from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.processor_columns import (
     MACHINE_KINDS,
     NO_COLUMNS,
+    NO_COUNTS,
     ProcessorCounts,
     counts_by_processor,
     processor_columns,
@@ -335,7 +336,7 @@ def listed(
             site.lookups, of_package.values(), page.conditions
         )
         for name in names:
-            counts[name] = processors.in_order(of_package[name])
+            counts[name] = processors.in_order(of_package.get(name, NO_COUNTS))
     links = None
     if page.rows:
         links = DataLinks.of_page(f"/{kind}", filters.address())
@@ -482,7 +483,7 @@ def _is_known(lookups: Lookups, condition: Condition) -> bool:
     if condition.kind in PLACES:
         # An unknown release or stack has the id 0.
         return bool(condition.value)
-    return bool(words_with(lookups, condition))
+    return all(words_with(lookups, condition).values())
 
 
 def _counted_again(
@@ -556,7 +557,7 @@ def processors_of_packages(
         return counts_by_processor(lookups, matching(lookups, ()))
 
     of_package = lookups.once(processors_of_packages, count)
-    return {name: of_package[name] for name in names}
+    return {name: of_package[name] for name in names if name in of_package}
 
 
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:

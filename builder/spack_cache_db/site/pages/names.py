@@ -113,7 +113,8 @@ def _names(lookups: Lookups) -> Iterator[Name]:
 
     # Targets of binaries, their families, and the machines that run such binaries.
     targets = facets["target"].keys()
-    hosts = chain.from_iterable(hosts_of(targets).values())
+    builds = [build for build in lookups.builds if build.target in targets]
+    hosts = chain.from_iterable(hosts_of(builds).values())
     families = (family(target) for target in targets)
     for target in sorted({*hosts, *families}):
         yield Name(target, "target")

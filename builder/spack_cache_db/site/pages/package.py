@@ -85,7 +85,7 @@ from spack_cache_db.site.refusals import refused
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.words import vocabulary_of
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.targets import hosts_of, runs_on
+from spack_cache_db.spack.targets import Build, build_runs_on, hosts_of
 
 CONFIGURATION_ROWS = 25
 MOST_KNOWN = 100
@@ -431,7 +431,9 @@ def _values(
     """
     if name in PLACES:
         return _places(lookups, name, rows, conditions)
-    column = COLUMNS[name]
+    if name == "host":
+        return _hosts(lookups, rows)
+    (column,) = COLUMNS[name]
     words = lookups.words[column]
     position = KEY_POSITIONS[column]
     counts = Counter([row.keys[position] for row in rows])
@@ -440,8 +442,6 @@ def _values(
             counts, key=lambda key: lookups.positions[key], reverse=True
         )
         return [(words[key], counts[key]) for key in newest_first]
-    if name == "host":
-        return _hosts({words[key]: count for key, count in counts.items()})
     if name == "variant":
         # The words of this column are all variants of a configuration.
         variants: Counter[str] = Counter()
@@ -464,14 +464,26 @@ def _places(
     ]
 
 
-def _hosts(targets: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the machines that run some of the binaries, with how many each runs.
+def _hosts(lookups: Lookups, rows: Iterable[Candidate]) -> list[tuple[str, int]]:
+    """Return the machines that run some of the binaries, with how many each runs."""
+    # Count by ids first, because there are many rows and few builds.
+    platform_position = KEY_POSITIONS["platform"]
+    target_position = KEY_POSITIONS["target"]
+    counts_of_ids = Counter(
+        [(row.keys[platform_position], row.keys[target_position]) for row in rows]
+    )
+    platforms = lookups.words["platform"]
+    targets = lookups.words["target"]
+    builds = {
+        Build(platforms[platform], targets[target]): count
+        for (platform, target), count in counts_of_ids.items()
+    }
 
-    `targets` has the number of configurations for each target.
-    """
     hosts = []
-    for host in chain.from_iterable(hosts_of(targets).values()):
-        counts = [count for target, count in targets.items() if runs_on(target, host)]
+    for host in chain.from_iterable(hosts_of(builds).values()):
+        counts = [
+            count for build, count in builds.items() if build_runs_on(build, host)
+        ]
         hosts.append((host, sum(counts)))
     return hosts
 

@@ -21,7 +21,7 @@ from spack_cache_db.query.stored.package_data import VariantNote
 from spack_cache_db.site.charts.records import Life
 from spack_cache_db.site.filters import Filters, value_of
 from spack_cache_db.site.names_for_people import compiler_name, system_name
-from spack_cache_db.site.pages.package_processors import Build, Processor, processors_of
+from spack_cache_db.site.pages.package_processors import Processor, processors_of
 from spack_cache_db.site.pages.package_versions import (
     RESULT,
     Versions,
@@ -30,6 +30,7 @@ from spack_cache_db.site.pages.package_versions import (
 )
 from spack_cache_db.site.words import vocabulary_of
 from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.targets import Build
 
 MOST_VERSIONS = 6
 MOST_SYSTEMS = 6

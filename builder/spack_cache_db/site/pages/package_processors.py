@@ -12,9 +12,9 @@ from typing import NamedTuple
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.spack import processors
-from spack_cache_db.spack.targets import ancestors, runs_on
+from spack_cache_db.spack.processors import LINUX
+from spack_cache_db.spack.targets import Build, ancestors, build_runs_on, is_mac
 
-LINUX = "linux"
 MOST_OTHERS = 3
 """Maximum of columns for targets that are not in `PROCESSORS`."""
 _NOTES = {
@@ -26,15 +26,6 @@ _NOTES = {
     "macOS": "M1 to M4",
 }
 """Well-known processors, by the name of their column."""
-_APPLE = "m1"
-"""The first of Apple's processors; all others are its descendants."""
-
-
-class Build(NamedTuple):
-    """What a binary was built for: a platform and a target."""
-
-    platform: str
-    target: str
 
 
 class Processor(NamedTuple):
@@ -59,10 +50,10 @@ class Processor(NamedTuple):
         return build.platform == self.platform and self.target in ("", build.target)
 
     def runs(self, build: Build) -> bool:
-        """Return whether a binary runs on this processor."""
+        """Return whether a binary runs on this processor, with its platform."""
         if build.platform != self.platform:
             return False
-        return not self.target or runs_on(build.target, self.target)
+        return not self.target or build_runs_on(build, self.target)
 
     def filters(self, *, with_platform: bool) -> Filters:
         """Return the filters that only its own binaries satisfy.
@@ -87,7 +78,7 @@ def _always() -> Iterator[Processor]:
                 note=_NOTES[column.name],
                 short=column.short,
                 target=column.target,
-                platform=LINUX if column.target else processors.MAC,
+                platform=column.platform,
             )
 
 
@@ -142,12 +133,11 @@ def nearest_first(
 
 def nearest_to(columns: tuple[Processor, ...], host: str) -> Processor | None:
     """Return the processor whose binaries suit a machine best; None if none does."""
-    targets = (host, *ancestors(host))
     by_target = {processor.target: processor for processor in reversed(columns)}
-    # Apple's machines run the binaries of their own platform.
-    if _APPLE in targets:
+    # The column of macOS has all of its targets.
+    if is_mac(host):
         return by_target.get("")
-    for target in targets:
+    for target in (host, *ancestors(host)):
         if target in by_target:
             return by_target[target]
     return None

@@ -39,12 +39,13 @@ from spack_cache_db.site.filters import PLACES, Pagination, paginated
 from spack_cache_db.site.pages.names import names_by_kind
 from spack_cache_db.site.pages.processor_columns import (
     MACHINE_KINDS,
+    NO_COUNTS,
     ProcessorColumns,
     counts_by_processor,
     processor_columns,
 )
 from spack_cache_db.spack.printing import variant_text
-from spack_cache_db.spack.processors import MAC, MACS, OTHERS, Processor
+from spack_cache_db.spack.processors import OTHERS, Processor
 from spack_cache_db.spack.queries import VariantConstraint
 
 ROWS_OF_WORDS = 12
@@ -245,6 +246,7 @@ def _table(
         commands = _commands(lookups, proposals, conditions)
     totals = package_counts(lookups)
     known_names = names_by_kind(lookups)
+    has_platforms = len(lookups.words["platform"]) > 1
     rows = []
     for name in names:
         proposal = proposals.get(name)
@@ -254,7 +256,13 @@ def _table(
             summary="" if known is None else known.summary,
             reason=reasons[name],
             version="",
-            cells=_cells(name, processors, counts[name], conditions),
+            cells=_cells(
+                name,
+                processors,
+                counts.get(name, NO_COUNTS),
+                conditions,
+                has_platforms=has_platforms,
+            ),
             spec_count=sum(matching_counts[key] for key in ids_of[name]),
             total=totals[name],
         )
@@ -285,8 +293,14 @@ def _cells(
     processors: ProcessorColumns,
     counts: Mapping[Processor, int],
     conditions: Conditions,
+    *,
+    has_platforms: bool,
 ) -> tuple[Cell, ...]:
-    """Return the counts of a package, each with the page of these binaries."""
+    """Return the counts of a package, each with the page of these binaries.
+
+    `has_platforms` is whether the database has binaries for several platforms: then a
+    target alone is not enough.
+    """
     filters = _filters_of(without(conditions, *MACHINE_KINDS))
     cells = []
     for column in processors.columns:
@@ -295,11 +309,13 @@ def _cells(
         # some conditions of a spec.
         path = None
         if processor is not OTHERS and filters is not None:
-            machine = ("target", processor.target)
-            if processor is MACS:
-                machine = ("platform", MAC)
-            path = f"/package/{quote(package)}?{urlencode([machine, *filters])}"
-        cells.append(Cell(counts[processor], path))
+            machine = []
+            if processor.target:
+                machine.append(("target", processor.target))
+            if has_platforms or not processor.target:
+                machine.append(("platform", processor.platform))
+            path = f"/package/{quote(package)}?{urlencode([*machine, *filters])}"
+        cells.append(Cell(counts.get(processor, 0), path))
     return tuple(cells)
 
 

@@ -24,12 +24,12 @@ from spack_cache_db.site.charts.records import Cell, Column, Life, Row, Span
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.names_for_people import day_words
 from spack_cache_db.site.pages.package_processors import (
-    Build,
     Processor,
     nearest_first,
     nearest_to,
     processors_of,
 )
+from spack_cache_db.spack.targets import Build
 
 SHOWN_VERSIONS = 8
 """Versions on a page, unless all are asked for."""

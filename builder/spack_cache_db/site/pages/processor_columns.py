@@ -16,11 +16,14 @@ from spack_cache_db.query.match.selection import ResultSet, spec_counts
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.spack.processors import (
+    LINUX,
+    MACS,
     OTHERS,
     PROCESSORS,
     Processor,
     processor_of,
 )
+from spack_cache_db.spack.targets import is_mac
 
 MACHINE_KINDS = ("host", "target")
 """Kinds of conditions on the processor, which do not change the numbers."""
@@ -49,6 +52,8 @@ class ProcessorColumns:
         return [counts.get(column.processor, 0) for column in self.columns]
 
 
+NO_COUNTS: ProcessorCounts = {}
+"""The counts of a package without binaries."""
 NO_COLUMNS = ProcessorColumns(columns=(), top=0)
 
 
@@ -76,10 +81,11 @@ def processor_columns(
 
 def counts_by_processor(
     lookups: Lookups, results: ResultSet
-) -> Mapping[str, Counter[Processor]]:
+) -> Mapping[str, ProcessorCounts]:
     """Return the number of binaries of each package for each kind of processor.
 
-    The results are those of conditions without `MACHINE_KINDS`.
+    The results are those of conditions without `MACHINE_KINDS`. A package without any
+    is left out.
     """
     counts = spec_counts(lookups, results)
     package_of = lookups.column("configurations", "package_id")
@@ -98,16 +104,25 @@ def counts_by_processor(
             processor = processor_of(platform, target)
             processors[pair] = processor
         of_package[names["package"][package_of[key]]][processor] += counts[key]
-    return of_package
+    return dict(of_package)
 
 
 def _is_chosen(processor: Processor, conditions: Conditions) -> bool:
     """Return whether a visitor asks for the binaries of a column: those that run on a
     machine, or that are for a target.
 
-    The columns of macOS and of others have no target, and are never chosen.
+    The column of macOS has no target: it is chosen for a Mac. That of others is never
+    chosen.
     """
-    on_machine = only(conditions, *MACHINE_KINDS)
-    if not on_machine or not processor.target:
+    hosts = only(conditions, "host")
+    targets = only(conditions, "target")
+    if processor is MACS:
+        is_chosen = all(is_mac(str(condition.value)) for condition in hosts)
+        return bool(hosts) and not targets and is_chosen
+    if processor is OTHERS or not (hosts or targets):
         return False
-    return all(condition.is_met_by(processor.target) for condition in on_machine)
+    is_on_linux = all(condition.is_met_by("platform", LINUX) for condition in hosts)
+    return is_on_linux and all(
+        condition.is_met_by("target", processor.target)
+        for condition in (*hosts, *targets)
+    )

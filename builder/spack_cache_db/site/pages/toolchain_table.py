@@ -16,7 +16,7 @@ from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.answers.toolchains import Toolchain, ToolchainCount
 from spack_cache_db.site.filters import Pairs
 from spack_cache_db.site.names_for_people import compiler_name, system_name
-from spack_cache_db.spack.processors import processor_name
+from spack_cache_db.spack.processors import LINUX, processor_name
 
 MOST_COLUMNS = 6
 """Limit of the toolchains that the page compares."""
@@ -236,7 +236,7 @@ def _column(count: ToolchainCount, chosen: Toolchain, fields: Pairs) -> Toolchai
     return ToolchainColumn(
         compiler=compiler_name(toolchain.compiler),
         os=system_name(toolchain.os),
-        target=processor_name("", toolchain.target),
+        target=processor_name(LINUX, toolchain.target),
         binary=count.binary,
         address=_address(fields, toolchain.text),
         is_chosen=toolchain == chosen,

@@ -32,7 +32,7 @@ from spack_cache_db.site.static.addresses import ASSETS, StaticSettings
 from spack_cache_db.site.static.catalogue import CATALOGUE, catalogue
 from spack_cache_db.site.static.pages import Pages
 from spack_cache_db.site.static.vocabulary import VOCABULARY, search_vocabulary
-from spack_cache_db.spack.targets import ancestors, known_targets
+from spack_cache_db.spack.targets import MAC, ancestors, known_targets, macs_of
 
 TABLES = "tables"
 """The folder for tables inside the other one."""
@@ -177,12 +177,16 @@ def _copy_assets(part: Path) -> list[str]:
 
 
 def machines_module() -> str:
-    """Return the module that says which targets run on which machines."""
+    """Return the module that says what runs on which machines."""
     runs = {target: ancestors(target) for target in known_targets()}
-    comment = (
-        "/* The targets whose binaries run on each machine too, the nearest first. */"
+    macs = macs_of(known_targets())
+    return (
+        "/* The targets whose binaries run on each machine too, the nearest first. */\n"
+        f"export const ANCESTORS = {json.dumps(runs)};\n"
+        "/* Whether a machine is a Mac; those that may be one have no entry. */\n"
+        f"export const IS_MAC = {json.dumps(macs)};\n"
+        f"export const MAC = {json.dumps(MAC)};\n"
     )
-    return f"{comment}\nexport const ANCESTORS = {json.dumps(runs)};\n"
 
 
 def phrases_module() -> str:

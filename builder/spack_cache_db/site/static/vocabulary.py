@@ -39,10 +39,12 @@ from spack_cache_db.spack.facts import (
 )
 from spack_cache_db.spack.processors import PROCESSORS, processor_of
 from spack_cache_db.spack.targets import (
+    MAC,
     ancestors,
     family,
     is_known,
     known_targets,
+    macs_of,
 )
 from spack_cache_db.spack.versions import version_key
 
@@ -150,12 +152,18 @@ def _names_of_database(lookups: Lookups) -> dict[str, Any]:
 
 def _targets(lookups: Lookups) -> dict[str, Any]:
     """Return the targets that archspec knows, each with its family and all other
-    targets whose binaries run on it; and those of the database that it does not know.
+    targets whose binaries run on it; those of the database that it does not know; and
+    which machines are Macs.
     """
     targets = {name: [family(name), *ancestors(name)] for name in known_targets()}
     of_database = set(lookups.words["target"].values())
     unknown = sorted(name for name in of_database if not is_known(name))
-    return {"targets": targets, "unknownTargets": unknown}
+    return {
+        "targets": targets,
+        "unknownTargets": unknown,
+        "macs": macs_of(known_targets()),
+        "mac": MAC,
+    }
 
 
 def _packages(lookups: Lookups) -> dict[str, Any]:
