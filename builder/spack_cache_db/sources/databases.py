@@ -214,6 +214,7 @@ class _Database:
         configuration_of_spec = lookup_of(configurations)[ids["configuration"]]
         numbers = np.arange(1, len(hashes) + 1, dtype=np.uint32)
         return Specs(
+            ids=ids["spec"],
             numbers=Lookup(ids["spec"], numbers),
             configurations=np.insert(configuration_of_spec, 0, 0),
         )

@@ -50,17 +50,27 @@ FROM document_listings ORDER BY id
 """
 OWN_SIZES = "SELECT size FROM document_listings ORDER BY id"
 NODES = f"SELECT id, {', '.join(NodeFacts._fields)} FROM nodes"  # noqa: S608 - our own names
-RECORDS = "SELECT mirror_id, spec_id, node_id, is_listed FROM records"
+RECORDS = """
+SELECT json_group_array(mirror_id), json_group_array(spec_id), json_group_array(node_id),
+  json_group_array(is_listed)
+FROM records WHERE spec_id > ? AND spec_id <= ?
+"""
+RECORD_COUNT = "SELECT count(*) FROM records"
 INSTALLS = "SELECT mirror_id, spec_id, prefix, explicit, installed_at FROM installs"
 SPLICES = "SELECT mirror_id, spec_id, build_spec_id FROM splices"
 EDGES = """
-SELECT spec_id, dependency_id, dependency_type_id, dependency_virtual_id,
-  coalesce(direct, 2)
-FROM dependencies
+SELECT json_group_array(spec_id), json_group_array(dependency_id),
+  json_group_array(dependency_type_id), json_group_array(dependency_virtual_id),
+  json_group_array(coalesce(direct, 2))
+FROM dependencies WHERE spec_id > ? AND spec_id <= ?
 """
+EDGE_COUNT = "SELECT count(*) FROM dependencies"
 
 LISTINGS_AT_ONCE = 3_000
 """Number of listings in a JSON list, which may not be longer than `MOST_LENGTH`."""
+
+SPECS_AT_ONCE = 500
+"""Number of specs whose records or dependencies are in a JSON list."""
 
 ROWS_AT_ONCE = 10_000
 """Number of rows that are Python objects at a time."""
@@ -79,10 +89,12 @@ class Specs(NamedTuple):
     """The specs of a database.
 
     Attributes:
+        ids: their ids, in order.
         numbers: the numbers of their hashes, by their ids.
         configurations: the number of the configuration of each hash; 0 for number 0.
     """
 
+    ids: Numbers
     numbers: Lookup
     configurations: Numbers
 
@@ -134,20 +146,25 @@ def number_columns(rows: Iterable[Sequence[int]], *names: str) -> Frame:
         ValueError: a number is larger than any id of a build.
     """
     remaining = iter(rows)
-    parts = [np.zeros((0, len(names)), np.uint32)]
+    parts: list[Numbers] = [np.zeros((0, len(names)), np.uint32)]
     while True:
         # An array accepts no other values than whole numbers.
         chunk = islice(remaining, ROWS_AT_ONCE)
         numbers = np.asarray(array("q", chain.from_iterable(chunk)))
         if not len(numbers):
             break
-        if numbers.min() < 0 or numbers.max() > LARGEST_ID:
-            raise ValueError("an id that no build writes")
-        parts.append(numbers.astype(np.uint32).reshape(-1, len(names)))
+        parts.append(_ids(numbers).reshape(-1, len(names)))
     columns = {}
     for position, name in enumerate(names):
         columns[name] = np.concatenate([part[:, position] for part in parts])
     return Frame(**columns)
+
+
+def _ids(numbers: Numbers) -> Numbers:
+    """Return numbers in 32 bits; `ValueError` for one that is not an id of a build."""
+    if len(numbers) and (numbers.min() < 0 or numbers.max() > LARGEST_ID):
+        raise ValueError("an id that no build writes")
+    return numbers.astype(np.uint32)
 
 
 def read_rows(stored: Stored, writer: Writer) -> None:
@@ -364,8 +381,8 @@ class _RowReader:
             own: the listings of indexes that differ from these.
         """
         stored = self._stored
-        rows = number_columns(
-            stored.select(RECORDS), "mirror", "spec", "node", "is_listed"
+        rows = self._rows_of_specs(
+            RECORDS, RECORD_COUNT, "mirror", "spec", "node", "is_listed"
         )
         document = stored.mirrors[rows["mirror"]]
         spec = stored.specs.numbers[rows["spec"]]
@@ -455,9 +472,8 @@ class _RowReader:
     def _edges(self) -> Frame:
         """Return the dependencies of hashes, with their uses."""
         specs = self._stored.specs.numbers
-        edge_rows = self._stored.select(EDGES)
-        rows = number_columns(
-            edge_rows, "spec", "dependency", "types", "virtuals", "direct"
+        rows = self._rows_of_specs(
+            EDGES, EDGE_COUNT, "spec", "dependency", "types", "virtuals", "direct"
         )
         types = self._lists("SELECT id, types FROM dependency_types")
         virtuals = self._lists("SELECT id, virtuals FROM dependency_virtuals")
@@ -489,6 +505,35 @@ class _RowReader:
             dependency=specs[rows["dependency"]],
             use=number_array(uses)[use_of_row],
         )
+
+    def _rows_of_specs(self, sql: str, count_sql: str, *names: str) -> Frame:
+        """Return the rows of a table of specs, with these columns.
+
+        Args:
+            sql: a statement that returns JSON lists of numbers, from the rows of specs
+                whose ids are above the first parameter and up to the second one.
+            count_sql: a statement that counts all rows.
+            names: the names of the columns.
+
+        Raises:
+            LookupError: a row is not of a spec.
+        """
+        parts = [Frame(**{name: np.zeros(0, np.uint32) for name in names})]
+        spec_ids = self._stored.specs.ids.tolist()
+        last_id = 0
+        for first in range(0, len(spec_ids), SPECS_AT_ONCE):
+            *_, next_id = spec_ids[first : first + SPECS_AT_ONCE]
+            lists = self._stored.select(sql, (last_id, next_id)).fetchone()
+            columns = {}
+            for name, text in zip(names, lists, strict=True):
+                columns[name] = _ids(number_array(_NUMBERS.decode(text)))
+            parts.append(Frame(**columns))
+            last_id = next_id
+        rows = joined(parts)
+        (count,) = self._stored.select(count_sql).fetchone()
+        if len(rows) != count:
+            raise LookupError("a row of a spec that does not exist")
+        return rows
 
     def _lists(self, sql: str) -> _Lists:
         """Return the lists in a column of texts with commas."""

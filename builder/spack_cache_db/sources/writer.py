@@ -221,8 +221,9 @@ class Writer:
         numbers = rows["edge_list"]
         number = numbers[-1] + 1 if numbers else 1
         numbers.extend([number] * len(edges))
-        rows["dependency"].extend([dependency for dependency, _ in edges])
-        rows["use"].extend([use for _, use in edges])
+        dependencies, uses = zip(*edges, strict=True)
+        rows["dependency"].extend(dependencies)
+        rows["use"].extend(uses)
         return number
 
     def extend(

@@ -108,17 +108,17 @@ class KnownParts:
     def entry(self, cut: CutRecord) -> Entry | None:
         """Return a record from its parts; None if one of them is new."""
         spec = cut.spec
-        arch = self._archs.get(bytes(spec.arch))
-        parameters = self._parameters.get(bytes(spec.parameters))
-        origin = self._origins.get((bytes(spec.compiler), bytes(spec.annotations)))
-        if arch is None or parameters is None or origin is None:
-            return None
+        uses = self._uses
         edges = []
-        for dependency in spec.dependencies:
-            use = self._uses.get(bytes(dependency.parameters))
-            if use is None:
-                return None
-            edges.append(Edge(dependency.name, dependency.hash, use))
+        try:
+            arch = self._archs[bytes(spec.arch)]
+            parameters = self._parameters[bytes(spec.parameters)]
+            origin = self._origins[bytes(spec.compiler), bytes(spec.annotations)]
+            for dependency in spec.dependencies:
+                use = uses[bytes(dependency.parameters)]
+                edges.append(Edge(dependency.name, dependency.hash, use))
+        except KeyError:
+            return None
         node = Node(
             name=spec.name,
             version=spec.version,

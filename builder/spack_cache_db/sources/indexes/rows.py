@@ -174,7 +174,10 @@ class _IndexRows:
         configuration = self._configuration(node, parameters)
         edges = set()
         for name, dag_hash, use in node.edges:
-            dependency = self._number_of_dependency(name, dag_hash)
+            # Nearly all are known, and a call takes longer than a look.
+            dependency = self._numbers.get(dag_hash)
+            if dependency is None:
+                dependency = self._number_of_dependency(name, dag_hash)
             edges.add((dependency, texts.uses[use]))
         node_facts = self._node_facts(entry, parameters)
         node_number = texts.nodes[node_facts]
