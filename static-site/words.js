@@ -166,6 +166,7 @@ class Reader {
     this.wordsOf = new Map();
     this.variantBefore = "";
     this.family = "";
+    this.hasImpliedPlatform = false;
   }
 
   /* The package that the words name, also one without a binary. */
@@ -336,9 +337,22 @@ class Reader {
     const isFamily = target === family;
     if (isFamily && this.family === family) return true;
     const ofFamily = `target=${family}:`;
-    if (this.conditions.get("target") === ofFamily) this.conditions.delete("target");
+    if (this.conditions.get("target") === ofFamily) {
+      this.conditions.delete("target");
+      if (this.hasImpliedPlatform) this.conditions.delete("platform");
+    }
     this.family = family;
-    return this.add("target", isFamily ? ofFamily : `target=:${target}`);
+    const isRead = this.add("target", isFamily ? ofFamily : `target=:${target}`);
+    if (isRead && this.vocabulary.processorsOfLinux.includes(name)) this.addPlatformOfLinux();
+    return isRead;
+  }
+
+  /* The platform of a family of processors that no Mac has: `graviton`. */
+  addPlatformOfLinux() {
+    const { platforms, linux, mac } = this.vocabulary;
+    if (![linux, mac].every((platform) => platforms.includes(platform)) || this.conditions.has("platform")) return;
+    this.conditions.set("platform", `platform=${linux}`);
+    this.hasImpliedPlatform = true;
   }
 
   /* A graphics processor is the variant of architectures, or the switch for GPUs if none is recorded. */

@@ -12,6 +12,8 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli.cover_texts import STATUSES as PRINTED_STATUSES
 from spack_cache_db.cli.main import cli
 from spack_cache_db.query.answers.covered import LOST, OF_NODES, STATUSES
+from spack_cache_db.spack import machine
+from spack_cache_db.spack.machine import Machine
 from tests.indexes import edge, hash_of, index, node, record
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
@@ -340,3 +342,43 @@ def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
 def test_every_status_has_a_place_in_the_table() -> None:
     """The command lists them itself, because its help does not import queries."""
     assert [LOST, *OF_NODES, *STATUSES] == PRINTED_STATUSES
+
+
+BY_PLATFORM = """
+spack:
+  definitions:
+  - names: [on-linux]
+    when: platform == 'linux'
+  - names: [on-darwin]
+    when: platform == 'darwin'
+  specs: [$names]
+"""
+
+
+@pytest.mark.parametrize(
+    ("this", "host", "platform"),
+    [
+        # A Mac has the platform darwin, wherever the command runs.
+        (Machine("zen3", "rhel8", "linux"), "m2", "darwin"),
+        (Machine("m1", "sequoia", "darwin"), "m2", "darwin"),
+        # This machine, and others like it.
+        (Machine("zen3", "rhel8", "linux"), "zen4", "linux"),
+        (Machine("m1", "sequoia", "darwin"), "aarch64", "darwin"),
+        # Other machines have some other platform than a Mac.
+        (Machine("m1", "sequoia", "darwin"), "zen3", None),
+    ],
+)
+def test_a_condition_is_about_the_platform_of_the_host(
+    this: Machine,
+    host: str,
+    platform: str | None,
+    samples_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`when:` is evaluated for the machine of `--host`; where its platform is not known,
+    a note says that definitions are left out.
+    """
+    monkeypatch.setattr(machine, "this_machine", lambda: this)
+    result = run(BY_PLATFORM, samples_file, "--host", host, "--json")
+    specs = {row["spec"] for row in json.loads(result.stdout)["specs"]}
+    assert specs == (set() if platform is None else {f"on-{platform}"}), result.stdout

@@ -104,11 +104,17 @@ def read_cover(
 def _machine(scope: Scope) -> Machine:
     """Return the machine to which conditions in an environment refer (`when:`).
 
-    It is this one, except for what the scope names.
+    It is this one, except for what the scope names. If a host cannot have the platform
+    of this machine, its platform is unknown unless it is a Mac, and so is its operating
+    system.
     """
     from spack_cache_db.spack.machine import this_machine
+    from spack_cache_db.spack.targets import MAC, has_platform, is_mac
 
     machine = this_machine()
+    if scope.host is not None and not has_platform(scope.host, machine.platform or ""):
+        platform = MAC if is_mac(scope.host) else None
+        machine = replace(machine, os=None, platform=platform)
     return replace(
         machine,
         target=scope.host or machine.target,

@@ -39,6 +39,17 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
+@pytest.fixture(scope="module")
+def with_macos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with binaries of Linux and macOS."""
+    folder = tmp_path_factory.mktemp("with-macos")
+    platforms = ("linux", "darwin")
+    specs = [spec(number, platform=name) for number, name in enumerate(platforms)]
+    output = folder / "x.db"
+    build([write(folder / "pages", python=page("python", specs=specs))], output)
+    return output
+
+
 def reading(file: Path, text: str) -> Reading:
     """Return the reading of words that have one."""
     with opened(file) as lookups:
@@ -102,6 +113,51 @@ def test_a_word_for_several_processors_names_them(
 ) -> None:
     """Unless another word says which one is meant."""
     assert reading(file, text).generations == generations
+
+
+@pytest.mark.parametrize(
+    ("text", "on_linux", "expected"),
+    [
+        # Processors that no Mac has mean Linux, where there are binaries of macOS.
+        ("python graviton", "target=aarch64:", "platform=linux target=aarch64:"),
+        ("python neoverse", "target=aarch64:", "platform=linux target=aarch64:"),
+        ("python epyc", "target=x86_64:", "platform=linux target=x86_64:"),
+        # A machine has a platform of its own, and any Arm may be a Mac.
+        ("python epyc milan", "target=:zen3", "target=:zen3"),
+        ("python milan epyc", "target=:zen3", "target=:zen3"),
+        ("python grace", "target=:neoverse_v2", "target=:neoverse_v2"),
+        ("python m2", "target=:m2", "target=:m2"),
+        ("python apple silicon", "target=:m1", "target=:m1"),
+        ("python arm", "target=aarch64:", "target=aarch64:"),
+        ("python xeon", "target=x86_64:", "target=x86_64:"),
+        # What is said is not replaced.
+        *(
+            (f"python {words}", spec_of_words, spec_of_words)
+            for words, spec_of_words in (
+                ("linux graviton", "platform=linux target=aarch64:"),
+                ("mac graviton", "platform=darwin target=aarch64:"),
+                ("apple m2", "platform=darwin target=:m2"),
+            )
+        ),
+    ],
+)
+def test_processors_without_macs_mean_linux(
+    file: Path, with_macos: Path, text: str, on_linux: str, expected: str
+) -> None:
+    """Only in a database that also has binaries of macOS."""
+    for database, conditions in ((file, on_linux), (with_macos, expected)):
+        found = reading(database, text)
+        parts = {meaning.text for meaning in found.meanings}
+        assert parts == {"python", *conditions.split()}, found
+
+
+def test_the_platform_of_a_processor_is_removed_with_it(with_macos: Path) -> None:
+    """Both parts have its word."""
+    found = reading(with_macos, "python graviton")
+    assert found.meanings[1:] == (
+        Meaning("target", "target=aarch64:", ("graviton",)),
+        Meaning("platform", "platform=linux", ("graviton",)),
+    )
 
 
 def test_each_part_knows_its_words(file: Path) -> None:

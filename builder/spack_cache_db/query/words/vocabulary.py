@@ -26,6 +26,9 @@ NEGATIONS = frozenset(_WORDS["negations"].split())
 SYSTEMS_OF_SPACK = frozenset(_WORDS["systems_of_spack"].split())
 """Operating systems as Spack calls them, without versions."""
 
+PROCESSORS_OF_LINUX = frozenset(_WORDS["processors_of_linux"].split())
+"""Names of processors that no Mac has, and that stand for a family of targets."""
+
 # What people call something, and its name in Spack.
 TARGET_NAMES: Mapping[str, str] = _WORDS["targets"]
 """Targets and their families: `milan` is `zen3`, `arm` is `aarch64`."""

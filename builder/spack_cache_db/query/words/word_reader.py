@@ -15,6 +15,7 @@ from spack_cache_db.query.words.systems import newest_system
 from spack_cache_db.query.words.vocabulary import (
     COMPILER_NAMES,
     PLATFORM_NAMES,
+    PROCESSORS_OF_LINUX,
     TARGET_NAMES,
     VARIANT_NAMES,
     names_elsewhere,
@@ -24,7 +25,8 @@ from spack_cache_db.spack.facts import (
     GPU_SWITCHES,
     LEGACY_COMPILERS,
 )
-from spack_cache_db.spack.targets import family, is_known
+from spack_cache_db.spack.processors import LINUX
+from spack_cache_db.spack.targets import MAC, family, is_known
 
 PACKAGES = "SELECT name, release_count FROM packages"
 """The packages, and how many releases list a binary of each."""
@@ -97,9 +99,10 @@ class WordReader:
         self.unrecorded: list[str] = []
 
         # What the meaning of the next word depends on: the variant that the last word
-        # named, and the family of the target.
+        # named, the family of the target, and whether its name meant the platform too.
         self._variant_before = ""
         self._target_family = ""
+        self._has_implied_platform = False
 
     def parts(self) -> dict[str, str]:
         """Return the parts of the spec, and the scope, by what they are on.
@@ -267,12 +270,29 @@ class WordReader:
         is_family = target == family_of_target
         if is_family and self._target_family == family_of_target:
             return True
-        # The family before a target is replaced (`x86_64 zen3`).
+        # The family before a target is replaced (`x86_64 zen3`), with the platform that
+        # its name meant (`epyc zen3`).
         of_family = f"target={family_of_target}:"
         if self.conditions.get("target") == of_family:
             del self.conditions["target"]
+            if self._has_implied_platform:
+                self.conditions.pop("platform", None)
         self._target_family = family_of_target
-        return self._add("target", of_family if is_family else f"target=:{target}")
+        is_read = self._add("target", of_family if is_family else f"target=:{target}")
+        if is_read and name in PROCESSORS_OF_LINUX:
+            self._add_platform_of_linux()
+        return is_read
+
+    def _add_platform_of_linux(self) -> None:
+        """Add the platform of a family of processors that no Mac has: `graviton`.
+
+        Without it, `target=aarch64:` would mean binaries of macOS too. In a database
+        without these, the platform says nothing.
+        """
+        platforms = set(self._lookups.words["platform"].values())
+        if {LINUX, MAC} <= platforms and "platform" not in self.conditions:
+            self.conditions["platform"] = f"platform={LINUX}"
+            self._has_implied_platform = True
 
     def _read_gpu(self, name: str) -> bool:
         """Read a graphics processor (`a100`) or its architecture (`sm_80`, `gfx90a`).

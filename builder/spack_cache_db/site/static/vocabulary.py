@@ -37,7 +37,7 @@ from spack_cache_db.spack.facts import (
     LEGACY_COMPILERS,
     VARIANTS_WITHOUT_RECIPE,
 )
-from spack_cache_db.spack.processors import PROCESSORS, processor_of
+from spack_cache_db.spack.processors import LINUX, PROCESSORS, processor_of
 from spack_cache_db.spack.targets import (
     MAC,
     ancestors,
@@ -112,6 +112,7 @@ def _names_of_people() -> dict[str, Any]:
         "targetNames": vocabulary.TARGET_NAMES,
         "generations": generations,
         "platformNames": vocabulary.PLATFORM_NAMES,
+        "processorsOfLinux": sorted(vocabulary.PROCESSORS_OF_LINUX),
         "systemNames": vocabulary.SYSTEM_NAMES,
         "systemsOfSpack": sorted(vocabulary.SYSTEMS_OF_SPACK),
         "compilerNames": vocabulary.COMPILER_NAMES,
@@ -163,6 +164,7 @@ def _targets(lookups: Lookups) -> dict[str, Any]:
         "unknownTargets": unknown,
         "macs": macs_of(known_targets()),
         "mac": MAC,
+        "linux": LINUX,
     }
 
 
