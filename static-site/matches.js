@@ -9,14 +9,14 @@ const hasPlatform = (platform, machine, { macs, mac }) => {
   return isMac === undefined || isMac === (platform === mac);
 };
 
-const targetMatches = (constraint, target, { targets }) => {
-  const runsOn = (low, high) => low === high || (own(targets, high)?.slice(1).includes(low) ?? false);
-  return constraint.split(",").some((part) => {
-    const [low, high] = part.split(":");
-    if (high === undefined) return low === target;
-    return (!low || runsOn(low, target)) && (!high || runsOn(target, high));
-  });
-};
+/* Whether binaries for a target run on another one; the list of a target begins with its family. */
+const runsOn = (target, other, { targets }) => target === other || (own(targets, other)?.slice(1).includes(target) ?? false);
+
+const targetMatches = (constraint, target, vocabulary) => constraint.split(",").some((part) => {
+  const [low, high] = part.split(":");
+  if (high === undefined) return low === target;
+  return (!low || runsOn(low, target, vocabulary)) && (!high || runsOn(target, high, vocabulary));
+});
 
 /* Whether a version is the one that a constraint names, or in its range; undefined for other constraints. */
 const versionMatches = (constraint, version) => {
@@ -93,6 +93,11 @@ const versionAsked = (name, tokens) => {
   const asked = tokens.find(({ kind, text }) => kind === "package" && text.startsWith(`${name}@`));
   return asked === undefined ? "" : asked.text.slice(name.length + 1);
 };
+
+/* Whether a token is a target that replaces the chosen machine, another token: one that runs on it narrows the
+   answer. */
+export const replaces = ({ kind, text }, machine, vocabulary) => kind === "target"
+  && !runsOn(constraintOf(text), machineOf(machine.text), vocabulary);
 
 /* Whether a token is a machine on which binaries should run. */
 export const isMachine = ({ kind, text }) => kind === "target" && machineOf(text) !== undefined;

@@ -3,7 +3,7 @@
    `read("pytorch gpu zen3 gcc 13", vocabulary)` finds the package py-torch, the option +cuda, the machine zen3
    and the compiler gcc@13. It follows query/words/reader.py and word_reader.py step by step; the packages that words name are in
    names.js, and those that have such binaries in matches.js. */
-import { isField, isMachine, rows, versionsOf } from "./matches.js";
+import { isField, isMachine, replaces, rows, versionsOf } from "./matches.js";
 import {
   findPackages, gpuCondition, inOrder, namesElsewhere, newestSystem, packageCalled, providersOf,
 } from "./names.js";
@@ -59,7 +59,8 @@ const readSpec = (words, vocabulary, chosen, empty) => {
   const unread = isUnbuilt ? words : reader.readAll();
   if (!unread.length) asCompiler(reader, vocabulary);
   const ofText = reader.tokens();
-  const tokens = ofText.some(({ kind }) => kind === "target") ? ofText : [...ofText, ...chosen];
+  const hasOther = chosen.some((machine) => ofText.some((token) => replaces(token, machine, vocabulary)));
+  const tokens = hasOther ? ofText : [...ofText, ...chosen];
   const reading = { ...empty, tokens, dropped: unread, unrecorded: reader.unrecorded };
 
   // Unread words, or names of options without a package, may be the names of packages.

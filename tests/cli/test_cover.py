@@ -375,8 +375,8 @@ def test_a_condition_is_about_the_platform_of_the_host(
     samples_file: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`when:` is evaluated for the machine of `--host`; where its platform is not known,
-    a note says that definitions are left out.
+    """`when:` is evaluated for the machine of `--host`; definitions are left out if its
+    platform is not known.
     """
     monkeypatch.setattr(machine, "this_machine", lambda: this)
     result = run(BY_PLATFORM, samples_file, "--host", host, "--json")

@@ -69,7 +69,7 @@ def configuration(chance: random.Random) -> Configuration:
         version=chance.choice(["1.0", "2.0"]),
         compiler=chance.choice(["gcc@12.1.0", "gcc@13.2.0", "gcc", "none"]),
         os=chance.choice(["rhel8", "ubuntu22.04"]),
-        platform="linux",
+        platform=chance.choice(["linux", "linux", "darwin"]),
         target=chance.choice(["x86_64_v3", "aarch64", "neoverse_v1"]),
         variants=chance.choice([("+x",), ("~x",)]),
     )
@@ -115,6 +115,10 @@ async def walked(served: Any) -> int:
         "/packages?has=aarch64&target=x86_64_v3",
     ]
     ahead += ["/packages?has=aarch64&target=neoverse_v1"]
+    # Machines, of which some have one of the platforms only.
+    for host in ("neoverse_v1", "m1", "aarch64", "zen3"):
+        ahead += [f"/packages?host={host}", f"/find?q=*&host={host}"]
+        ahead += [f"/package/aa?host={host}", f"/find?q=+x&host={host}"]
     pages: dict[str, Any] = {}
     while ahead:
         page = await followed(served, ahead.pop())

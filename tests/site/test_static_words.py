@@ -18,8 +18,8 @@ from spack_cache_db.query.answers.spec_functions import parse
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import Lookups, opened
 from spack_cache_db.query.words.reader import read_words
-from spack_cache_db.site.filters import EVERYWHERE
-from spack_cache_db.site.pages.search import Elsewhere, Search
+from spack_cache_db.site.filters import EVERYWHERE, Narrowing
+from spack_cache_db.site.pages.search import Elsewhere, Search, SearchPage
 from spack_cache_db.site.pages.search_tokens import (
     Token,
     tokens_of_spec,
@@ -278,9 +278,15 @@ def test_versions_are_those_that_spack_allows(file: Path) -> None:
 
 
 def test_a_chosen_machine_is_a_part_that_the_text_replaces(file: Path) -> None:
-    """A machine in the text is asked for in place of the chosen one."""
+    """A machine in the text is asked for in place of the chosen one; a target that runs
+    on the chosen one narrows the answer.
+    """
     script = SCRIPT.replace("read(text, vocabulary)", 'read(text, vocabulary, "zen4")')
-    given = json.dumps([vocabulary_of(file), ["cmake %gcc", "cmake %gcc graviton3"]])
+    texts = [
+        *("cmake %gcc", "cmake %gcc graviton3"),
+        *("cmake target=x86_64_v3", "cmake target=neoverse_v1"),
+    ]
+    given = json.dumps([vocabulary_of(file), texts])
     node = needed("node", "nodejs")
     done = completed(
         [node, "--input-type=module", "-e", script],
@@ -288,10 +294,18 @@ def test_a_chosen_machine_is_a_part_that_the_text_replaces(file: Path) -> None:
         cwd=ROOT / "static-site",
         check=True,
     )
-    chosen, typed = json.loads(done.stdout)
+    chosen, typed, narrower, other = json.loads(done.stdout)
     assert ["machine", "zen4"] in chosen["tokens"]
     assert ["machine", "zen4"] not in typed["tokens"]
     assert ["machine", "neoverse_v1"] in typed["tokens"]
+    assert ["machine", "zen4"] in narrower["tokens"]
+    assert ["machine", "zen4"] not in other["tokens"]
+    with opened(file) as lookups:
+        for text, answer in ((texts[2], narrower), (texts[3], other)):
+            found = Search(lookups, Narrowing(host="zen4")).result(text)
+            assert isinstance(found, SearchPage)
+            is_used = ["machine", "zen4"] in answer["tokens"]
+            assert (found.narrowing.host == "zen4") == is_used
 
 
 def test_the_vocabulary_is_small(file: Path) -> None:

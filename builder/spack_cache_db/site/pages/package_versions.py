@@ -29,7 +29,7 @@ from spack_cache_db.site.pages.package_processors import (
     nearest_to,
     processors_of,
 )
-from spack_cache_db.spack.targets import Build
+from spack_cache_db.spack.targets import Build, build_runs_on
 
 SHOWN_VERSIONS = 8
 """Versions on a page, unless all are asked for."""
@@ -145,12 +145,16 @@ def where_and_when(table: Table, lives: Mapping[str, Life]) -> WhereAndWhen:
     processors = nearest_first(processors_of(lookups, every_build), host)
     chosen = None if host is None else nearest_to(processors, host)
 
-    # The filters of each column. The machine stays chosen if it is the reason for one.
+    # The filters of each column. The machine stays chosen if it is the reason for one,
+    # and runs all of its binaries: those of macOS may be for several targets.
     filters_of_columns = []
     for processor in processors:
         filters = processor.filters(with_platform=has_platforms)
-        kept_host = host if processor == chosen else None
-        filters_of_columns.append(replace(filters, host=kept_host))
+        if host is not None and processor == chosen:
+            builds = [build for build in every_build if processor.has(build)]
+            if all(build_runs_on(build, host) for build in builds):
+                filters = replace(filters, host=host)
+        filters_of_columns.append(filters)
 
     rows = []
     for version, candidates in table.shown:

@@ -86,6 +86,7 @@ from spack_cache_db.site.words import Vocabulary
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
+from spack_cache_db.spack.targets import runs_on
 
 SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
@@ -449,7 +450,7 @@ class Search:
         words = plain_words(" ".join(_WORD.findall(text)))
         try:
             query = parse(text)
-            if query.target is not None and self.narrowing.host is not None:
+            if self._has_other_machine(query):
                 return self._with_typed_machine(text)
             question = recent_question(self.lookups, query, scope)
             question.check()
@@ -470,6 +471,17 @@ class Search:
                 return self._corrected(corrected)
             return replace(self._packages(words), error=str(error), why=why)
         return self._result_of_question(text, question)
+
+    def _has_other_machine(self, query: SpecQuery) -> bool:
+        """Return whether a spec has a target that replaces the chosen machine.
+
+        One that runs on the machine narrows the answer, and does not replace it: the
+        machine has a platform, too.
+        """
+        host = self.narrowing.host
+        if host is None or query.target is None:
+            return False
+        return not runs_on(query.target, host)
 
     def _with_typed_machine(self, text: str) -> Elsewhere | SearchPage:
         """Return the result for a spec with a target, which replaces the chosen
