@@ -150,7 +150,8 @@ def packages_heading(
     packages = counted(asked, "package")
     if asked != count:
         packages = f"{count:,} of {packages}"
-    have = vocabulary.has if count == 1 else vocabulary.have
+    is_singular = count == 1 or asked == 1
+    have = vocabulary.has if is_singular else vocabulary.have
     # `have a binary built with gcc`, but `are installed, built with gcc`.
     comma = "," if vocabulary.is_installed and phrases else ""
     return f"{packages} {have}{comma}{phrases}"

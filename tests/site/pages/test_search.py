@@ -279,6 +279,24 @@ async def test_a_package_without_a_binary_for_the_machine_says_so(
 
 
 @pytest.mark.asyncio
+async def test_a_version_counts_beside_words_that_are_left_out(packages: Any) -> None:
+    """No command installs another version than the one that was typed."""
+    for text in ("hdf5 9.9 or newer", "hdf5 9.9 abcdef zen3"):
+        found = (await answer(packages, text)).text
+        assert "No binary for" in found and "no version 9.9 of hdf5" in found.lower()
+        assert "left out, because no binary matches" in found.lower()
+        assert 'data-copy="spack mirror add' not in found
+
+
+@pytest.mark.asyncio
+async def test_one_package_is_singular(packages: Any) -> None:
+    """Also if it has no binary as asked."""
+    found = (await answer(packages, "hdf5 abcdef m1")).text
+
+    assert "0 of 1 package has a binary for m1" in found
+
+
+@pytest.mark.asyncio
 async def test_the_command_of_a_spec_is_one_click_away(packages: Any) -> None:
     """The page with rows says how it read the words, and how to install the first."""
     found = (await answer(packages, "py-torch +cuda zen3 gcc13")).text
