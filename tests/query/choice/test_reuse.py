@@ -345,6 +345,29 @@ def test_binaries_from_before_spack_1_0(tmp_path: Path) -> None:
     assert [note for note in found.notes if "before Spack 1.0" in note] == []
 
 
+def test_a_binary_that_is_asked_for_by_its_hash(tmp_path: Path) -> None:
+    """Spack installs it whatever its solver would reuse, if mirrors have all of it."""
+    parameters = node("lib")["parameters"] | {"dev_path": "/home/me/lib"}
+    records = [
+        record(node("lib", parameters=parameters)),
+        record(node("app", edge("lib", "link"), annotations=OLD)),
+        record(node("broken", edge("gone", "link"))),
+        record(node("gone"), is_binary=False),
+    ]
+    with opened(database(tmp_path, *records)) as lookups:
+        app, broken, whole = answers(
+            lookups,
+            f"app/{hash_of('app')[:7]}",
+            f"broken/{hash_of('broken')[:7]}",
+            f"/{hash_of('app')}",
+            **reuse(False),
+        )
+
+    assert (app.status, whole.status) == ("binary", "binary")
+    assert app.reasons == ()
+    assert broken.status == "incomplete"
+
+
 def test_what_needs_a_binary_from_before_spack_1_0(tmp_path: Path) -> None:
     """A binary that links one is not reused either."""
     old = record(node("lib", annotations=OLD))

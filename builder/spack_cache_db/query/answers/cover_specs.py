@@ -131,7 +131,8 @@ class SpecAnswers:
         for question, answer in read.items():
             if isinstance(answer, _Satisfied):
                 candidates = self._satisfying_specs(answer)
-                searches[question] = Search(answer.pool, candidates)
+                is_by_hash = question.query.hash is not None
+                searches[question] = Search(answer.pool, candidates, is_by_hash)
         search_all(self._lookups, searches.values(), self._places())
 
         # Equal questions have equal answers, apart from what the environment has about

@@ -1,9 +1,8 @@
 """The rules by which Spack's solver reuses binaries and installed specs.
 
 The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`,
-`mirrors/mirror.py`, `concretize.lp`). Installing a binary by its hash is not restricted
-by them. For the solver, a binary and everything that it links or runs (its closure)
-must be
+`mirrors/mirror.py`, `concretize.lp`). For the solver, a binary and everything that it
+links or runs (its closure) must be
 
 1. of Spack 1.0 or newer, not built from a folder of sources (`dev_path`), and not a
    `compiler-wrapper` (`_is_reusable`);
@@ -19,6 +18,9 @@ The first rule that fails is the obstacle, and decides the status of an answer: 
 for 1 to 3, `incomplete` for 4, and `unknown` for 5 and 6, because the solver's own
 solution may have the same hash. Rule 2 has two parts: an external of which `packages:`
 has no entry is `unknown` too, because a machine's own configuration may declare it.
+
+A binary that is asked for by its hash is not chosen by the solver: only 4 and 6 apply
+(`obstacle_of_named`).
 
 `obstacle_of_spec` checks what a spec is itself, and `obstacle_of_closure` what it
 needs. Both only compare ids of specs with the sets of ids in a `Pool`.
@@ -124,6 +126,19 @@ def obstacle_of_closure(
         or _not_declared(pool, closure.externals)
         or _in_no_source(pool, dependencies)
         or _given_out_by_none(pool, closure.binaries, facts.listed)
+    )
+
+
+def obstacle_of_named(
+    pool: Pool, closure: Closure, facts: MemberFacts = NO_FACTS
+) -> Obstacle | None:
+    """Return why Spack does not install a binary that is asked for by its hash; None if
+    it does.
+
+    The arguments are those of `obstacle_of_closure`.
+    """
+    return missing_obstacle(closure) or _given_out_by_none(
+        pool, closure.binaries, facts.listed
     )
 
 

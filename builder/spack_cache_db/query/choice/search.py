@@ -22,6 +22,7 @@ from spack_cache_db.query.choice.pool import member_facts
 from spack_cache_db.query.choice.reuse import (
     Obstacle,
     obstacle_of_closure,
+    obstacle_of_named,
     obstacle_of_spec,
 )
 from spack_cache_db.query.choice.reuse_pool import Compiler, MemberFacts, Pool
@@ -78,6 +79,7 @@ class Search:
     Attributes:
         pool: what the solver takes under the rules of the spec.
         candidates: the candidates that were not tried yet, in order.
+        is_by_hash: whether the spec names its binary by the hash.
         best: the best finding so far.
         is_over: whether the best finding is the answer.
         tried: the number of candidates that were tried.
@@ -85,6 +87,7 @@ class Search:
 
     pool: Pool
     candidates: Iterator[SatisfyingSpec]
+    is_by_hash: bool = False
     best: Finding | None = None
     is_over: bool = False
     tried: int = 0
@@ -144,7 +147,7 @@ def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> 
         for search in unfinished:
             batch = search.next_candidates(count)
             for found in batch:
-                obstacle = _own_obstacle(search.pool, found, places)
+                obstacle = _own_obstacle(search, found, places)
                 findings.append(_SearchFinding(search, Finding(found, obstacle)))
             if batch:
                 continued.append(search)
@@ -163,14 +166,19 @@ class _SearchFinding(NamedTuple):
     finding: Finding
 
 
-def _own_obstacle(pool: Pool, found: SatisfyingSpec, places: Places) -> Obstacle | None:
+def _own_obstacle(
+    search: Search, found: SatisfyingSpec, places: Places
+) -> Obstacle | None:
     """Return why Spack may not take a candidate, whatever it needs; None if it may."""
     spec = found.spec
     if found.status == "external":
         return None
     if spec.id in places.gone and found.status == "binary":
         return Obstacle("near", lost_sentence(spec.last_seen))
-    return obstacle_of_spec(pool, spec.id, is_installed=found.status == "installed")
+    if search.is_by_hash:
+        return None
+    is_installed = found.status == "installed"
+    return obstacle_of_spec(search.pool, spec.id, is_installed=is_installed)
 
 
 def lost_sentence(last_seen: str | None) -> str:
@@ -202,7 +210,8 @@ def _consider(
         if _is_decided_by_closure(finding, places):
             closure = closure_of.get(finding.found.spec.id)
         if closure is not None:
-            obstacle = obstacle_of_closure(search.pool, closure, facts)
+            check = obstacle_of_named if search.is_by_hash else obstacle_of_closure
+            obstacle = check(search.pool, closure, facts)
             finding = finding._replace(obstacle=obstacle, closure=closure)
         search.consider(finding)
 
