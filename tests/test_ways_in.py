@@ -44,6 +44,8 @@ WAYS_IN = {
     "sources.fetch.web": "httpx.AsyncClient",
     # Standard input, at most as many bytes as a file may have.
     "cli.environments": "sys.stdin",
+    # The null device, for a standard stream that is closed.
+    "cli.main": "open",
     # It writes XML, and reads none.
     "cli.junit": "xml.etree",
     # Databases, whose header and statements are checked before anything is read from

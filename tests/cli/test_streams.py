@@ -65,3 +65,27 @@ def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
     )
     done = completed(["/bin/sh", "-c", line], cwd=database.parent)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "rows"), [("<&-", True), (">&-", False), ("2>&-", True)]
+)
+def test_a_closed_stream_is_no_error(database: Path, closed: str, rows: bool) -> None:
+    """As some schedulers start programs."""
+    line = f'"{sys.executable}" -m spack_cache_db find py-mpi4py x.db {closed}'
+    done = completed(["/bin/sh", "-c", line], cwd=database.parent)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("configurations" in done.stdout) == rows
+
+
+@pytest.mark.parametrize("command", ["find", "deps"])
+def test_a_word_that_is_not_text_is_named(database: Path, command: str) -> None:
+    """Bytes that are not UTF-8 are an error of the user, and no bug."""
+    word = os.fsdecode(b"hdf\xff")
+    done = completed([*MODULE, command, word, "x.db"], cwd=database.parent)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Error: 'hdf\\udcff' is not UTF-8 text, expected a spec, a name or a path\n"
+    )

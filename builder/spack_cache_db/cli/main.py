@@ -8,6 +8,7 @@ help; a test compares them.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -170,6 +171,10 @@ class _Commands(click.Group):
         except Exception as error:
             if TRACEBACK in os.environ:
                 raise
+            if isinstance(error, UnicodeEncodeError):
+                unreadable = _unreadable_word()
+                if unreadable is not None:
+                    fail(unreadable)
             if isinstance(error, ModuleNotFoundError):
                 missing = _missing_extra(ctx.invoked_subcommand, error)
                 if missing is not None:
@@ -189,6 +194,20 @@ def _fault_count(command: str | None, error: InputError) -> str:
     elif command == "build":
         message += "; nothing was written. Fix it, or leave it out with --keep-going."
     return message
+
+
+def _unreadable_word() -> str | None:
+    """Return a message about the first word of the command line that is not text.
+
+    None if all of them are. Python keeps such bytes as surrogates, which are valid in
+    paths, and in no spec or name.
+    """
+    for word in sys.argv[1:]:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            return f"{word!r} is not UTF-8 text, expected a spec, a name or a path"
+    return None
 
 
 def _missing_extra(name: str | None, error: ModuleNotFoundError) -> str | None:
@@ -226,8 +245,20 @@ def cli() -> None:
     """Build one SQLite database from Spack build caches, search it, and serve it."""
 
 
+def _replace_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed (`find hdf5 >&-`).
+
+    Otherwise, the next file that is opened would have the number of that stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: PTH123, SIM115 - as long as Python
+            setattr(sys, name, stream)
+
+
 def main() -> NoReturn:
     """Run the command, and end the process with its exit status."""
+    _replace_closed_streams()
     heed_signals()
     try:
         # Click raises SystemExit at the end of a command.

@@ -606,7 +606,7 @@ class Search:
         if reading.host or is_other_spec:
             return self._page_of_words(reading)
         # Words without a meaning describe packages, if there is no other answer. A list
-        # of packages proposes any version of each, so it is no answer for `hdf5 1.14 abc`.
+        # of packages proposes any version, so it does not answer `hdf5 1.14 abc`.
         describes = not reading.package or bool(reading.left_out)
         has_version = parse(reading.spec or "*").versions is not None
         if describes and not reading.is_whole and not has_version:
