@@ -126,9 +126,10 @@ def _on_word(
     words: Mapping[str, Mapping[int, Any]],
     column: str,
 ) -> Criterion:
-    """Return a step that compares the words of a column."""
+    """Return a step that compares the words of a column; each word is ranked once."""
     words_of_column = words[column]
 
+    @cache
     def rank_of(word_id: int) -> Any:
         return rank_of_word(words_of_column[word_id])
 
@@ -143,6 +144,7 @@ def _on_words(
 ) -> Criterion:
     """Return a step that compares the words of several columns together."""
 
+    @cache
     def rank_of(word_ids: tuple[int, ...]) -> Any:
         words_of_row = []
         for column, word_id in zip(columns, word_ids, strict=True):
@@ -156,16 +158,21 @@ def _on_options(facts: Facts) -> Criterion:
     """Return the step that compares variants: defaults first, then the commonest of a
     version.
     """
-    # Sets share variants: each is read once.
+    # Versions share sets of variants, and sets share variants: each is read once.
     is_default = cache(facts.is_default)
+    uses_of = cache(facts.option_uses)
 
+    @cache
+    def has_defaults(variant_set: int) -> bool:
+        if not facts.defaults:
+            return False
+        return all(is_default(text) for text in facts.words["variants"][variant_set])
+
+    @cache
     def rank_of(keys: tuple[int, int]) -> OptionRank:
         version, variant_set = keys
-        variants = facts.words["variants"][variant_set]
-        # Without package data, no default is known.
-        has_defaults = bool(facts.defaults) and all(map(is_default, variants))
-        spec_count = facts.option_uses(version).get(variant_set, 0)
-        return OptionRank(has_defaults, spec_count)
+        spec_count = uses_of(version).get(variant_set, 0)
+        return OptionRank(has_defaults(variant_set), spec_count)
 
     return Criterion(Reason.OPTIONS, _ids_in(("version", "variants")), rank_of)
 
