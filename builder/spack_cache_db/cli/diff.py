@@ -26,9 +26,31 @@ _NARROWING = ("package", "stack", "target", "host")
 """The options that narrow the comparison to some binaries."""
 
 
+def _not_a_database(ctx: click.Context, parameter: click.Parameter, new: str) -> str:
+    """Return the argument NEW; raise UsageError if it is a database and should not be.
+
+    Without it, the message would be on FILE, which is not what is wrong.
+    """
+    if ctx.resilient_parsing or ctx.params.get("databases") or not _is_database(new):
+        return new
+    if _is_database(ctx.params["old"]):
+        raise click.UsageError(
+            "OLD and NEW are databases: compare them with --databases"
+        )
+    raise click.UsageError(f"Missing argument 'NEW': {new} is the database")
+
+
+def _is_database(word: str) -> bool:
+    """Return whether a word of the command line is the path of a database."""
+    from spack_cache_db.database_file import is_database
+
+    path = Path(word)
+    return path.is_file() and is_database(path)
+
+
 @click.command()
 @click.argument("old", shell_complete=names_in_file)
-@click.argument("new", shell_complete=names_in_file)
+@click.argument("new", shell_complete=names_in_file, callback=_not_a_database)
 @file_argument
 @flag(
     "--databases", "OLD and NEW are databases; compare their releases.", is_eager=True
@@ -47,8 +69,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     OLD and NEW are releases, or stacks of a release, such as develop:e4s. With
     --databases, they are databases without FILE: each release that both have is
-    compared. If both begin with a slash, they are hashes: the two binaries are
-    compared, with their dependencies.
+    compared. If both have a slash, they are hashes, such as /2feova4 or hdf5/2feova4:
+    the two binaries are compared, with their dependencies.
 
     Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or
     rebuilt (both). If FILE was built from indexes or mirrors, the report names the
@@ -64,7 +86,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     form = form_of(options)
     narrowing = {name: options[name] for name in _NARROWING}
-    if old.startswith("/") and new.startswith("/") and not options["databases"]:
+    # No name of a release or a stack has a slash.
+    if "/" in old and "/" in new and not options["databases"]:
         _check_options_of_hashes(options)
         print_spec_diff(file, old, new, options)
 

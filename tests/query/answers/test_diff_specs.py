@@ -144,6 +144,10 @@ def test_two_binaries_of_pages_with_one_configuration(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("/nothing", "/nothing"), "no hash in this database begins with '/nothing'"),
+        (
+            ("other/" + hash_of("app1"), "/" + hash_of("app2")),
+            f"/{hash_of('app1')} is app, not other",
+        ),
         (("/" + hash_of("app1"), "develop"), "no release is called"),
         (
             ("/" + hash_of("app1"), "/" + hash_of("app2"), "--package", "zlib"),
@@ -164,3 +168,38 @@ def test_a_release_with_a_name_like_a_hash_stays_a_release(file: Path) -> None:
     """`develop` could be the beginning of a hash."""
     assert "same" in run("diff", "develop", "develop", file).stdout
     assert "What changed" in shown(file, "/diff/develop...develop")
+
+
+def test_a_hash_may_have_its_package_before_it(file: Path) -> None:
+    """As `find --install` and `diff` print it."""
+    first, second = (f"app/{hash_of(name)[:8]}" for name in ("app1", "app2"))
+    result = run("diff", first, second, file)
+    needs = run("deps", f"app@1.0/{hash_of('app1')[:8]}", file)
+
+    assert (result.exit_code, needs.exit_code) == (1, 0)
+    assert "differ in version" in result.stdout
+
+
+def test_a_misspelled_package_is_not_only_an_unknown_hash(file: Path) -> None:
+    """A word that is a hash or a name is answered as both."""
+    result = run("dependents", "zlip", file)
+
+    assert result.exit_code == 2
+    assert "zlip: no package has this name (near: zlib)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("FILE", "FILE"), "compare them with --databases"),
+        (("FILE", "FILE", "FILE"), "compare them with --databases"),
+        (("develop", "FILE"), "Missing argument 'NEW'"),
+    ],
+)
+def test_a_database_in_the_place_of_a_release(
+    arguments: tuple[str, ...], message: str, file: Path
+) -> None:
+    """The message is on what was typed, and not on a missing FILE."""
+    result = run("diff", *(file if each == "FILE" else each for each in arguments))
+
+    assert (result.exit_code, message in result.stderr) == (2, True)

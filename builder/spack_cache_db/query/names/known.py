@@ -17,7 +17,10 @@ from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.names.spellings import near_names, read_spellings
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import select
-from spack_cache_db.query.stored.binary import specs_beginning
+from spack_cache_db.query.stored.binary import (
+    configurations_beginning,
+    specs_beginning,
+)
 from spack_cache_db.query.stored.gone import Gone, gone_of_package
 from spack_cache_db.query.stored.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.legacy import todays_spec
@@ -146,32 +149,46 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
 
 
 def spec_of_hash(lookups: Lookups, text: str) -> int:
-    """Return the id of the spec whose hash begins with a text, which may have a `/`
-    before it.
+    """Return the id of the spec whose hash begins with a text: `2feova4`, `/2feova4` or
+    `hdf5@1.14/2feova4`.
 
-    Raises UnknownHashError if none begins so, or several do.
+    Raises UnknownHashError if none begins so, if several do, or if the spec is of
+    another package than the text.
     """
     # Read one more than an error lists, to see whether there are more.
-    prefix = text.lower().removeprefix("/")
+    name, _, prefix = text.lower().rpartition("/")
     hashes: dict[int, str] = {}
     if prefix:
         hashes = specs_beginning(lookups.conn, prefix, MOST_HASHES + 1)
     if len(hashes) == 1:
         (spec,) = hashes
+        _check_package(lookups, name.partition("@")[0], hashes[spec])
         return spec
 
     if not hashes:
-        reason = f"no hash in this database begins with {text!r};"
-        # It may be the name of a package.
-        meaning = known_name(lookups, text)
-        if meaning.kind != "unknown":
-            reason += f" {meaning.sentence};"
+        is_word = "/" not in text
+        shown = text if is_word else f"/{prefix}"
+        reason = f"no hash in this database begins with {shown!r};"
+        # A word may be the name of a package, or a misspelled one.
+        if is_word:
+            reason += f" {known_name(lookups, text).sentence};"
         raise UnknownHashError(f"{reason} `find SPEC --hashes` lists hashes")
 
     shown = ", ".join(list(hashes.values())[:MOST_HASHES])
     if len(hashes) > MOST_HASHES:
         shown += ", and more"
     raise UnknownHashError(f"several hashes begin with {text!r}: {shown}; give one")
+
+
+def _check_package(lookups: Lookups, name: str, dag_hash: str) -> None:
+    """Raise UnknownHashError if a hash is that of another package than a name.
+
+    An empty name stands for any package.
+    """
+    ((_, configuration),) = configurations_beginning(lookups, dag_hash, 1)
+    if name not in ("", configuration.package):
+        message = f"/{dag_hash} is {configuration.package}, not {name}"
+        raise UnknownHashError(message)
 
 
 def known_names(lookups: Lookups) -> KnownNames:
