@@ -28,7 +28,10 @@ READERS = [compose, load]
     ("text", "line", "message"),
     [
         ("a: [", 1, "broken YAML"),
-        ("a: 1\n---\nb: 2", 2, "broken YAML"),
+        ("a: 1\n---\nb: 2", 2, "a second document begins here"),
+        ("a:\n\tb: 1", 2, "a tab, expected blanks"),
+        ("a:\n- %gcc@13", 2, "a value cannot begin with %: put it in quotes"),
+        ("a: [@1.2]", 1, "a value cannot begin with @: put it in quotes"),
         ("a: 1\nb: [\n", 2, "broken YAML"),
         (DEEP, 1, "nested more than 32 levels"),
         (DEEP[:100_000], 1, "nested more than 32 levels"),

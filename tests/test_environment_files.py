@@ -58,7 +58,7 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     assert found == ["zlib os=rhel8 target=zen3"]
     assert notes[0].startswith(
-        "one include is missing; their requirements are unknown: $env/no"
+        "one include is missing; its requirements are unknown: $env/no"
     )
     with pytest.raises(UnreadableEnvironment, match="one include is missing"):
         required(tmp_path / "e" / "spack.yaml", is_strict=True)
@@ -67,7 +67,7 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
     """`cover` says what is not here, and fails for it if asked to."""
     path = environment(tmp_path, "https://host/a.yaml")
-    said = "one include is missing; their requirements are unknown: https://host/a.yaml"
+    said = "one include is missing; its requirements are unknown: https://host/a.yaml"
     found = run("cover", path, samples_file)
     assert (found.exit_code, said in found.stderr) == (1, True)
     strict = run("cover", "--strict", path, samples_file)
@@ -95,7 +95,7 @@ def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> 
     found = read_environment_file(path, ZEN3)
     assert [(each.hash, each.is_root) for each in found.locked] == [(dag_hash, True)]
     assert found.notes == (
-        "one include is missing; their requirements are unknown: none",
+        "one include is missing; its requirements are unknown: none",
     )
 
     result = run("cover", path, samples_file, "--json")

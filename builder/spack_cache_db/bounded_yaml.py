@@ -77,6 +77,24 @@ def load(text: str, bounds: YamlBounds) -> Any:
         return None if node is None else loader.construct_document(node)
 
 
+def _problem(text: str, error: Exception) -> str:
+    """Return what is wrong with a text, in words for people who do not know PyYAML."""
+    problem = getattr(error, "problem", None) or getattr(error, "context", None)
+    mark = getattr(error, "problem_mark", None)
+    if problem == "but found another document":
+        return "a second document begins here"
+    if problem == "found character that cannot start any token" and mark is not None:
+        # A tab, or a sign that needs quotes: `- %gcc@13`, `[@1.2]`.
+        character = "".join(text.split("\n")[mark.line : mark.line + 1])[mark.column :][
+            :1
+        ]
+        if character == "\t":
+            return "a tab, expected blanks"
+        if character:
+            return f"a value cannot begin with {character}: put it in quotes"
+    return str(problem or error)
+
+
 @contextmanager
 def _line_faults(text: str, path: str = "") -> Iterator[None]:
     """Turn all exceptions of a text that is not YAML into `LineFault`."""
@@ -85,8 +103,7 @@ def _line_faults(text: str, path: str = "") -> Iterator[None]:
     except LineFault as fault:
         raise LineFault(fault.line, fault.message, path) from None
     except (yaml.YAMLError, ValueError) as error:
-        problem = getattr(error, "problem", None) or getattr(error, "context", None)
-        message = one_line(str(problem or error))
+        message = one_line(_problem(text, error))
         line = 0
         mark = getattr(error, "problem_mark", None)
         if mark is not None:

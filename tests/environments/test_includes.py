@@ -112,7 +112,7 @@ def test_a_missing_include_is_named(include: str) -> None:
     environment = read(text, {})
 
     assert environment.notes[0].startswith(
-        "one include is missing; their requirements are unknown: "
+        "one include is missing; its requirements are unknown: "
     )
     assert required_texts(environment) == [
         "zlib",

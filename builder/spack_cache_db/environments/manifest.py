@@ -414,9 +414,11 @@ class _ManifestReader:
             if not paths:
                 continue
             subject = "one include is"
+            owner = "its"
             if len(paths) > 1:
                 subject = f"{len(paths):,} includes are"
-            effect = f"their requirements are unknown: {', '.join(paths)}"
+                owner = "their"
+            effect = f"{owner} requirements are unknown: {', '.join(paths)}"
             yield self._note_or_fault(f"{subject} {reason}; {effect}")
 
     def _notes_on_settings(self) -> Iterator[str]:

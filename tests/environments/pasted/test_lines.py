@@ -66,6 +66,10 @@ MEANT = "py-mpi4py@4.0.1 ~x arch=linux-ubuntu22.04-x86_64_v3 %gcc@11.4.0"
         ("$ hdf5@1.14", "hdf5@1.14", ""),
         ("- 'hdf5 +mpi'", "hdf5 +mpi", ""),
         ("\x1b[0;92mhdf5\x1b[0m@1.14", "hdf5@1.14", ""),
+        # From a web page or a word processor.
+        ("hdf5\u00a0+mpi", "hdf5 +mpi", ""),
+        ("spack install hdf5 \u2013mpi", "hdf5 -mpi", "install"),
+        ("py\u2011mpi4py\u200b", "py-mpi4py", ""),
     ],
 )
 def test_text_around_a_spec_is_left_out(text: str, spec: str, left_out: str) -> None:

@@ -117,8 +117,8 @@ NOT_OPENED = "no front matter, expected --- on the first line"
 NOT_AN_ENTRY = "broken YAML: this is not one entry"
 NO_COLON = "broken YAML: could not find expected ':'"
 NO_END = "broken YAML: found unexpected end of stream"
-NO_TOKEN = "broken YAML: found character that cannot start any token"
-NOT_ONE = "broken YAML: but found another document"
+A_TAB = "broken YAML: a tab, expected blanks"
+NOT_ONE = "broken YAML: a second document begins here"
 NO_CHARACTER = "broken YAML: found invalid Unicode character"
 
 DEEP = b"---\ntitle: " + b"[" * 40 + b"]" * 40 + b"\n---"
@@ -147,7 +147,7 @@ FAULTS = {
     "open quote": (b"---\na: 'x\n---", 2, NO_END),
     "alias": (b"---\ntitle: 1\na: *x\n---", 3, "broken YAML: found undefined alias"),
     "half a character": (b'---\na: "\\ud800"\n---', 2, NO_CHARACTER),
-    "tab": (b"---\n\ta: 1\n---", 2, NO_TOKEN),
+    "tab": (b"---\n\ta: 1\n---", 2, A_TAB),
     # Only YAML takes these signs for the end of a line.
     "carriage return": (b"---\ntitle: \r.\n---", 2, NO_COLON),
     "line separator": ("---\na: \u2028.\nb: 1\n---".encode(), 2, NO_COLON),

@@ -9,6 +9,23 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)
 """Sequences for a terminal (ECMA-48): colours (`ESC [ 0 ; 92 m`) and the like, and
 titles of windows (`ESC ] … BEL`).
 """
+_TYPOGRAPHY = str.maketrans(
+    {
+        # Blanks that do not break a line, and narrow ones.
+        "\u00a0": " ",
+        "\u202f": " ",
+        "\u2009": " ",
+        # Hyphens of word processors.
+        "\u2010": "-",
+        "\u2011": "-",
+        # Marks without a width.
+        "\u200b": None,
+        "\ufeff": None,
+    }
+)
+"""Characters of web pages and word processors, and what a person typed for them."""
+_DASH = re.compile(r"(?<=\s)[\u2013\u2212](?=[A-Za-z])")
+"""A dash or a minus sign before a variant that is off: a program made it of a `-`."""
 _CLOSING = {"'": "'", '"': '"', "`": "`", "“": "”", "\u2018": "\u2019", "«": "»"}
 """The closing quote of each opening one; the escapes are single quotes in a text."""
 _SPAN = re.compile(r"`([^`]+)`|“([^“”]+)”|\u2018([^\u2018\u2019]+)\u2019|«([^«»]+)»")
@@ -20,8 +37,11 @@ _PROMPT = re.compile(r"(?:\S.*?[\])])?[$>]\s+")
 
 
 def plain(text: str) -> str:
-    """Return a text without terminal sequences, with blanks for tabs."""
-    return _ESCAPE.sub("", text).expandtabs()
+    """Return a text without terminal sequences, with blanks for tabs, and with the
+    characters of a keyboard for those of a word processor.
+    """
+    text = _ESCAPE.sub("", text).translate(_TYPOGRAPHY).expandtabs()
+    return _DASH.sub("-", text)
 
 
 def unquoted(text: str) -> str:
