@@ -68,7 +68,9 @@ const machinePicks = (choices, proposed) => {
     const isPinned = (host ?? "") === processor.host && (chosenText(choices, "platform") ?? "") === processor.hostPlatform
       && !chosenText(choices, "target");
     const isOwn = !host && proposed && proposed.kind.platform === platform && (!target || proposed.kind.target === target);
-    const isChosen = Boolean(isPinned || isOwn);
+    // The machine of the whole site has no platform.
+    const isHost = host && host === processor.host && !chosenText(choices, "target") && proposed && runs(proposed);
+    const isChosen = Boolean(isPinned || isOwn || isHost);
     if (!possible.some(runs)) {
       picks.push({ name, note: builds.reason(others, runs), isChosen });
       continue;

@@ -13,6 +13,7 @@ from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.site.data_links import package_links
 from spack_cache_db.site.filters import Filters, Narrowing
 from spack_cache_db.site.pages.package import PackagePage, load_package
+from spack_cache_db.site.pages.package_choice import Pick
 from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.spack import targets
 from tests import pagetexts
@@ -222,6 +223,39 @@ def test_rows_that_differ_by_hash_alone_say_in_what(
         *row.apart
     }
     assert len(same.specs) == same.spec_count
+
+
+def test_the_machine_of_a_visitor_is_the_chosen_one(built: Build) -> None:
+    """Also if a package has binaries for several platforms: only a machine that may be
+    a Mac needs a platform to choose one of them.
+    """
+    platforms = {"linux": "gcc@13.2.0", "darwin": "apple-clang@16"}
+    specs = [
+        spec(number, platform=platform, compiler=compiler, target="aarch64")
+        for number, (platform, compiler) in enumerate(platforms.items())
+    ]
+    conn = built(a=pagetexts.page("foo", "develop", specs))
+    lookups = read_lookups(conn)
+
+    def picks(**filters: str) -> dict[str, Pick]:
+        page = load_package(lookups, "foo", Filters.parse([*filters.items()]))
+        assert page is not None
+        (group,) = [each for each in page.chooser.groups if each.label == "Machine"]
+        return {pick.name: pick for pick in group.picks}
+
+    of_all = picks()
+    assert of_all["neoverse v2"].path == "?host=neoverse_v2#builds"
+    assert of_all["aarch64"].path == "?host=aarch64&platform=linux#builds"
+    assert of_all["macOS"].path == "?platform=darwin#builds"
+    for fields, chosen in (
+        ({"host": "neoverse_v2"}, "neoverse v2"),
+        ({"host": "neoverse_v2", "platform": "linux"}, "neoverse v2"),
+        ({"host": "aarch64"}, "aarch64"),
+        ({"host": "m2"}, "m2"),
+        ({"platform": "darwin"}, "macOS"),
+    ):
+        marked = [name for name, pick in picks(**fields).items() if pick.is_chosen]
+        assert marked == [chosen], fields
 
 
 @pytest.fixture

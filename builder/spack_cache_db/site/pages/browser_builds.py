@@ -301,10 +301,9 @@ def _processors(lookups: Lookups, rows: Sequence[Candidate]) -> list[list[str]]:
     then the target and the platform of its own binaries.
     """
     every_build = builds_of(lookups, rows)
-    has_platforms = len({build.platform for build in every_build}) > 1
     processors = []
     for processor in processors_of(lookups, every_build):
-        filters = processor.host_filters(with_platform=has_platforms)
+        filters = processor.host_filters(every_build)
         processors.append(
             [
                 processor.name,

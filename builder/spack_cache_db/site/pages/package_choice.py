@@ -243,7 +243,6 @@ def _machine_group(given: ChooserInput) -> Group:
     filters = given.filters
     left = _without(given, _OF_MACHINES, ())
     every_build = builds_of(lookups, given.misses.rows)
-    has_platforms = len({build.platform for build in every_build}) > 1
     possible = builds_of(lookups, left.rows)
     processors = processors_of(lookups, every_build)
     host = filters.host
@@ -259,12 +258,15 @@ def _machine_group(given: ChooserInput) -> Group:
         note = f"{proposed.target} build" if proposed else "none"
         picks.append(Pick(host, note, path, is_chosen=True))
     for processor in processors:
-        own = processor.host_filters(with_platform=has_platforms)
+        own = processor.host_filters(every_build)
         is_pinned = filters.host == own.host and filters.platform == own.platform
         is_pinned = is_pinned and filters.target is None
         is_chosen = is_pinned
         if host is None:
             is_chosen = proposed is not None and processor.has(proposed)
+        elif host == own.host and proposed is not None:
+            # The machine of the whole site has no platform.
+            is_chosen = filters.target is None and processor.runs(proposed)
         if not any(processor.runs(build) for build in possible):
             reason = _reason(given, left, _runs_on(lookups, processor))
             picks.append(Pick(processor.name, reason, None, is_chosen))

@@ -6,7 +6,7 @@ targets, such as `zen3`: each of the commonest of them is a column behind these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from spack_cache_db.query.open.lookups import Lookups
@@ -63,10 +63,20 @@ class Processor(NamedTuple):
         platform = self.platform if with_platform or not self.target else None
         return Filters(target=self.target or None, platform=platform)
 
-    def host_filters(self, *, with_platform: bool) -> Filters:
-        """Return the filters that all binaries satisfy that run on it."""
-        platform = self.platform if with_platform or not self.target else None
-        return Filters(host=self.target or None, platform=platform)
+    def host_filters(self, builds: Iterable[Build]) -> Filters:
+        """Return the filters that all binaries satisfy that run on it.
+
+        `builds` are those of the package: the platform is a filter if any of them for
+        another one runs on it. Any Arm may be a Mac, but a `neoverse_v2` is not.
+        """
+        if not self.target:
+            return Filters(platform=self.platform)
+        platforms = {
+            build.platform for build in builds if build_runs_on(build, self.target)
+        }
+        has_others = bool(platforms - {self.platform})
+        platform = self.platform if has_others else None
+        return Filters(host=self.target, platform=platform)
 
 
 def _always() -> Iterator[Processor]:
