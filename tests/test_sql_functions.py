@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 import spack_cache_db
 from spack_cache_db.errors import ArgumentError, DatabaseError
-from spack_cache_db.spack.targets import known_targets, runs_on
+from spack_cache_db.spack.targets import (
+    Build,
+    build_runs_on,
+    known_targets,
+    runs_on,
+)
 from spack_cache_db.spack.version_order import version_order
 from spack_cache_db.spack.versions import is_stable, version_key
 
@@ -117,14 +122,27 @@ def test_targets_run_as_archspec_says(connection: Any) -> None:
             assert row == (int(runs_on(target, host)),)
 
 
+def test_builds_run_on_machines_with_their_platform(connection: Any) -> None:
+    """For each platform, on a Mac, on a machine that is none and on one that may be
+    one.
+    """
+    for platform in ("linux", "darwin", "cray"):
+        for host in ("m2", "neoverse_v2", "aarch64", "zen3"):
+            (row,) = connection.execute(
+                f"SELECT build_runs_on('{platform}', 'aarch64', '{host}')"
+            ).fetchall()
+            assert row == (int(build_runs_on(Build(platform, "aarch64"), host)),)
+
+
 def test_null_stays_null(connection: Any) -> None:
     """In every argument of every function."""
     (row,) = connection.execute(
         "SELECT spec_match(NULL, 'a'), spec_match('a', NULL), spec_error(NULL), "
         "runs_on(NULL, 'zen3'), runs_on('zen3', NULL), version_order(NULL), "
-        "is_stable(NULL)"
+        "is_stable(NULL), build_runs_on(NULL, 'zen3', 'zen3'), "
+        "build_runs_on('linux', NULL, 'zen3'), build_runs_on('linux', 'zen3', NULL)"
     ).fetchall()
-    assert row == (None,) * 7
+    assert row == (None,) * 10
 
 
 def test_versions_are_sorted(connection: Any) -> None:

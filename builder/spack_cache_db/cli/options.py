@@ -42,7 +42,9 @@ _SHARED: Mapping[str, _Shared] = {
         is_completed=True,
     ),
     "host": _Shared(
-        "CPU", "Only binaries that run on this CPU, such as zen3.", is_completed=True
+        "CPU",
+        "Only binaries that run on a machine with this CPU, such as zen3.",
+        is_completed=True,
     ),
     "here": _Shared(None, "Only binaries that run on this machine."),
     "maintainer": _Shared(

@@ -10,8 +10,9 @@ compared step by step, and the first step in which they differ decides:
 3. of several packages, the one with most binaries;
 4. a stable version, if one is not deprecated: not a branch such as `develop`, unless
    the recipe prefers it, and not a version of git;
-5. a build for a usual machine: not for a Cray, of the commonest platform and, if no
-   machine is chosen, for a generic target such as `x86_64_v3` of the commonest family;
+5. a build for a usual machine: of a platform that the chosen machine can have, not for
+   a Cray, of the commonest platform and, if no machine is chosen, for a generic target
+   such as `x86_64_v3` of the commonest family;
 6. the version that Spack prefers: not deprecated, a number before a branch or a commit;
 7. the default options of the package, or else the commonest options of that version;
 8. the newest version of the compiler that most packages of the release use;

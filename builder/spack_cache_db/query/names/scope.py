@@ -54,7 +54,8 @@ class Scope:
             installation.
         stack: only binaries in this stack; with `release`, in this stack of the
             release.
-        host: only binaries that run on a machine of this CPU target, such as `zen3`.
+        host: only binaries that run on a machine of this CPU target, such as `zen3`,
+            which can have their platform: for `m2`, those of macOS.
         os: only binaries built for this operating system, such as `ubuntu24.04`.
         platform: only binaries built for this platform, such as `linux`.
         explicit: only binaries that a user installed by name, without their
