@@ -26,7 +26,7 @@ from spack_cache_db.query.conditions.conditions import (
     only,
     readable_variants,
 )
-from spack_cache_db.query.match.order import chosen_machine, order_for
+from spack_cache_db.query.match.order import Order, chosen_machine, order_for
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_ids
 from spack_cache_db.query.stored.binary import HASH_BEGINS, counts_in_scope
@@ -81,11 +81,13 @@ class ResultSet:
     counts: Mapping[int, int] | None = None
 
 
-def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
-    """Return the configurations that satisfy conditions, in the order of
-    `order_for`.
+def matching(
+    lookups: Lookups, conditions: Conditions, *, in_order: bool = True
+) -> ResultSet:
+    """Return the configurations that satisfy conditions, in the order of `order_for`;
+    to count them, any order will do, which takes a third of the time.
     """
-    ids = configuration_ids(lookups, conditions)
+    ids = configuration_ids(lookups, conditions, in_order=in_order)
     # With conditions on words and on a release or a stack, `ids` are exact.
     kinds = {condition.kind for condition in only(conditions, *PLACE_KINDS)}
     if len(kinds) < 2 and kinds.isdisjoint(OF_SPECS):
@@ -125,7 +127,11 @@ def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Coun
 
 
 def configuration_ids(
-    lookups: Lookups, conditions: Conditions, *, every: bool = False
+    lookups: Lookups,
+    conditions: Conditions,
+    *,
+    every: bool = False,
+    in_order: bool = True,
 ) -> list[int]:
     """Return the ids of configurations that satisfy conditions, in the order of
     `order_for`.
@@ -138,6 +144,7 @@ def configuration_ids(
         lookups: the database.
         conditions: the conditions.
         every: include configurations without a binary, if there is no release or stack.
+        in_order: whether the order matters.
     """
     # The conditions that SQL compares.
     values: dict[str, Any] = {}
@@ -158,7 +165,7 @@ def configuration_ids(
     columns = column_ids(lookups, conditions)
 
     def read() -> list[int]:
-        order = order_for(lookups, conditions)
+        order = order_for(lookups, conditions) if in_order else Order("id", {})
         parameters = values | order.parameters
         return _having(lookups.conn, columns, filters, parameters, order.sql)
 

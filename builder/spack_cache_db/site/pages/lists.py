@@ -549,7 +549,7 @@ def processors_of_packages(
     conditions = without(conditions, "package", *MACHINE_KINDS)
     if conditions:
         package = Condition("package", "", OneOf(frozenset(names)))
-        results = matching(lookups, (package, *conditions))
+        results = matching(lookups, (package, *conditions), in_order=False)
         return counts_by_processor(lookups, results)
 
     # Without conditions, all packages are counted once.

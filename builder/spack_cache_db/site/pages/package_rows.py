@@ -224,12 +224,13 @@ def _table(
     # The binaries of each package, with and without conditions on the machine.
     conditions = without(conditions, "package")
     package = Condition("package", "", OneOf(frozenset(names)))
-    for_any = matching(lookups, (package, *without(conditions, *MACHINE_KINDS)))
+    on_any_machine = (package, *without(conditions, *MACHINE_KINDS))
+    for_any = matching(lookups, on_any_machine, in_order=False)
     counts = counts_by_processor(lookups, for_any)
     processors = processor_columns(lookups, counts.values(), conditions)
     results = for_any
     if only(conditions, *MACHINE_KINDS):
-        results = matching(lookups, (package, *conditions))
+        results = matching(lookups, (package, *conditions), in_order=False)
     matching_counts = spec_counts(lookups, results)
 
     # The configurations of each package that satisfy the conditions.
