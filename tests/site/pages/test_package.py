@@ -50,6 +50,28 @@ def test_the_commands_are_for_the_proposed_build(
     assert (nowhere.install, nowhere.proposed, nowhere.rows) == (None, None, ())
 
 
+@pytest.mark.parametrize(
+    ("filters", "unknown"),
+    [
+        (Filters(host="zenn"), "archspec knows no target 'zenn'"),
+        (Filters(release="devlop"), "no release is called 'devlop'; close: develop"),
+        (Filters(stack="e4"), "no stack is called 'e4'"),
+        (Filters(host="power9le"), ""),
+        (Filters(version="9"), ""),
+    ],
+)
+def test_a_name_that_is_not_known_is_not_only_no_match(
+    lookups: Lookups, filters: Filters, unknown: str
+) -> None:
+    """A misspelled machine, release or stack is told apart from one without a
+    binary.
+    """
+    page = hdf5(lookups, filters)
+
+    assert page.rows == ()
+    assert page.unknown.startswith(unknown) and bool(page.unknown) == bool(unknown)
+
+
 def test_externals_are_no_configurations_of_a_package(
     real_index: sqlite3.Connection,
 ) -> None:

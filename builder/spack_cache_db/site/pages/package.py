@@ -28,7 +28,7 @@ from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
 from spack_cache_db.query.match.selection import ResultSet, counted_part
 from spack_cache_db.query.names.known import KnownName, known_name
-from spack_cache_db.query.names.scope import explicitly
+from spack_cache_db.query.names.scope import UnknownNameError, explicitly
 from spack_cache_db.query.open.lookups import Lookups, Release, Stack
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configurations
@@ -96,6 +96,8 @@ class PackagePage:
     """The content of the page of a package.
 
     Attributes:
+        unknown: which name in the filters the database does not know, if nothing
+            matches; empty for none.
         gone: the binaries that the mirror has lost and that match the filters. Those of
             a chosen release are in the rows.
         proposed: the build for which the page has commands.
@@ -112,6 +114,7 @@ class PackagePage:
     filters: Filters
     configuration_count: int
     spec_count: int
+    unknown: str
     gone: Gone | None
     choices: tuple[Choice, ...]
     proposed: ProposedBuild | None
@@ -304,6 +307,7 @@ def load_package(
         filters=filters,
         configuration_count=len(matching),
         spec_count=sum(matching.values()),
+        unknown="" if matching else _unknown_name(lookups, filters),
         gone=gone_among(lookups, conditions),
         choices=tuple(choices_of(lookups, filters, misses)),
         proposed=proposed,
@@ -363,6 +367,17 @@ def _places_of(lookups: Lookups, filters: Filters) -> Conditions:
         for name, value in filters.pairs
         if name in PLACES
     )
+
+
+def _unknown_name(lookups: Lookups, filters: Filters) -> str:
+    """Return which release, stack or machine of the filters is not known, such as
+    `no release is called 'devlop'; close: develop`; empty if all are.
+    """
+    try:
+        filters.narrowing.scope(lookups)
+    except UnknownNameError as error:
+        return str(error)
+    return ""
 
 
 def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[Choice]:
