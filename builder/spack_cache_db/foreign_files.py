@@ -21,6 +21,12 @@ _FOREIGN = {
         "is an HTML page, such as an error or a form to log in: download the file itself "
         "(curl --fail saves no such page)"
     ),
+    r"BZh[1-9]1AY&SY|\ufffd7zXZ\0|7z\ufffd\ufffd'": (
+        "is compressed by a program that is not read here: unpack it, or use gzip or zstd"
+    ),
+    r"\ufeff\s*\{": (
+        "begins with a byte order mark, expected UTF-8 without one: save it again"
+    ),
     r"<\?xml|<Error>": (
         "is an XML document, such as the error of an object store: download the file itself"
     ),
@@ -36,7 +42,7 @@ def foreign_fault(text: str) -> LineFault | None:
     """Return a fault that names the kind of a file; None if it is none of these kinds.
 
     Args:
-        text: the content of the file.
+        text: the content of the file, with U+FFFD for bytes that are not UTF-8.
     """
     head = text[:_LONGEST_HEAD].lstrip()
     for pattern, message in _FOREIGN.items():

@@ -2,6 +2,8 @@
 refused.
 """
 
+import bz2
+import lzma
 import os
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,9 @@ def file(name: str, data: bytes) -> RawFile:
             "is output of 'spack find --json'",
         ),
         (b"# mine\nspack:\n  specs: [zlib]\n", 1, "is an environment"),
+        (lzma.compress(b"{}"), 1, "is compressed by a program that is not read here"),
+        (bz2.compress(b"{}"), 1, "is compressed by a program that is not read here"),
+        (b'\xef\xbb\xbf{"database": {}}', 1, "begins with a byte order mark"),
     ],
 )
 def test_files_given_by_mistake_are_named(data: bytes, line: int, said: str) -> None:

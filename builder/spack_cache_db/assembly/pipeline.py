@@ -195,7 +195,7 @@ def read(inputs: Input, output: Path | None = None) -> ReadSources:
     merged = merge.merged(options.first, options.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
-            Fault(path, 0, "contains no file, expected pages or indexes")
+            Fault(path, 0, "contains nothing to build from, expected pages or indexes")
             for path in inputs.every_path
         )
 
