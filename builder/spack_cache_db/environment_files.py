@@ -198,7 +198,7 @@ def _variables(folder: Path, machine: Machine) -> dict[str, str]:
         "env": str(folder.resolve()),
         "spack": os.environ.get("SPACK_ROOT"),
         "user": _user(),
-        "tempdir": tempfile.gettempdir(),
+        "tempdir": _temporary_folder(),
         "date": date.today().isoformat(),
         "platform": machine.platform,
         "os": machine.os,
@@ -218,4 +218,13 @@ def _user() -> str | None:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
+        return None
+
+
+def _temporary_folder() -> str | None:
+    """Return the folder for temporary files; None if nothing can be written to it."""
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        # All disks are full. Most environments do not use the variable.
         return None

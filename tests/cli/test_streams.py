@@ -89,3 +89,19 @@ def test_a_word_that_is_not_text_is_named(database: Path, command: str) -> None:
     assert done.stderr == (
         "Error: 'hdf\\udcff' is not UTF-8 text, expected a spec, a name or a path\n"
     )
+
+
+def test_a_report_that_cannot_be_written_keeps_the_old_one(database: Path) -> None:
+    """On a full disk, here with a limit of the size of files."""
+    report = database.parent / "r.xml"
+    report.write_text("old")
+    line = (
+        f'ulimit -f 0; echo py-mpi4py | "{sys.executable}" -m spack_cache_db'
+        " cover - x.db --junit r.xml"
+    )
+    done = completed(["/bin/sh", "-c", line], cwd=database.parent)
+
+    assert done.returncode == 2
+    assert "r.xml: cannot be written: File too large" in done.stderr
+    assert report.read_text() == "old"
+    assert sorted(path.name for path in database.parent.iterdir()) == ["r.xml", "x.db"]

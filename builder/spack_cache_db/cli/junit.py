@@ -6,7 +6,9 @@ or failed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,11 +46,16 @@ def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
         message = "cannot be a report; --junit takes a name that ends in .xml"
         raise OutputError(f"{path}: {message}")
     report = _report(f"spack-cache-db {suite}", list(cases))
+    # If it cannot be written whole, an earlier report stays.
+    unfinished = path.with_name(f".report-{os.getpid()}.tmp")
     try:
-        path.write_bytes(report)
+        unfinished.write_bytes(report)
+        unfinished.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
         message = f"cannot be written: {reason(error)}"
-        advice = "name a file in a folder that exists for --junit"
+        advice = "name a file in a folder that exists, with free space, for --junit"
         raise OutputError(f"{path}: {message}; {advice}") from None
 
 
