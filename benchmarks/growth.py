@@ -1,5 +1,5 @@
-"""Measure how a database grows with each snapshot of an index:
-`python -m benchmarks.growth`.
+"""Measure the nights of a database that is built from indexes, and how it grows with
+each of them: `python -m benchmarks.growth`.
 
 The first night has the stacks of `benchmarks.indexes`. On each later one, a hundredth
 of the binaries have other hashes, as if they had been built again. Nothing depends on
@@ -22,7 +22,7 @@ import click
 
 from benchmarks import indexes, inputs
 from benchmarks.measure import FOLDER, run_module
-from benchmarks.report import Measure, goals_table
+from benchmarks.report import NOTES, Measure, goals_table, write_section
 
 FIRST_DAY = date(2026, 11, 1)
 REBUILT = 100
@@ -36,23 +36,35 @@ _HASH = re.compile(r'"([a-z2-7]{32})"')
 @click.option("--records", default=150_000, show_default=True, help="Binaries.")
 @click.option("--nights", default=3, show_default=True, help="Snapshots to build.")
 @click.option("--folder", default=FOLDER, type=click.Path(path_type=Path))
-def main(records: int, nights: int, folder: Path) -> None:
+@click.option("--write", is_flag=True, help="Write the table into benchmarks/NOTES.md.")
+def main(records: int, nights: int, folder: Path, write: bool) -> None:
     """Build a history of several nights, and compare its growth with the goal."""
-    inputs.index(folder, records)
-    with tempfile.TemporaryDirectory() as name:
-        mirrors = Path(name, "mirrors")
-        shutil.copytree(folder / f"indexes-{records}", mirrors)
-        measures = list(_grown(mirrors, Path(name, "history.db"), records, nights))
-    click.echo(goals_table(measures))
+    measures = report(folder, records, nights)
+    text = goals_table(measures)
+    click.echo(text)
+    if write:
+        write_section(NOTES, "index night table", text)
     if not all(measure.met for measure in measures):
         raise SystemExit(1)
 
 
+def report(folder: Path, records: int, nights: int) -> list[Measure]:
+    """Build a history of several nights in a folder that is removed afterwards, and
+    return what was measured.
+    """
+    inputs.index(folder, records)
+    with tempfile.TemporaryDirectory() as name:
+        mirrors = Path(name, "mirrors")
+        shutil.copytree(folder / f"indexes-{records}", mirrors)
+        return list(_grown(mirrors, Path(name, "history.db"), records, nights))
+
+
 def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Measure]:
-    """Yield the time of each night, the size after the first one, and what each later
-    one adds.
+    """Yield the time and the memory of each night, the size after the first one, and
+    what each later one adds.
     """
     size = 0
+    first_cpu = 0.0
     for night in range(nights):
         sources = [str(mirrors)]
         if night:
@@ -62,15 +74,22 @@ def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Mea
         run = run_module(
             "spack_cache_db",
             ["build", *sources, "--snapshot", day.isoformat(), "-o", str(file)],
+            memory=True,
         )
         added = (file.stat().st_size - size) / 1e6
         size = file.stat().st_size
-        yield Measure(f"night {night + 1} takes", run.seconds, "s")
+        name = f"night {night + 1}"
+        yield Measure(name, run.seconds, "s")
+        yield Measure(f"{name}: processor time", run.cpu_seconds, "s")
+        yield Measure(f"{name}: peak memory", run.peak_bytes / 1e6, "MB", digits=0)
         if not night:
-            yield Measure("database of the first night", added, "MB")
+            first_cpu = run.cpu_seconds
+            yield Measure(f"{name}: database", added, "MB")
             continue
+        ratio = run.cpu_seconds / first_cpu
+        yield Measure(f"{name}: processor time ÷ night 1", ratio, "x", digits=2)
         goal = GOAL * records / 15_000
-        yield Measure(f"night {night + 1} adds", added, "MB", goal, digits=2)
+        yield Measure(f"{name} adds", added, "MB", goal, digits=2)
 
 
 def build_again(mirrors: Path, night: int) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import figures, index_floor, indexes, inputs, instead, nights
+from benchmarks import figures, growth, index_floor, indexes, inputs, instead, nights
 from benchmarks.measure import run_command
 from spack_cache_db import find
 from spack_cache_db.assembly.builds import build
@@ -44,6 +44,18 @@ def test_nights_are_measured_on_equal_databases(tmp_path: Path) -> None:
     table = nights.report(tmp_path, 0.01, "usual", runs=1, jobs=1)
     for name in ("full build", "nothing new", "one snapshot more"):
         assert f"| {name} ÷ floor " in table
+
+
+@pytest.mark.slow
+def test_nights_over_indexes_are_measured(tmp_path: Path) -> None:
+    """Each night adds a snapshot, and its time is compared with that of the first."""
+    measures = growth.report(tmp_path, records=240, nights=2)
+
+    values = {measure.name: measure.value for measure in measures}
+    assert values["night 1: database"] > values["night 2 adds"] > 0
+    assert values["night 2: processor time ÷ night 1"] == pytest.approx(
+        values["night 2: processor time"] / values["night 1: processor time"]
+    )
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from spack_cache_db.spack.nodes import Edge, Node, Use
 from spack_cache_db.spack.normal_forms import VariantValue
 
 MOST_PARTS = 2**14
-"""Parts of a kind that are known at a time; together they take a few megabytes."""
+"""Parts of a kind that are known at a time; sets of parameters take 2 kB each."""
 
 _Text = Annotated[str, Meta(min_length=1)]
 _MISSING = Raw()
