@@ -5,6 +5,7 @@ waiting.
 import os
 import socket
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from spack_cache_db.bounded_files import (
     LargeFileFault,
     read_file,
     read_wanted,
+    sha256_of_wanted,
     unreadable,
 )
 
@@ -30,6 +32,15 @@ def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:
                 LargeFileFault, match=f"has {size:,} bytes, expected at most"
             ):
                 read_file(tmp_path / "file", size - 1)
+
+
+def test_the_checksum_is_that_of_the_whole_file(tmp_path: Path) -> None:
+    """Of files up to the size from which holes are looked for, and of larger ones."""
+    path = tmp_path / "x"
+    for size in (0, 1, 2**16, LARGE, LARGE + 1, 3 * LARGE):
+        data = os.urandom(size)
+        path.write_bytes(data)
+        assert sha256_of_wanted(path, lambda _: True) == sha256(data).hexdigest()
 
 
 def test_files_without_a_size_are_read_to_their_end() -> None:

@@ -138,13 +138,18 @@ def read_wanted(
 
 
 def require_no_hole(descriptor: int, path: str | Path, size: int) -> None:
-    """Raise FileFault if a large file has a hole, which reads as zeros, without end."""
+    """Raise FileFault if a large file has a hole, which reads as zeros, without end.
+
+    The position in the file stays.
+    """
     if size <= LARGE:
         return
     # The end of a file counts as a hole. Not every file system finds holes.
     hole = size
+    position = os.lseek(descriptor, 0, os.SEEK_CUR)
     with suppress(OSError, AttributeError):
         hole = os.lseek(descriptor, 0, os.SEEK_HOLE)
+    os.lseek(descriptor, position, os.SEEK_SET)
     if hole < size:
         raise FileFault(
             path, f"is a sparse file with a hole at byte {hole:,}, expected text"

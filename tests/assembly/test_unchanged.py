@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from spack_cache_db.assembly import unchanged, workers
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.report import Report
+from spack_cache_db.bounded_files import LARGE
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.inspect_file import inspect_path
 from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
 from tests.examples import examples
-from tests.indexes import node
+from tests.indexes import node, real
 from tests.pagetexts import page, spec, write
 from tests.test_databases_as_sources import SOME, files, same, write_files
 from tests.trees import installed, write_tree
@@ -93,6 +94,23 @@ def test_any_change_of_the_sources_is_built(
     assert not is_compared(build(pages, file))
     assert file.read_bytes() != before
     assert is_compared(build(pages, file))
+
+
+def test_a_change_at_the_end_of_a_large_index_is_built(tmp_path: Path) -> None:
+    """An index has megabytes, and its last record may be the one that changes."""
+    path = tmp_path / "in" / "e4s" / "index.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(real())
+    assert len(real()) > LARGE
+    file = tmp_path / "x.db"
+    first = build(tmp_path / "in", file)
+
+    before, _, after = real().rpartition(b'"in_buildcache":true')
+    path.write_bytes(before + b'"in_buildcache":false' + after)
+    second = build(tmp_path / "in", file)
+
+    assert not is_compared(second)
+    assert second.specs == first.specs - 1
 
 
 @pytest.mark.parametrize(
