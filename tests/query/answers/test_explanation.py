@@ -25,7 +25,8 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.printing import spec_text
 from tests import contradictions, small_sources
-from tests.pagetexts import spec_hash
+from tests.conftest import Build
+from tests.pagetexts import page, spec, spec_hash
 
 
 def conditions_by(
@@ -317,6 +318,44 @@ def test_sentences(
 ) -> None:
     """The counts without a condition are told, and what there is in its place."""
     assert [*explained(samples, text).sentences()] == sentences
+
+
+@pytest.mark.parametrize(
+    ("platform", "text", "host", "left_out", "instead"),
+    [
+        # Its target runs on the machine, which cannot have its platform.
+        ("linux", "foo", "m2", "out host m2", "there is aarch64 for linux"),
+        (
+            *("darwin", "foo", "neoverse_v2"),
+            *("out host neoverse_v2", "there is aarch64 for darwin"),
+        ),
+        # Its target does not run there in any case.
+        ("linux", "foo", "zen3", "out host zen3", "there is aarch64"),
+        # A range is proposed only if a build runs on the processor.
+        (
+            *("linux", "foo target=neoverse_v2", None),
+            *(" target=:neoverse_v2", "aarch64 runs on neoverse_v2"),
+        ),
+        (
+            *("darwin", "foo target=neoverse_v2", None),
+            *("out target=neoverse_v2", "there is aarch64"),
+        ),
+        ("darwin", "foo target=m2", None, " target=:m2", "aarch64 runs on m2"),
+    ],
+)
+def test_another_platform_is_no_reason_to_run(
+    built: Build,
+    platform: str,
+    text: str,
+    host: str | None,
+    left_out: str,
+    instead: str,
+) -> None:
+    """Sentences name the platform if it is why a build does not run on a machine."""
+    build = spec(1, target="aarch64", platform=platform)
+    cache = built(a=page("foo", specs=[build]))
+    sentences = explained(cache, text, host=host).sentences()
+    assert [*sentences] == [f"with{left_out}: 1 configuration; {instead}"]
 
 
 def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:

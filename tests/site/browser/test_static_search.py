@@ -111,6 +111,18 @@ def test_providers_are_rows_with_their_processors(page: Page, address: str) -> N
     assert chosen == ["aarch64", "neoverse v1", "neoverse v2"]
 
 
+def test_a_mac_has_the_binaries_of_macos(page: Page, address: str) -> None:
+    """Its column is marked, and each number leads to the binaries that it counts."""
+    search(page, address, "hdf5 openblas m2")
+    chosen = page.locator("table.processors thead .chosen").all_inner_texts()
+    assert chosen == ["macOS"]
+    row = page.locator("table.processors tbody tr.package").first
+    addresses = [link.get_attribute("href") or "" for link in row.locator("td a").all()]
+    assert any(text.endswith("?platform=darwin") for text in addresses), addresses
+    linux = "?target=aarch64&platform=linux"
+    assert any(text.endswith(linux) for text in addresses), addresses
+
+
 def test_a_hash_leads_to_its_binary(page: Page, address: str) -> None:
     """A hash is looked up in the database."""
     # The hash of the first binary that the tests write.

@@ -25,7 +25,7 @@ from spack_cache_db.query.match.requirements import breaking_dependencies
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored import graph
 from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.targets import Build, build_runs_on, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
 
 SHORT = 7
@@ -86,11 +86,25 @@ def values_instead(
     if condition.kind == "version":
         return f"newest {newest_version(words)}"
     if condition.kind == "target":
-        running = [word for word in words if runs_on(word, str(expected))]
+        running = _targets_on(candidates, str(expected), rows)
         if running:
             verb = "runs" if len(running) == 1 else "run"
             return f"{_in_sentence(running)} {verb} on {expected}"
     return _there_are(words)
+
+
+def _targets_on(
+    candidates: Candidates, host: str, rows: Sequence[Candidate]
+) -> list[str]:
+    """Return the targets of the configurations that run on a machine, each once."""
+    words = candidates.lookups.words
+    targets: dict[str, None] = {}
+    for row in rows:
+        platform = words["platform"][row.key("platform")]
+        build = Build(platform, words["target"][row.key("target")])
+        if build_runs_on(build, host):
+            targets[build.target] = None
+    return list(targets)
 
 
 def _builds_instead(

@@ -28,7 +28,7 @@ from spack_cache_db.query.match.candidates import Candidate
 from spack_cache_db.query.match.misses import Misses, positions_of_bits
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import CompilerConstraint, SpecQuery
-from spack_cache_db.spack.targets import is_known, runs_on
+from spack_cache_db.spack.targets import has_platform, is_known, runs_on
 
 MAX_LEFT_OUT = 2
 """Maximum of conditions that are left out together."""
@@ -101,6 +101,7 @@ def _answer_without(
     # Instead of no target at all, propose the targets that run on the one in the query.
     target = None
     target_names = candidates.lookups.words["target"]
+    platform_names = candidates.lookups.words["platform"]
     for condition in only(left_out, "target"):
         expected = condition.value
         if not isinstance(expected, str) or not is_known(expected):
@@ -108,7 +109,9 @@ def _answer_without(
         running = [
             row for row in rows if runs_on(target_names[row.key("target")], expected)
         ]
-        if running:
+        # All of them may be for a platform that such a machine cannot have.
+        platforms = {platform_names[row.key("platform")] for row in running}
+        if any(has_platform(expected, platform) for platform in platforms):
             rows = running
             target = f":{expected}"
             reduced = replace(reduced, target=target)
