@@ -46,11 +46,13 @@ FROM json_each(:ids) AS wanted
 CROSS JOIN record_ranges AS records ON records.spec_id = wanted.value
 WHERE records.is_listed
 """
+# The specs of each release in turn, in the order of the table: for 3,000 specs, that
+# takes a quarter of the time of the releases of each spec.
 LISTED_BY_PAGE = """
 SELECT listings.spec_id, listings.release_id, tarball_prefixes.url, tarball_prefixes.is_whole
-FROM json_each(:ids) AS wanted
-CROSS JOIN json_each(:releases) AS pages
-CROSS JOIN listings ON listings.release_id = pages.value AND listings.spec_id = wanted.value
+FROM json_each(:releases) AS pages
+CROSS JOIN listings ON listings.release_id = pages.value
+  AND listings.spec_id IN (SELECT value FROM json_each(:ids))
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball_prefix_id
 """
 
