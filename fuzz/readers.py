@@ -19,9 +19,11 @@ import tempfile
 import time
 import traceback
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import yaml
@@ -53,52 +55,61 @@ from tests.package_data import described, listed, published
 from tests.pagetexts import page
 
 SLOWEST = 10.0
+"""Processor seconds that an input may take."""
+Reader = Callable[[Path, bytes], None]
+"""A function that writes bytes into an empty folder, and reads them."""
+
+
+class Target(NamedTuple):
+    """Good bytes of a kind of input, and their reader."""
+
+    name: str
+    data: bytes
+    reader: Reader
+
 
 TOKENS = (
-    *(
-        b'"',
-        b"\\",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b",",
-        b":",
-        b"\n",
-        b"\r",
-        b"\0",
-        b"\xff",
-        b"-",
-        b"---\n",
-    ),
-    *(
-        b"\xed\xa0\x80",
-        b"\\ud800",
-        b"\\u0000",
-        "\u2028".encode(),
-        b"\xef\xbb\xbf",
-        b"null",
-        b"1e999",
-    ),
-    *(
-        b"NaN",
-        b"-1",
-        b"2147483647",
-        b"9" * 20,
-        b"1" * 5000,
-        b"true",
-        b'""',
-        b"&a ",
-        b"*a",
-        b"!!int ",
-    ),
-    *(
-        b"[" * 2000,
-        b"GNU.sparse.map=1",
-        b"GNU.sparse.size=-1",
-        b"PK\x05\x06",
-        b"PK\x01\x02",
-    ),
+    # The syntax of JSON and YAML.
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    b"-",
+    b"---\n",
+    # Texts that are invalid, or that programs take for the end of a line.
+    b"\xed\xa0\x80",
+    b"\\ud800",
+    b"\\u0000",
+    "\u2028".encode(),
+    b"\xef\xbb\xbf",
+    # Values.
+    b"null",
+    b"1e999",
+    b"NaN",
+    b"-1",
+    b"2147483647",
+    b"9" * 20,
+    b"1" * 5000,
+    b"true",
+    b'""',
+    # Anchors, aliases and tags of YAML, and deep lists.
+    b"&a ",
+    b"*a",
+    b"!!int ",
+    b"[" * 2000,
+    # Headers of archives.
+    b"GNU.sparse.map=1",
+    b"GNU.sparse.size=-1",
+    b"PK\x05\x06",
+    b"PK\x01\x02",
 )
 """What readers stumble over."""
 
@@ -126,42 +137,44 @@ packages:
 """
 
 
-def changed(data: bytes, rng: random.Random) -> bytes:
+def changed(data: bytes, chance: random.Random) -> bytes:
     """Return bytes with a few changes."""
-    found = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
-        at, length = (
-            rng.randrange(len(found) + 1),
-            rng.choice((0, 1, 1, 2, 4, 8, 64, 512)),
-        )
-        kind = rng.randrange(5)
-        if kind == 0:
-            found[at : at + length] = rng.choice(TOKENS)
-        elif kind == 1:
-            del found[at : at + length]
-        elif kind == 2:
-            other = rng.randrange(len(found) + 1)
-            found[at:at] = found[other : other + length]
-        elif kind == 3 and at < len(found):
-            found[at] ^= 1 << rng.randrange(8)
+    result = bytearray(data)
+    for _ in range(chance.choice((1, 1, 1, 2, 4, 16))):
+        start = chance.randrange(len(result) + 1)
+        length = chance.choice((0, 1, 1, 2, 4, 8, 64, 512))
+        end = start + length
+        change = chance.choice(("token", "cut", "copy", "bit", "random"))
+        if change == "token":
+            result[start:end] = chance.choice(TOKENS)
+        elif change == "cut":
+            del result[start:end]
+        elif change == "copy":
+            source = chance.randrange(len(result) + 1)
+            result[start:start] = result[source : source + length]
+        elif change == "bit" and start < len(result):
+            result[start] ^= 1 << chance.randrange(8)
         else:
-            found[at : at + length] = rng.randbytes(length)
-    return bytes(found)
+            result[start:end] = chance.randbytes(length)
+    return bytes(result)
 
 
-def _read(name: str) -> Callable[[Path, bytes], None]:
-    """Return what reads bytes as a file of this name."""
+def _file(name: str) -> Reader:
+    """Return a reader that builds from a folder with a file of this name."""
 
     def read(folder: Path, data: bytes) -> None:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
         _build(folder)
 
     return read
 
 
 def _build(folder: Path) -> None:
-    if not check(folder)[0]:
+    """Build from a folder, unless `check` finds faults in it."""
+    faults, _ = check(folder)
+    if not faults:
         build(folder, folder.parent / "x.db")
 
 
@@ -169,35 +182,51 @@ def _package_data(folder: Path, data: bytes) -> None:
     """Build from package data, and compare the database with it."""
     (folder / "a.json").write_bytes(data)
     _build(folder)
-    if (folder.parent / "x.db").exists():
-        found = verify(folder.parent / "x.db", folder)
-        assert not found.differences, found.differences
+    database = folder.parent / "x.db"
+    if database.exists():
+        differences = verify(database, folder).differences
+        assert not differences, differences
 
 
-def _environment(name: str) -> Callable[[Path, bytes], None]:
+def _environment(name: str) -> Reader:
     """Return a reader of an environment whose file of this name has the bytes."""
+    opened = name if name == "spack.lock" else "spack.yaml"
 
     def read(folder: Path, data: bytes) -> None:
-        files = {"spack.yaml": ENVIRONMENT.encode(), "packages.yaml": INCLUDED.encode()}
-        for file_name, text in (files | {name: data}).items():
-            (folder / file_name).write_bytes(text)
-        read_environment_file(folder / (name if name == "spack.lock" else "spack.yaml"))
+        (folder / "spack.yaml").write_text(ENVIRONMENT, encoding="utf-8")
+        (folder / "packages.yaml").write_text(INCLUDED, encoding="utf-8")
+        (folder / name).write_bytes(data)
+        read_environment_file(folder / opened)
 
     return read
 
 
 def _blob(folder: Path, data: bytes) -> None:
+    """Build from a mirror whose index has the bytes."""
     write_layout3(folder, {None: data})
     _build(folder)
 
 
 def _state(folder: Path, data: bytes) -> None:
-    (folder / "a" / "b").mkdir(parents=True)
-    (folder / "a" / "b" / ".fetched.json").write_bytes(data)
-    [*stacks_of(folder, "https://x")]
+    """Read the record of an earlier fetch."""
+    stack_folder = folder / "a" / "b"
+    stack_folder.mkdir(parents=True)
+    (stack_folder / ".fetched.json").write_bytes(data)
+    list(stacks_of(folder, "https://x"))
 
 
-def _tar(files: dict[str, bytes], form: int) -> bytes:
+def _fetched(read_text: Callable[[bytes], object]) -> Reader:
+    """Return a reader of a text that `fetch` reads, which may find a fault in it."""
+
+    def read(folder: Path, data: bytes) -> None:
+        with suppress(IndexFault, FetchFault):
+            read_text(data)
+
+    return read
+
+
+def _tar(files: Mapping[str, bytes], form: int) -> bytes:
+    """Return a TAR archive in one of the forms of the module tarfile."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=form) as archive:
         for name, data in files.items():
@@ -208,7 +237,7 @@ def _tar(files: dict[str, bytes], form: int) -> bytes:
     return stream.getvalue()
 
 
-def _zip(files: dict[str, bytes]) -> bytes:
+def _zip(files: Mapping[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
@@ -216,10 +245,40 @@ def _zip(files: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
-    """Return good bytes of each kind, and their reader."""
+def _json(value: object, indent: int | None = None) -> bytes:
+    return json.dumps(value, indent=indent).encode()
+
+
+def targets() -> list[Target]:
+    """Return good bytes of each kind of input, and their reader."""
+    return list(_targets())
+
+
+def _targets() -> Iterator[Target]:
     nodes = [node("a", edge("b", "link")), node("b")]
-    complete = index(*(record(spec_node, ref_count=0) for spec_node in nodes))
+    records = [record(spec_node, ref_count=0) for spec_node in nodes]
+    whole_index = index(*records)
+    yield Target("page", page(), _file("a.md"))
+    yield from _index_targets(whole_index)
+    yield from _package_targets()
+    yield from _environment_targets(nodes)
+    yield from _spec_file_targets(nodes)
+    yield from _archive_targets({"a.md": page(), "b/index.json": whole_index})
+    yield from _fetch_targets()
+
+
+def _index_targets(whole_index: bytes) -> Iterator[Target]:
+    """Yield indexes of build caches and of an installation."""
+    # The same records in several forms.
+    indented = _json(json.loads(whole_index), indent=1)
+    yield Target("index", whole_index, _file("index.json"))
+    yield Target("index with indents", indented, _file("i.json"))
+    yield Target("packed index", gzip.compress(whole_index), _file("index.json.gz"))
+    yield Target("zstd index", zstandard.compress(whole_index), _file("index.zst"))
+    yield Target("blob", whole_index, _blob)
+
+    # A record of an installed binary, with everything that it can have.
+    rich = node("a", external={"path": "/usr", "module": None}, patches=["a" * 64])
     target = {
         "name": "zen3",
         "vendor": "AMD",
@@ -227,119 +286,25 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "generation": 0,
         "parents": [],
     }
-    rich = node("a", external={"path": "/usr", "module": None}, patches=["a" * 64])
     rich["arch"] = {"platform": "linux", "platform_os": "debian12", "target": target}
-    old = {
-        hash_of(name): {"spec": old_node(name, "5"), "ref_count": 1} for name in "ab"
-    }
-    files = {"a.md": page(), "b/index.json": complete}
-    spec = {
-        "spec": {"_meta": {"version": 5}, "nodes": nodes},
-        "buildcache_layout_version": 2,
-    }
-    blob = {
-        "contentLength": 1,
-        "mediaType": "application/vnd.spack.db.v8+json",
-        "compression": "none",
-        "checksumAlgorithm": "sha256",
-        "checksum": "0" * 64,
-    }
-    manifest = json.dumps({"version": 3, "data": [blob]})
-    state = {
-        "files": {"index.json": {"url": "u", "size": 1, "sha256": "0"}},
-        "parts": {},
-    }
-    stacks = {"develop": [{"label": "e4s", "url": "https://h/m"}]}
-    return {
-        "page": (page(), _read("a.md")),
-        "index": (complete, _read("index.json")),
-        "index with indents": (
-            json.dumps(json.loads(complete), indent=1).encode(),
-            _read("i.json"),
-        ),
-        "rich index": (
-            index(record(rich, installed=True, path="/x")),
-            _read("index.json"),
-        ),
-        "old index": (
-            json.dumps({"database": {"version": "5", "installs": old}}).encode(),
-            _read("index.json"),
-        ),
-        "published package": (json.dumps(_package(), indent=1).encode(), _package_data),
-        "listed packages": (
-            json.dumps([listed("a", "1"), listed("b", "2"), "c"]).encode(),
-            _package_data,
-        ),
-        "installed tree": (
-            index(
-                record(
-                    rich,
-                    installed=True,
-                    path="/x",
-                    installation_time=1.5,
-                    explicit=True,
-                )
-            ),
-            _read(".spack-db/index.json"),
-        ),
-        "environment": (ENVIRONMENT.encode(), _environment("spack.yaml")),
-        "included file": (INCLUDED.encode(), _environment("packages.yaml")),
-        "lockfile": (lock_of(*nodes), _environment("spack.lock")),
-        "packed index": (gzip.compress(complete), _read("index.json.gz")),
-        "zstd index": (zstandard.compress(complete), _read("index.zst")),
-        "blob": (complete, _blob),
-        "spec file": (json.dumps(spec).encode(), _read("build_cache/a.spec.json")),
-        "signed": (
-            signed(json.dumps(spec)).encode(),
-            _read("build_cache/a.spec.json.sig"),
-        ),
-        "yaml": (yaml.safe_dump(spec).encode(), _read("build_cache/a.spec.yaml")),
-        "manifest": (
-            manifest.encode(),
-            _read("v3/manifests/index/index.manifest.json"),
-        ),
-        "spec manifest": (
-            manifest.encode(),
-            _read(f"v3/manifests/spec/a/a-1-{hash_of('a')}.spec.manifest.json"),
-        ),
-        "tar": (_tar(files, tarfile.GNU_FORMAT), _read("a.tar")),
-        "pax": (_tar(files, tarfile.PAX_FORMAT), _read("a.tar")),
-        "tgz": (gzip.compress(_tar(files, tarfile.PAX_FORMAT)), _read("a.tar.gz")),
-        "tar.zst": (
-            zstandard.compress(_tar(files, tarfile.USTAR_FORMAT)),
-            _read("a.tar.zst"),
-        ),
-        "zip": (_zip(files), _read("a.zip")),
-        "address": (
-            b'{"url": "https://host/a"}',
-            lambda _, data: _ignored(read_address, data),
-        ),
-        "read_manifest": (
-            manifest.encode(),
-            lambda _, data: _ignored(read_manifest, data),
-        ),
-        "image": (
-            json.dumps(
-                {
-                    "schemaVersion": 2,
-                    "layers": [{"digest": f"sha256:{'0' * 64}", "size": 1}],
-                }
-            ).encode(),
-            lambda _, data: _ignored(lambda text: read_layers("oci://h/a", text), data),
-        ),
-        "state": (json.dumps(state).encode(), _state),
-        "releases": (
-            json.dumps(stacks).encode(),
-            lambda _, data: _ignored(
-                lambda text: read_release_manifest("https://h", text), data
-            ),
-        ),
-    }
+    installed = record(rich, installed=True, path="/x")
+    explicit = record(
+        rich, installed=True, path="/x", installation_time=1.5, explicit=True
+    )
+    yield Target("rich index", index(installed), _file("index.json"))
+    yield Target("installed tree", index(explicit), _file(".spack-db/index.json"))
+
+    # An index of an old version of Spack.
+    installs = {}
+    for name in "ab":
+        installs[hash_of(name)] = {"spec": old_node(name, "5"), "ref_count": 1}
+    old_index = _json({"database": {"version": "5", "installs": installs}})
+    yield Target("old index", old_index, _file("index.json"))
 
 
-def _package() -> dict[str, Any]:
-    """Return data of a package, as the packages site has it."""
-    return published(
+def _package_targets() -> Iterator[Target]:
+    """Yield data of packages, as the packages site has it."""
+    package = published(
         "a",
         "1",
         "main",
@@ -349,34 +314,102 @@ def _package() -> dict[str, Any]:
         dependent_to=described("d"),
         conflicts=[{"name": "%gcc", "spec": "", "description": None}],
     )
+    packages = [listed("a", "1"), listed("b", "2"), "c"]
+    yield Target("published package", _json(package, indent=1), _package_data)
+    yield Target("listed packages", _json(packages), _package_data)
 
 
-def _ignored(reader: Callable[[bytes], object], data: bytes) -> None:
-    try:
-        reader(data)
-    except (IndexFault, FetchFault):
-        return
+def _environment_targets(nodes: list[dict[str, Any]]) -> Iterator[Target]:
+    """Yield the files of an environment."""
+    yield Target("environment", ENVIRONMENT.encode(), _environment("spack.yaml"))
+    yield Target("included file", INCLUDED.encode(), _environment("packages.yaml"))
+    yield Target("lockfile", lock_of(*nodes), _environment("spack.lock"))
 
 
-def inputs(seed: int) -> Iterator[tuple[str, bytes, Callable[[Path, bytes], None]]]:
+def _spec_file_targets(nodes: list[dict[str, Any]]) -> Iterator[Target]:
+    """Yield spec files of a build cache, in each format that Spack has written."""
+    spec = {
+        "spec": {"_meta": {"version": 5}, "nodes": nodes},
+        "buildcache_layout_version": 2,
+    }
+    in_json = _json(spec)
+    in_yaml = yaml.safe_dump(spec).encode()
+    with_signature = signed(in_json.decode()).encode()
+    yield Target("spec file", in_json, _file("build_cache/a.spec.json"))
+    yield Target("signed", with_signature, _file("build_cache/a.spec.json.sig"))
+    yield Target("yaml", in_yaml, _file("build_cache/a.spec.yaml"))
+
+
+def _archive_targets(files: Mapping[str, bytes]) -> Iterator[Target]:
+    """Yield archives of every kind with some files."""
+    gnu = _tar(files, tarfile.GNU_FORMAT)
+    pax = _tar(files, tarfile.PAX_FORMAT)
+    ustar = _tar(files, tarfile.USTAR_FORMAT)
+    yield Target("tar", gnu, _file("a.tar"))
+    yield Target("pax", pax, _file("a.tar"))
+    yield Target("tgz", gzip.compress(pax), _file("a.tar.gz"))
+    yield Target("tar.zst", zstandard.compress(ustar), _file("a.tar.zst"))
+    yield Target("zip", _zip(files), _file("a.zip"))
+
+
+def _fetch_targets() -> Iterator[Target]:
+    """Yield texts of mirrors and registries, and the record of an earlier fetch."""
+    # Manifests of a mirror, in files and in memory.
+    blob = {
+        "contentLength": 1,
+        "mediaType": "application/vnd.spack.db.v8+json",
+        "compression": "none",
+        "checksumAlgorithm": "sha256",
+        "checksum": "0" * 64,
+    }
+    manifest = _json({"version": 3, "data": [blob]})
+    folder = "v3/manifests"
+    name_of_spec = f"a-1-{hash_of('a')}.spec.manifest.json"
+    yield Target("manifest", manifest, _file(f"{folder}/index/index.manifest.json"))
+    yield Target("spec manifest", manifest, _file(f"{folder}/spec/a/{name_of_spec}"))
+    yield Target("read_manifest", manifest, _fetched(read_manifest))
+
+    # The address of a mirror.
+    yield Target("address", b'{"url": "https://host/a"}', _fetched(read_address))
+
+    # An image of a registry.
+    layer = {"digest": "sha256:" + "0" * 64, "size": 1}
+    image = _json({"schemaVersion": 2, "layers": [layer]})
+    yield Target("image", image, _fetched(partial(read_layers, "oci://h/a")))
+
+    # The record of an earlier fetch.
+    fetched_index = {"url": "u", "size": 1, "sha256": "0"}
+    state = _json({"files": {"index.json": fetched_index}, "parts": {}})
+    yield Target("state", state, _state)
+
+    # The stacks of each release of a site.
+    stacks = _json({"develop": [{"label": "e4s", "url": "https://h/m"}]})
+    read_releases = partial(read_release_manifest, "https://h")
+    yield Target("releases", stacks, _fetched(read_releases))
+
+
+def inputs(seed: int) -> Iterator[tuple[str, bytes, Reader]]:
     """Yield names, changed bytes and their readers, without end."""
-    rng, kinds = random.Random(seed), targets()
+    chance = random.Random(seed)
+    good_inputs = targets()
     while True:
-        for name, (data, reader) in kinds.items():
-            yield name, changed(data, rng), reader
+        for target in good_inputs:
+            yield target.name, changed(target.data, chance), target.reader
 
 
-def one_input(data: bytes, reader: Callable[[Path, bytes], None]) -> float:
+def one_input(data: bytes, reader: Reader) -> float:
     """Read bytes and return the seconds; raise unexpected exceptions."""
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as name,
         mock.patch.dict(os.environ, {TRACEBACK: "1"}),
     ):
-        (Path(folder) / "in").mkdir()
+        folder = Path(name, "in")
+        folder.mkdir()
         started = time.process_time()
         try:
-            reader(Path(folder) / "in", data)
+            reader(folder, data)
         except BuilderError as error:
+            # The message can be printed.
             str(error).encode()
         return time.process_time() - started
 
@@ -387,23 +420,26 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    end, count, found = time.monotonic() + options.seconds, 0, 0
+    end = time.monotonic() + options.seconds
+    input_count = 0
+    finding_count = 0
     for name, data, reader in inputs(options.seed):
         if time.monotonic() > end:
             break
-        count += 1
+        input_count += 1
         try:
             spent = one_input(data, reader)
         except Exception:
-            found += 1
+            finding_count += 1
             traceback.print_exc()
             print(f"{name}: {data[:2000]!r}\n")
         else:
             if spent > SLOWEST:
-                found += 1
+                finding_count += 1
                 print(f"{name}: {spent:.1f} s: {data[:2000]!r}\n")
-    print(f"{count:,} inputs, {found} findings")
-    raise SystemExit(found > 0)
+    print(f"{input_count:,} inputs, {finding_count} findings")
+    if finding_count:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
