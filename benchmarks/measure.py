@@ -9,15 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import psutil  # type: ignore[import-untyped]
+from benchmarks.processes import family_bytes
 
-SAMPLE_EVERY = 0.05
+SECONDS_BETWEEN_SAMPLES = 0.05
 FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
 """The default folder for corpora and databases."""
 
@@ -29,6 +28,7 @@ class _HasTime(Protocol):
 
 Timed = TypeVar("Timed", bound=_HasTime)
 """A run of a program, or what was measured in it."""
+Result = TypeVar("Result")
 
 
 class CommandFailedError(Exception):
@@ -37,7 +37,7 @@ class CommandFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One finished command."""
+    """One finished command; its peak is 0 if memory was not measured."""
 
     seconds: float
     cpu_seconds: float
@@ -56,16 +56,19 @@ def run_command(command: Sequence[str], *, memory: bool = False) -> Run:
     Raises:
         CommandFailedError: the command failed; the message holds what it printed.
     """
-    started, cpu = time.perf_counter(), _cpu_of_ended_children()
+    started = time.perf_counter()
+    cpu_before = _cpu_of_ended_children()
+    peak_bytes = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        peak = _watch(process) if memory else 0
+        if memory:
+            peak_bytes = _watch(process)
         output, _ = process.communicate()
         seconds = time.perf_counter() - started
-    if process.returncode:
-        raise CommandFailedError(
-            f"{' '.join(command)}: status {process.returncode}\n{output}"
-        )
-    return Run(seconds, _cpu_of_ended_children() - cpu, output, peak)
+    if process.returncode != 0:
+        words = " ".join(command)
+        raise CommandFailedError(f"{words}: status {process.returncode}\n{output}")
+    cpu_seconds = _cpu_of_ended_children() - cpu_before
+    return Run(seconds, cpu_seconds, output, peak_bytes)
 
 
 def median_of(runs: Sequence[Timed]) -> Timed:
@@ -74,15 +77,11 @@ def median_of(runs: Sequence[Timed]) -> Timed:
     return in_order[len(in_order) // 2]
 
 
-def memory_of_tree(root: psutil.Process) -> int:
-    """Return the memory of a process and its children, with shared pages counted once
-    (PSS).
-    """
-    total = 0
-    for process in [root, *root.children(recursive=True)]:
-        with suppress(psutil.Error):
-            total += process.memory_full_info().pss
-    return total
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """Do work in this process; return its result and the processor time in seconds."""
+    started = time.process_time()
+    result = work()
+    return result, time.process_time() - started
 
 
 def _cpu_of_ended_children() -> float:
@@ -91,10 +90,9 @@ def _cpu_of_ended_children() -> float:
 
 
 def _watch(process: subprocess.Popen[str]) -> int:
-    root = psutil.Process(process.pid)
+    """Return the most memory that a process and its children have, until it ends."""
     peak = 0
     while process.poll() is None:
-        with suppress(psutil.Error):
-            peak = max(peak, memory_of_tree(root))
-        time.sleep(SAMPLE_EVERY)
+        peak = max(peak, family_bytes(process.pid))
+        time.sleep(SECONDS_BETWEEN_SAMPLES)
     return peak

@@ -13,12 +13,16 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import psutil  # type: ignore[import-untyped]
+from benchmarks import processes
 
 START_WITHIN = 30.0
 STOP_WITHIN = 10.0
 IDLE_SECONDS = 0.1
 """A server that takes less processor time in a second is idle."""
+DATASETTE_WITHOUT_PLUGINS = (
+    "import sys; sys._called_from_test = True; from datasette.cli import cli; cli()"
+)
+"""Datasette loads no plugins if this is set."""
 PLAIN_PAGE = "/-/versions.json"
 """The cheapest page of Datasette: the unit of the table, and the check that a server is
 up.
@@ -32,21 +36,19 @@ class ServerError(Exception):
 class Server:
     """A running server process with its children."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+    def __init__(self, pid: int, port: int) -> None:
         self.port = port
-        self._process = process
+        self._pid = pid
 
     @property
     def cpu_seconds(self) -> float:
         """Processor time that the server has used so far."""
-        # cpu_times() includes children that have ended: the server replaces its
-        # workers.
-        return float(sum(sum(process.cpu_times()[:4]) for process in self._tree()))
+        return processes.cpu_seconds(self._pid)
 
     @property
     def resident_bytes(self) -> int:
         """Resident memory of the largest process, which answers requests."""
-        return max(int(process.memory_info().rss) for process in self._tree())
+        return processes.resident_bytes(self._pid)
 
     def settle(self) -> None:
         """Wait until the server has rendered its first pages and is idle.
@@ -57,26 +59,27 @@ class Server:
         if not becomes_idle(lambda: self.cpu_seconds, START_WITHIN):
             raise ServerError(f"it is still busy after {START_WITHIN:.0f} s")
 
-    def _tree(self) -> list[psutil.Process]:
-        root = psutil.Process(self._process.pid)
-        return [root, *root.children(recursive=True)]
-
 
 @contextmanager
 def serving(
     file: Path, port: int | None = None, options: Sequence[str] = ()
 ) -> Iterator[Server]:
-    """Serve `file` on loopback, with more `options` of `serve`, while the context
-    lasts.
+    """Serve a database on loopback while the context lasts.
+
+    Args:
+        file: the database.
+        port: the port; None for a free one.
+        options: more options of `serve`.
 
     Raises:
         ServerError: the server ended, or did not answer in time.
     """
-    port = port or free_port()
+    if port is None:
+        port = free_port()
     process = start(file, port, options)
     try:
         wait_until_up(port, process)
-        yield Server(process, port)
+        yield Server(process.pid, port)
     finally:
         stop(process)
 
@@ -93,38 +96,17 @@ def start(
 
     Its log is discarded, or written into the open file `log`.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "spack_cache_db",
-        "serve",
-        str(file),
-        "--port",
-        str(port),
-    ]
+    command = [sys.executable, "-m", "spack_cache_db"]
+    command += ["serve", str(file), "--port", str(port)]
     if is_proxied:
         command += ["--proxy", "127.0.0.1"]
     return subprocess.Popen([*command, *options], stdout=log, stderr=log)
 
 
-_ALONE = (
-    "import sys; sys._called_from_test = True; from datasette.cli import cli; cli()"
-)
-"""Datasette loads no plugins if this is set."""
-
-
 def start_datasette(file: Path, port: int) -> subprocess.Popen[bytes]:
     """Start Datasette alone, without plugins, and discard its log."""
-    command = [
-        sys.executable,
-        "-c",
-        _ALONE,
-        "serve",
-        "-i",
-        str(file),
-        "--port",
-        str(port),
-    ]
+    command = [sys.executable, "-c", DATASETTE_WITHOUT_PLUGINS]
+    command += ["serve", "-i", str(file), "--port", str(port)]
     return subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -154,10 +136,9 @@ def wait_until_up(
     """
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise ServerError(
-                f"{process.args!r} ended with status {process.returncode}"
-            )
+        status = process.poll()
+        if status is not None:
+            raise ServerError(f"{process.args!r} ended with status {status}")
         with suppress(OSError):
             connection = HTTPConnection("127.0.0.1", port, timeout=START_WITHIN)
             connection.request("GET", target)

@@ -24,8 +24,16 @@ turn.
 ROWS = "#configurations tbody tr"
 """The selector of the rows of a package's page."""
 HEAD = (
-    *("page", "CPU ms", "÷ plain", "median", "p99"),
-    *(f"median, {MANY}", f"p99, {MANY}", "req/s", "goal", "met"),
+    "page",
+    "CPU ms",
+    "÷ plain",
+    "median",
+    "p99",
+    f"median, {MANY}",
+    f"p99, {MANY}",
+    "req/s",
+    "goal",
+    "met",
 )
 
 

@@ -72,6 +72,12 @@ def knows_dependencies(kinds: list[PageKind]) -> bool:
     return any(kind.name == WITH_DEPENDENCIES for kind in kinds)
 
 
+def with_query(address: str, query: str) -> str:
+    """Return an address with another field of its query string."""
+    joint = "&" if "?" in address else "?"
+    return f"{address}{joint}{query}"
+
+
 def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
     packages = _column(
         db, "SELECT name FROM packages ORDER BY configuration_count DESC, name"

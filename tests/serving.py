@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
+
+from benchmarks import processes
 
 PATIENCE = 60
 
@@ -52,26 +53,15 @@ class Server:
         """Return the processor time that all its processes have used, ended ones
         too.
         """
-        times = self._of_processes(lambda process: sum(process.cpu_times()[:4]))
-        return float(sum(times))
+        return processes.cpu_seconds(self.process.pid)
 
     def peak_megabytes(self) -> float:
         """Return the most memory that one of its processes has held."""
-        paths = self._of_processes(lambda process: Path(f"/proc/{process.pid}/status"))
-        text = "".join(path.read_text() for path in paths if path.exists())
-        return max(map(int, re.findall(r"VmHWM:\s*(\d+)", text))) / 1024
+        return processes.peak_bytes(self.process.pid) / 2**20
 
     def workers(self) -> list[int]:
         """Return the processes that answer requests."""
         return [process.pid for process in psutil.Process(self.process.pid).children()]
-
-    def _of_processes(self, look: Callable[[psutil.Process], Any]) -> list[Any]:
-        """Return a value of each process that has not ended."""
-        root, found = psutil.Process(self.process.pid), []
-        for process in (root, *root.children(recursive=True)):
-            with suppress(psutil.Error):
-                found.append(look(process))
-        return found
 
     def end(self, sig: int = signal.SIGTERM, within: float = PATIENCE) -> int:
         """Send a signal and return the exit status."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.processes import is_running
 from tests.builds import built, is_whole, many_pages, signalled_after
 from tests.pagetexts import write
 from tests.processes import completed
@@ -20,15 +21,6 @@ def children(pid: int) -> set[int]:
     """Return the processes that a process started."""
     found = completed(["ps", "-o", "pid=", "--ppid", str(pid)])
     return {int(each) for each in found.stdout.split()}
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process lives and is no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 @pytest.fixture(scope="module")
