@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,8 +37,6 @@ from tests.site.cache import write_pages
 SECONDS = 540.0
 """For all kinds together: less than ten minutes."""
 
-Kind = Callable[[float], Outcome]
-
 SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "sql": sql,
     "parameters": parameters,
@@ -54,7 +51,8 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "neighbours": neighbours,
     "nginx": behind_nginx,
 }
-BUILT: dict[str, Kind] = {
+"""Attacks on a server, by their kind."""
+BUILT: dict[str, Callable[[float], Outcome]] = {
     "archives": archives,
     "pages": pages,
     "readers": readers,
@@ -65,6 +63,7 @@ BUILT: dict[str, Kind] = {
     "mirrors": mirrors,
     "logins": logins,
 }
+"""Attacks on commands, and on servers that they start themselves."""
 KINDS = (*SERVED, "endings", "hosts", *BUILT)
 
 
@@ -83,55 +82,66 @@ def main(
     kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool
 ) -> None:
     """Run these KINDS of attacks on a server and the builder, or all kinds."""
-    chosen = kinds or (tuple(SERVED) if plain else KINDS)
-    if plain and not {*chosen} <= SERVED.keys():
-        raise click.UsageError(
-            f"--plain is for the kinds that attack a server: {', '.join(SERVED)}"
-        )
-    began = time.monotonic()
-    with TemporaryDirectory(prefix="attacks-") as folder:
-        served = Path(folder) / "served" / "spack-cache.db"
-        served.parent.mkdir()
-        if file is None:
-            run("build", write_pages(Path(folder, "pages")), "-o", served)
-        else:
-            # The folder is empty, so that any other file in it was written by an
-            # attack.
-            served.symlink_to(file.resolve())
-        outcomes = _attack(served, chosen, seconds / len(chosen), plain=plain)
     if plain:
+        outcomes = _attacked(file, kinds or tuple(SERVED), seconds, plain=True)
         click.echo(survived(outcomes))
         return
+    began = time.monotonic()
+    outcomes = _attacked(file, kinds or KINDS, seconds, plain=False)
     click.echo(report(outcomes))
     click.echo(f"\n{time.monotonic() - began:.0f} s")
     if any(outcome.faults for outcome in outcomes):
         raise SystemExit(1)
 
 
-def _attack(
-    file: Path, chosen: tuple[str, ...], seconds: float, *, plain: bool
+def _attacked(
+    file: Path | None, kinds: tuple[str, ...], seconds: float, *, plain: bool
 ) -> list[Outcome]:
+    """Run these kinds of attacks, and return their outcomes.
+
+    Args:
+        file: the database to serve; None for one of a few pages.
+        kinds: names of kinds.
+        seconds: the time of all kinds together.
+        plain: whether Datasette serves the database without this program's defences.
+    """
+    if plain and not SERVED.keys() >= set(kinds):
+        raise click.UsageError(
+            f"--plain is for the kinds that attack a server: {', '.join(SERVED)}"
+        )
     outcomes = []
-    for name in chosen:
-        click.echo(f"{name} …", err=True)
-        kind = BUILT.get(name) or partial(_served, file, name, plain=plain)
-        outcomes.append(kind(seconds))
+    with TemporaryDirectory(prefix="attacks-") as name:
+        # The folder of the database is empty, so that any other file in it was written
+        # by an attack.
+        folder = Path(name)
+        served = folder / "served" / "spack-cache.db"
+        served.parent.mkdir()
+        if file is None:
+            run("build", write_pages(folder / "pages"), "-o", served)
+        else:
+            served.symlink_to(file.resolve())
+        for kind in kinds:
+            click.echo(f"{kind} …", err=True)
+            outcome = _attack(served, kind, seconds / len(kinds), plain=plain)
+            outcomes.append(outcome)
     return outcomes
 
 
-def _served(file: Path, name: str, seconds: float, *, plain: bool) -> Outcome:
-    """Attack a server that was started for this kind, so that kinds do not affect each
+def _attack(file: Path, kind: str, seconds: float, *, plain: bool) -> Outcome:
+    """Attack in one way; each server is a new one, so that kinds do not affect each
     other.
     """
-    if name == "endings":
+    if kind in BUILT:
+        return BUILT[kind](seconds)
+    if kind == "endings":
         return endings(file)
-    if name == "hosts":
+    if kind == "hosts":
         return hosts(file, seconds)
     try:
         with serving(file, plain=plain) as target:
-            return SERVED[name](target, seconds)
+            return SERVED[kind](target, seconds)
     except (ServerError, OSError) as error:
-        return Outcome(name, faults=[f"there is no server any more: {error}"])
+        return Outcome(kind, faults=[f"there is no server any more: {error}"])
 
 
 if __name__ == "__main__":

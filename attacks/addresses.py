@@ -4,14 +4,11 @@ does.
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Iterator
 
-from attacks.builder import enough
-from attacks.outcome import Outcome
+from attacks.outcome import Outcome, until
 from attacks.requests import SECONDS
-from attacks.target import PATIENCE, Target
+from attacks.target import Reply, Target, status_of
 
 DOWNLOAD = "/spack-cache.db"
 CLOSED = (
@@ -113,79 +110,85 @@ def addresses(target: Target, seconds: float) -> Outcome:
     names.
     """
     outcome = Outcome("addresses")
-    began = time.monotonic()
-    whole = target.ask(DOWNLOAD).body
-    closed = {path: target.ask(path).status for path in CLOSED}
-    # Only one address is the file, and no other spelling opens a closed page.
-    for path in (DOWNLOAD, *CLOSED):
+    whole_file = target.ask(DOWNLOAD).body
+
+    # Only one address is the file.
+    for spelling in _spellings(DOWNLOAD):
+        reply = target.ask(spelling)
+        faults = target.betrayals(reply)
+        if reply.body == whole_file and "%" not in spelling:
+            faults.append("is the file")
+        outcome.judge(spelling, faults)
+
+    # No other spelling opens a closed page.
+    for path in CLOSED:
+        is_open = target.ask(path).status == 200
         for spelling in _spellings(path):
             reply = target.ask(spelling)
             faults = target.betrayals(reply)
-            if path == DOWNLOAD and reply.body == whole and "%" not in spelling:
-                faults.append("is the file")
-            if path != DOWNLOAD and reply.status == 200 != closed[path]:
+            if reply.status == 200 and not is_open:
                 faults.append("is open")
             outcome.judge(spelling, faults)
-    for data in TARGETS:
-        outcome.judge(repr(data), _target_faults(target, data, whole))
-    for title, name in NAMES.items():
+
+    # Targets of a request that are no path, and odd names in paths.
+    for text in TARGETS:
+        outcome.judge(repr(text), _target_faults(target, text, whole_file))
+    for title, name in until(seconds, NAMES.items()):
         for place in PLACES:
             address = place.format(name)
             reply = target.ask(address)
-            faults = target.betrayals(reply)
-            if title.startswith("too long") and reply.status not in (404, 414):
-                faults.append(f"was answered with {reply.status}")
-            if reply.cpu_seconds > SECONDS:
-                faults.append(f"{reply.cpu_seconds:.1f} s of CPU")
-            if "x" in reply.headers:
-                faults.append("has a header of the visitor")
-            if reply.headers.get("location", "/").startswith(("//", "/\\", "http")):
-                faults.append(f"leads to {reply.headers['location'][:80]}")
-            outcome.judge(f"{title}: {address}", faults)
-        if enough(began, seconds):
-            break
+            outcome.judge(f"{title}: {address}", _name_faults(target, reply, title))
     outcome.faults += target.standing()
     return outcome
 
 
 def _spellings(path: str) -> Iterator[str]:
     """Yield other spellings of a path."""
+    # Each character but the first one in the escapes of Datasette and of the web.
     for position in range(1, len(path)):
-        character = path[position]
-        for escape in (f"~{ord(character):02X}", f"~{ord(character):02x}"):
-            yield path[:position] + escape + path[position + 1 :]
-        yield f"{path[:position]}%{ord(character):02x}{path[position + 1 :]}"
-        yield f"{path[:position]}%7E{ord(character):02X}{path[position + 1 :]}"
-    yield from (
-        f"{path}/",
-        f"{path};a",
-        f"{path}%20",
-        f"{path}.",
-        f"{path}%00",
-        f"{path}%2e",
-    )
-    yield from (
-        f"/.{path}",
-        f"/a/..{path}",
-        f"/{path}",
-        f"/%2e{path}",
-        f"/a/%2e%2e{path}",
-    )
-    yield from (path.upper(), path.replace("/", "/./"), f"{path}~", f"{path}.json")
+        before = path[:position]
+        after = path[position + 1 :]
+        code = ord(path[position])
+        for escape in (
+            f"~{code:02X}",
+            f"~{code:02x}",
+            f"%{code:02x}",
+            f"%7E{code:02X}",
+        ):
+            yield before + escape + after
+
+    # Something added to its end, and to its beginning.
+    for end in ("/", ";a", "%20", ".", "%00", "%2e", "~", ".json"):
+        yield path + end
+    for start in ("/.", "/a/..", "/", "/%2e", "/a/%2e%2e"):
+        yield start + path
+    yield path.upper()
+    yield path.replace("/", "/./")
 
 
-def _target_faults(target: Target, text: str, whole: bytes) -> list[str]:
+def _name_faults(target: Target, reply: Reply, title: str) -> list[str]:
+    """Return the faults of the response to a path with an odd name."""
+    faults = target.betrayals(reply)
+    if title.startswith("too long") and reply.status not in (404, 414):
+        faults.append(f"was answered with {reply.status}")
+    faults += reply.slowness(SECONDS)
+    if "x" in reply.headers:
+        faults.append("has a header of the visitor")
+    location = reply.headers.get("location", "/")
+    if location.startswith(("//", "/\\", "http")):
+        faults.append(f"leads to {location[:80]}")
+    return faults
+
+
+def _target_faults(target: Target, text: str, whole_file: bytes) -> list[str]:
+    """Return the faults of the response to a request with this target."""
     lines = [f"GET {text} HTTP/1.1", "Host: localhost", "Connection: close", "", ""]
-    with socket.create_connection(
-        ("127.0.0.1", target.port), timeout=PATIENCE
-    ) as visitor:
-        visitor.sendall("\r\n".join(lines).encode("latin-1"))
-        parts = []
-        while part := visitor.recv(65_536):
-            parts.append(part)
-    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
-    status = head[9:12]
-    faults = ["is the file"] if body == whole else []
-    if head and status not in (b"400", b"404"):
-        faults.append(f"was answered with {status.decode()}")
+    answer = target.send("\r\n".join(lines).encode("latin-1"))
+    _, _, body = answer.partition(b"\r\n\r\n")
+    faults = []
+    if body == whole_file:
+        faults.append("is the file")
+    # The server may close the connection without an answer.
+    if answer and status_of(answer) not in ("400", "404"):
+        faults.append(f"was answered with {status_of(answer)}")
     return faults

@@ -7,15 +7,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 MOST_MEGABYTES = 600
-_PEAK = Path("/proc/self/clear_refs")
+"""Memory that a command may take."""
 SECONDS = 60.0
-"""Processor time allowed for one build of a few pages."""
+"""Processor time that a build of a few pages may take."""
+MOST_OUTPUT = 200
+"""Last characters of the output that a fault shows."""
+CLEAR_REFS = Path("/proc/self/clear_refs")
+BUILT = {"built.db", "built.inspect.json"}
+"""Files that a build writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,11 @@ class Run:
             seconds: the allowed processor time.
         """
         faults = []
+        end = self.output[-MOST_OUTPUT:]
         if self.status not in statuses:
-            faults.append(f"ended with status {self.status}: {self.output[-200:]!r}")
+            faults.append(f"ended with status {self.status}: {end!r}")
         if "Traceback" in self.output:
-            faults.append(f"a traceback: {self.output[-200:]!r}")
+            faults.append(f"a traceback: {end!r}")
         if self.megabytes > MOST_MEGABYTES:
             faults.append(f"took {self.megabytes:.0f} MB")
         if self.cpu_seconds > seconds:
@@ -58,7 +63,7 @@ def run_command(*arguments: object) -> Run:
     command = [sys.executable, "-m", "spack_cache_db", *map(str, arguments)]
     # The peak memory of a process begins with that of its parent: reset it (proc(5),
     # "clear_refs").
-    _PEAK.write_text("5", encoding="ascii")
+    CLEAR_REFS.write_text("5", encoding="ascii")
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -68,31 +73,33 @@ def run_command(*arguments: object) -> Run:
     ) as process:
         assert process.stdout
         output = process.stdout.read()
+        # wait4 alone returns what this process used.
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    cpu = usage.ru_utime + usage.ru_stime
-    return Run(process.returncode, output, usage.ru_maxrss / 1024, cpu)
+    return Run(
+        status=process.returncode,
+        output=output,
+        megabytes=usage.ru_maxrss / 1024,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+    )
 
 
 def judged_build(source: Path, folder: Path) -> tuple[Run, list[str]]:
     """Build a source in place of an older file, and return the faults of the result."""
     output = folder / "built.db"
-    old = b"an older file"
-    output.write_bytes(old)
+    older = b"an older file"
+    output.write_bytes(older)
     built = run("build", source, "-o", output, "--force")
     faults = built.faults()
-    if built.status and output.read_bytes() != old:
+
+    # A build replaces the file if it succeeds, and only then.
+    content = output.read_bytes()
+    if built.status != 0 and content != older:
         faults.append("a build that failed has replaced the older file")
-    if not built.status and output.read_bytes()[:6] != b"SQLite":
+    if built.status == 0 and not content.startswith(b"SQLite"):
         faults.append("a build that succeeded has written no file")
-    litter = {path.name for path in folder.iterdir()} - {
-        "built.db",
-        "built.inspect.json",
-    }
-    faults += [f"left {name}" for name in sorted(litter - {source.name})]
+
+    names = {path.name for path in folder.iterdir()}
+    litter = names - BUILT - {source.name}
+    faults += [f"left {name}" for name in sorted(litter)]
     return built, faults
-
-
-def enough(began: float, seconds: float) -> bool:
-    """Return whether this time has passed since `began`."""
-    return time.monotonic() > began + seconds

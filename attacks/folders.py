@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from itertools import cycle, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from attacks.builder import Run, enough, judged_build, run_command
+from attacks.builder import Run, judged_build, run_command
 from attacks.databases import MOST_SECONDS
-from attacks.outcome import Outcome
+from attacks.outcome import Outcome, until
 from tests.site.cache import write_pages
 from tests.sources.test_special_files import KINDS, whole_input
 
@@ -34,59 +33,60 @@ def folders(seconds: float) -> Outcome:
     """Put each kind of special file in place of each file that is opened, in random
     order.
     """
-    outcome, chosen, began = Outcome("folders"), random.Random(13), time.monotonic()
+    outcome = Outcome("folders")
+    chance = random.Random(13)
     slowest = 0.0
-    with TemporaryDirectory(prefix="attacks-") as folder:
-        database = Path(folder, "a.db")
-        run_command("build", write_pages(Path(folder, "pages")), "-o", database)
-        sources = [*product(KINDS, whole_input(Path(folder, "model")))]
-        environments = [*product(KINDS, ENVIRONMENT_FILES)]
-        chosen.shuffle(sources)
-        chosen.shuffle(environments)
-        for source, environment in zip(
-            cycle(sources), cycle(environments), strict=False
-        ):
-            for title, (ran, faults) in (
-                (
-                    f"build with a {source[0]} as {source[1]}",
-                    _built(Path(folder), *source),
-                ),
-                (
-                    f"cover with a {environment[0]} as {environment[1]}",
-                    _covered(Path(folder), database, *environment),
-                ),
-            ):
-                slowest = max(slowest, ran.cpu_seconds)
-                outcome.judge(title, faults)
-            if enough(began, seconds):
-                break
+    with TemporaryDirectory(prefix="attacks-") as name:
+        folder = Path(name)
+        database = folder / "a.db"
+        run_command("build", write_pages(folder / "pages"), "-o", database)
+
+        # Each kind of special file with each file of a source and an environment.
+        sources = list(product(KINDS, whole_input(folder / "model")))
+        environments = list(product(KINDS, ENVIRONMENT_FILES))
+        chance.shuffle(sources)
+        chance.shuffle(environments)
+
+        # A build and a `cover` in turn.
+        pairs = zip(cycle(sources), cycle(environments), strict=False)
+        for (kind, replaced), (kind_of_other, replaced_other) in until(seconds, pairs):
+            built, faults = _built(folder, kind, replaced)
+            outcome.judge(f"build with a {kind} as {replaced}", faults)
+
+            covered = _covered(folder, database, kind_of_other, replaced_other)
+            faults = covered.faults((0, 1, 2), MOST_SECONDS)
+            outcome.judge(f"cover with a {kind_of_other} as {replaced_other}", faults)
+            slowest = max(slowest, built.cpu_seconds, covered.cpu_seconds)
     outcome.note = f"the slowest took {slowest:.1f} s"
     return outcome
 
 
-def _built(folder: Path, kind: str, name: str) -> tuple[Run, list[str]]:
-    source, output = folder / "source", folder / "output"
-    for path in (source, output):
-        shutil.rmtree(path, ignore_errors=True)
+def _built(folder: Path, kind: str, replaced: str) -> tuple[Run, list[str]]:
+    """Build a source with a special file, and return the faults of the result."""
+    source = folder / "source"
+    output = folder / "output"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
-    path = whole_input(source)[name]
-    path.unlink()
-    KINDS[kind](path)
-    ran, faults = judged_build(source, output)
-    return ran, [*faults, *ran.faults(seconds=MOST_SECONDS)]
+    _replace(whole_input(source)[replaced], kind)
+    built, faults = judged_build(source, output)
+    return built, faults + built.faults(seconds=MOST_SECONDS)
 
 
-def _covered(
-    folder: Path, database: Path, kind: str, replaced: str
-) -> tuple[Run, list[str]]:
+def _covered(folder: Path, database: Path, kind: str, replaced: str) -> Run:
+    """Run `cover` on an environment with a special file."""
     environment = folder / "environment"
     shutil.rmtree(environment, ignore_errors=True)
     for name, text in ENVIRONMENT_FILES.items():
         path = environment / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    path = environment / replaced
+    _replace(environment / replaced, kind)
+    return run_command("cover", environment / "spack.yaml", database)
+
+
+def _replace(path: Path, kind: str) -> None:
+    """Put a special file in place of a file."""
     path.unlink()
-    KINDS[kind](path)
-    ran = run_command("cover", environment / "spack.yaml", database)
-    return ran, ran.faults((0, 1, 2), MOST_SECONDS)
+    make_special_file = KINDS[kind]
+    make_special_file(path)

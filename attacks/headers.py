@@ -4,13 +4,13 @@ bound.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
-from attacks.builder import enough
-from attacks.outcome import Outcome
-from attacks.requests import SECONDS, SQL
+from attacks.odd_requests import SQL
+from attacks.outcome import Outcome, until
+from attacks.requests import SECONDS
 from attacks.target import Reply, Target, field
+from benchmarks.targets import with_query
 
 MOST_GROWTH = 80.0
 """Megabytes of all processes together that requests which differ in one part may
@@ -18,6 +18,8 @@ add.
 """
 REQUESTS = 400
 """Requests for each part: 6 MB of headers, and as many pages."""
+MOST_HEADERS = 16_000
+"""Characters of headers that the server may answer."""
 LONG = 15_000
 """Characters of a header that the server still reads."""
 PATHS = (
@@ -138,39 +140,36 @@ LONG_HEADERS: dict[str, dict[str, str]] = {
 def headers(target: Target, seconds: float) -> Outcome:
     """Send long headers, then many requests that differ in one part each."""
     outcome = Outcome("headers")
-    began = time.monotonic()
     slowest = 0.0
-    for name, fields in LONG_HEADERS.items():
+    for name, fields in until(seconds / 2, LONG_HEADERS.items()):
         for path in PATHS:
             reply = target.ask(path, "GET", None, **fields)
             slowest = max(slowest, reply.cpu_seconds)
             outcome.judge(f"{name} at {path}", _faults(target, reply, fields))
-        if enough(began, seconds / 2):
-            break
 
-    most = 0.0
-    share = seconds / 2 / len(PARTS)
+    most_growth = 0.0
+    seconds_of_part = seconds / 2 / len(PARTS)
     for name, part in PARTS.items():
-        growth = _growth(target, part, share)
-        most = max(most, growth)
-        faults = [f"they hold {growth:.0f} MB more"] if growth > MOST_GROWTH else []
+        growth = _growth(target, part, seconds_of_part)
+        most_growth = max(most_growth, growth)
+        faults = []
+        if growth > MOST_GROWTH:
+            faults.append(f"they hold {growth:.0f} MB more")
         outcome.judge(f"pages by {name}", faults)
     outcome.faults += target.standing()
-    outcome.note = f"at most {slowest:.1f} s of CPU, {most:.0f} MB more"
+    outcome.note = f"at most {slowest:.1f} s of CPU, {most_growth:.0f} MB more"
     return outcome
 
 
 def _faults(target: Target, reply: Reply, fields: dict[str, str]) -> list[str]:
+    """Return the faults of the response to a request with these headers."""
     faults = target.betrayals(reply)
     # An answer to the length of a form may be a closed connection: no form is sent.
     if "Content-Length" in fields and reply.status == 0:
         faults = []
-    if reply.cpu_seconds > SECONDS:
-        faults.append(f"{reply.cpu_seconds:.1f} s of CPU")
-    if (
-        sum(len(name) + len(text) for name, text in fields.items()) > 16_000
-        and reply.status < 400
-    ):
+    faults += reply.slowness(SECONDS)
+    size = sum(len(name) + len(text) for name, text in fields.items())
+    if size > MOST_HEADERS and reply.status < 400:
         faults.append(f"was answered with {reply.status}")
     if b"javascript:" in reply.body:
         faults.append("the answer has a scheme of the visitor")
@@ -186,11 +185,10 @@ def _growth(target: Target, part: Part, seconds: float) -> float:
 
 
 def _ask_all(target: Target, part: Part, numbers: range, seconds: float) -> None:
-    began = time.monotonic()
-    for number in numbers:
+    """Send a request for each number, until the time has passed."""
+    for number in until(seconds, numbers):
         query, fields = part(number)
-        path = KEPT[number % len(KEPT)]
-        address = f"{path}{'&' if '?' in path else '?'}{query}" if query else path
+        address = KEPT[number % len(KEPT)]
+        if query:
+            address = with_query(address, query)
         target.ask(address, "GET", None, **fields)
-        if enough(began, seconds):
-            break

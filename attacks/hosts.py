@@ -4,13 +4,10 @@ them.
 
 from __future__ import annotations
 
-import socket
-import time
 from pathlib import Path
 
-from attacks.builder import enough
-from attacks.outcome import Outcome
-from attacks.target import PATIENCE, Target, serving
+from attacks.outcome import Outcome, until
+from attacks.target import Target, serving, status_of
 
 STRANGE = (
     "evil.example",
@@ -67,13 +64,17 @@ PATHS = (
 def hosts(file: Path, seconds: float) -> Outcome:
     """Ask a server that is for its own machine, by names of others."""
     outcome = Outcome("hosts")
-    began = time.monotonic()
     with serving(file, is_proxied=False) as target:
+        # Names of this machine are answered.
         for host in OWN:
             status = _status(target, "/", f"Host: {host}")
-            faults = [] if status == 200 else [f"was answered with {status}"]
+            faults = []
+            if status != 200:
+                faults.append(f"was answered with {status}")
             outcome.judge(f"the first page of {host}", faults)
-        for path in PATHS:
+
+        for path in until(seconds, PATHS):
+            # Names of others are not.
             for host in STRANGE:
                 faults = _faults(target, path, f"Host: {host}")
                 outcome.judge(f"{path} of {host!r}", faults)
@@ -82,23 +83,22 @@ def hosts(file: Path, seconds: float) -> Outcome:
                 outcome.judge(f"{path} with {fields}", _faults(target, path, *fields))
             absolute = f"http://evil.example{path}"
             outcome.judge(absolute, _faults(target, absolute, "Host: localhost"))
-            if enough(began, seconds):
-                break
         outcome.faults += target.standing()
     return outcome
 
 
 def _faults(target: Target, path: str, *fields: str) -> list[str]:
+    """Return a fault if the server answers this request."""
     status = _status(target, path, *fields)
-    return [] if status in (400, 421) else [f"was answered with {status}"]
+    if status in (400, 421):
+        return []
+    return [f"was answered with {status}"]
 
 
 def _status(target: Target, path: str, *fields: str) -> int:
     """Return the status of a response; 400 if the server closes the connection."""
     lines = [f"GET {path} HTTP/1.1", *fields, "Connection: close", "", ""]
-    with socket.create_connection(
-        ("127.0.0.1", target.port), timeout=PATIENCE
-    ) as visitor:
-        visitor.sendall("\r\n".join(lines).encode("latin-1"))
-        answer = visitor.recv(65_536)
-    return int(answer[9:12]) if answer else 400
+    answer = target.send("\r\n".join(lines).encode("latin-1"))
+    if not answer:
+        return 400
+    return int(status_of(answer))

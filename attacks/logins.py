@@ -5,43 +5,39 @@ nothing.
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from attacks.builder import enough, run_command
-from attacks.outcome import Outcome
+from attacks.builder import run_command
+from attacks.outcome import Outcome, until
 from tests.sources.fetch.server import Site, serve, status
 
 SECRET = "hunter2"
 PASSWORDS = (
-    *(
-        "{}",
-        "a/{}",
-        "{}/a",
-        "a?{}",
-        "a#{}",
-        "a@{}",
-        "{}@a",
-        "a:{}",
-        "a%2F{}",
-        "a%40{}",
-        "[{}]",
-    ),
-    *(
-        "a//{}",
-        "a\\{}",
-        "a {}",
-        "a\n{}",
-        "a&{}=",
-        "a={}",
-        "a;{}",
-        "é{}",
-        "%zz{}",
-        "::{}",
-        "a/@{}",
-    ),
+    "{}",
+    "a/{}",
+    "{}/a",
+    "a?{}",
+    "a#{}",
+    "a@{}",
+    "{}@a",
+    "a:{}",
+    "a%2F{}",
+    "a%40{}",
+    "[{}]",
+    "a//{}",
+    "a\\{}",
+    "a {}",
+    "a\n{}",
+    "a&{}=",
+    "a={}",
+    "a;{}",
+    "é{}",
+    "%zz{}",
+    "::{}",
+    "a/@{}",
 )
 """Passwords with characters that end a part of an address."""
 SCHEMES = ("https", "http", "s3", "oci", "HTTPS", "ftp")
@@ -61,64 +57,64 @@ REALMS = (
 )
 """Spellings of another port of this machine, as the server that gives tokens."""
 LIMITS = (
-    *(
-        "--jobs=0",
-        "--jobs=-1",
-        "--max-size=0",
-        "--max-total=0",
-        "--max-mirrors=0",
-        "--timeout=0",
-    ),
-    *(
-        "--deadline=0",
-        "--timeout=nan",
-        "--deadline=nan",
-        "--retries=-1",
-        "--timeout=-inf",
-    ),
+    "--jobs=0",
+    "--jobs=-1",
+    "--max-size=0",
+    "--max-total=0",
+    "--max-mirrors=0",
+    "--timeout=0",
+    "--deadline=0",
+    "--timeout=nan",
+    "--deadline=nan",
+    "--retries=-1",
+    "--timeout=-inf",
 )
 
 
 def logins(seconds: float) -> Outcome:
-    """Fetch from addresses with each password, of buckets with odd names, with each
-    limit, and from registries that ask for a login elsewhere.
+    """Fetch with impossible limits, from registries that ask for a login elsewhere,
+    from addresses with each password, and from buckets with odd names.
     """
     outcome = Outcome("logins")
-    began = time.monotonic()
-    with TemporaryDirectory(prefix="attacks-") as folder:
+    with TemporaryDirectory(prefix="attacks-") as name:
+        folder = Path(name)
+        output = folder / "o"
         for limit in LIMITS:
-            ran = run_command(
-                "fetch", "https://127.0.0.1:9", "-o", Path(folder, "o"), limit
-            )
+            ran = run_command("fetch", "https://127.0.0.1:9", "-o", output, limit)
             outcome.judge(limit, ran.faults((2,)))
+
         with serve() as registry, serve() as stranger:
             for realm in REALMS:
-                faults = _challenged(registry, stranger, realm, Path(folder))
+                faults = _challenged(registry, stranger, realm, folder)
                 outcome.judge(f"a login for the realm {realm}", faults)
-        addresses = [
-            f"{scheme}://user:{password.format(SECRET)}@127.0.0.1:9/mirror"
-            for password, scheme in product(PASSWORDS, SCHEMES)
-        ]
-        buckets = [f"s3://{bucket}/{SECRET}?x={SECRET}" for bucket in BUCKETS]
-        for address in [*addresses, *buckets]:
-            ran = run_command("fetch", address, "-o", Path(folder, "o"), *QUICK)
+
+        for address in until(seconds, _addresses()):
+            ran = run_command("fetch", address, "-o", output, *QUICK)
             faults = ran.faults((1, 2))
-            is_bucket = address in buckets
-            if SECRET in ran.output.replace(
-                f"/{SECRET}", "" if is_bucket else f"/{SECRET}"
-            ):
+            printed = ran.output
+            # The path in the address of a bucket is not secret.
+            if address.startswith("s3://") and "@" not in address:
+                printed = printed.replace(f"/{SECRET}", "")
+            if SECRET in printed:
                 faults.append(f"prints the password: {ran.output[-200:]!r}")
             outcome.judge(repr(address), faults)
-            if enough(began, seconds):
-                break
     return outcome
+
+
+def _addresses() -> Iterator[str]:
+    """Yield addresses with each password in each scheme, and of each bucket."""
+    for password, scheme in product(PASSWORDS, SCHEMES):
+        yield f"{scheme}://user:{password.format(SECRET)}@127.0.0.1:9/mirror"
+    for bucket in BUCKETS:
+        yield f"s3://{bucket}/{SECRET}?x={SECRET}"
 
 
 def _challenged(registry: Site, stranger: Site, realm: str, folder: Path) -> list[str]:
     """Return the faults of a fetch whose registry asks for a login at another port."""
     host = stranger.url.removeprefix("http://")
-    port = host.rpartition(":")[2]
-    challenge = f'Bearer realm="{realm.format(stranger.url, host=host, port=port)}"'
+    _, _, port = host.rpartition(":")
+    address = realm.format(stranger.url, host=host, port=port)
+    challenge = f'Bearer realm="{address}"'
     registry.always[MANIFEST] = status(401, www_authenticate=challenge)
     stranger.files["/token"] = b'{"token": "of-a-stranger"}'
 
@@ -129,11 +125,11 @@ def _challenged(registry: Site, stranger: Site, realm: str, folder: Path) -> lis
     mirrors.write_text(json.dumps({"mirrors": {"mine": mirror}}), encoding="utf-8")
     output = folder / "realms"
     options = ("--mirrors", mirrors, "--plain-http", "-o", output, *QUICK)
-    before = len(registry.requests)
+    count_before = len(registry.requests)
     ran = run_command("fetch", *options)
 
     faults = ran.faults((1, 2))
-    if len(registry.requests) == before:
+    if len(registry.requests) == count_before:
         faults.append("the registry was not asked: it tests nothing")
     if SECRET in ran.output:
         faults.append(f"prints the password: {ran.output[-200:]!r}")

@@ -15,11 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from attacks.archives import damaged
-from attacks.builder import Run, enough, run_command
-from attacks.outcome import Outcome
+from attacks.builder import Run, run_command
+from attacks.outcome import Outcome, until
 from tests.sources.fetch.mirrors import LAYOUT_3, below, blob_path, index, layout_3
 from tests.sources.fetch.server import Answer, Handler, Site, instead, serve, status
 
+Attack = Callable[[Site, Path, random.Random], str]
+"""A function that prepares a hostile server for a fetch into a folder, and returns its
+address.
+"""
 DEADLINE = 3
 """Seconds that `fetch` may take for a file, including retries."""
 MOST_SECONDS = 15.0
@@ -41,34 +45,43 @@ ABROAD = (
 
 def mirrors(seconds: float) -> Outcome:
     """Fetch from each hostile server, into folders that have other files."""
-    outcome, chosen, began = Outcome("mirrors"), random.Random(17), time.monotonic()
+    outcome = Outcome("mirrors")
+    chance = random.Random(17)
     longest = 0.0
-    for name, attack in cycle(ATTACKS.items()):
+    for name, prepare in until(seconds, cycle(ATTACKS.items())):
         with TemporaryDirectory(prefix="attacks-") as folder, serve() as site:
-            output = Path(folder, "in", "mirrors")
-            output.mkdir(parents=True)
-            strangers = _strangers(Path(folder))
-            url = attack(site, output, chosen)
-            started = time.monotonic()
-            ran = _fetch(url, output)
-            waited = time.monotonic() - started
-            faults = ran.faults((0, 1, 2), MOST_SECONDS)
-            if waited > MOST_SECONDS:
-                faults.append(f"took {waited:.0f} s")
-            faults += [f"removed {path}" for path in strangers if not path.exists()]
-            outside = {*Path(folder).rglob("*")} - {
-                *output.rglob("*"),
-                output,
-                output.parent,
-                *strangers,
-            }
-            faults += [f"wrote {path}" for path in sorted(outside)]
+            waited, faults = _judged_fetch(Path(folder), site, prepare, chance)
         longest = max(longest, waited)
         outcome.judge(name, faults)
-        if enough(began, seconds):
-            break
     outcome.note = f"the longest took {longest:.1f} s"
     return outcome
+
+
+def _judged_fetch(
+    folder: Path, site: Site, prepare: Attack, chance: random.Random
+) -> tuple[float, list[str]]:
+    """Fetch from a hostile server; return the seconds and the faults."""
+    output = folder / "in" / "mirrors"
+    output.mkdir(parents=True)
+    strangers = _strangers(folder)
+    url = prepare(site, output, chance)
+
+    started = time.monotonic()
+    ran = _fetch(url, output)
+    waited = time.monotonic() - started
+
+    faults = ran.faults((0, 1, 2), MOST_SECONDS)
+    if waited > MOST_SECONDS:
+        faults.append(f"took {waited:.0f} s")
+    # No file of another program is removed, and none is written outside the output.
+    for path in strangers:
+        if not path.exists():
+            faults.append(f"removed {path}")
+    expected = {output.parent, output, *output.rglob("*"), *strangers}
+    for path in sorted(folder.rglob("*")):
+        if path not in expected:
+            faults.append(f"wrote {path}")
+    return waited, faults
 
 
 def _fetch(url: str, output: Path) -> Run:
@@ -79,12 +92,12 @@ def _fetch(url: str, output: Path) -> Run:
 def _strangers(folder: Path) -> list[Path]:
     """Write files of other programs in the folder and around it."""
     output = folder / "in" / "mirrors"
-    paths = (
+    paths = [
         folder / "x",
         output.parent / "x",
         output / ".film.mkv.part",
         output / "notes" / "a.json",
-    )
+    ]
     for path in paths:
         path.parent.mkdir(exist_ok=True)
         path.write_text("of another program", encoding="utf-8")
@@ -108,7 +121,7 @@ def _slow(handler: Handler, _: bytes) -> None:
     handler.send_header("Content-Length", "1000000")
     handler.end_headers()
     with suppress(OSError):
-        for _second in range(60):
+        for _half_second in range(60):
             handler.wfile.write(b" ")
             handler.wfile.flush()
             time.sleep(0.5)
@@ -122,10 +135,10 @@ def _headers(handler: Handler, _: bytes) -> None:
             handler.wfile.write(b"x-%d: %b\r\n" % (number, b"a" * 1_000))
 
 
-def _always(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
+def _always(answer: Answer) -> Attack:
     """Return an attack that gives this answer to every request."""
 
-    def attack(site: Site, output: Path, chosen: random.Random) -> str:
+    def attack(site: Site, output: Path, chance: random.Random) -> str:
         site.serve(layout_3(INDEX))
         for path in (f"/{LAYOUT_3}", f"/{blob_path(INDEX)}", "/build_cache/index.json"):
             site.always[path] = answer
@@ -134,10 +147,10 @@ def _always(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
     return attack
 
 
-def _blob(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
+def _blob(answer: Answer) -> Attack:
     """Return an attack whose manifest is good, and whose index is not."""
 
-    def attack(site: Site, output: Path, chosen: random.Random) -> str:
+    def attack(site: Site, output: Path, chance: random.Random) -> str:
         site.serve(layout_3(INDEX))
         site.always[f"/{blob_path(INDEX)}"] = answer
         return site.url
@@ -145,61 +158,64 @@ def _blob(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
     return attack
 
 
-def _bomb(site: Site, output: Path, chosen: random.Random) -> str:
+def _bomb(site: Site, output: Path, chance: random.Random) -> str:
+    """Send an index that unpacks to 200 MB."""
     packed = gzip.compress(bytes(200 * MEGABYTE))
-    return _blob(instead(packed, content_encoding="gzip"))(site, output, chosen)
+    attack = _blob(instead(packed, content_encoding="gzip"))
+    return attack(site, output, chance)
 
 
-def _circle(site: Site, output: Path, chosen: random.Random) -> str:
-    site.always = {
-        f"/{LAYOUT_3}": status(302, location="/a"),
-        "/a": status(307, location=f"/{LAYOUT_3}"),
-    }
+def _circle(site: Site, output: Path, chance: random.Random) -> str:
+    """Redirect to an address that redirects back."""
+    site.always[f"/{LAYOUT_3}"] = status(302, location="/a")
+    site.always["/a"] = status(307, location=f"/{LAYOUT_3}")
     return site.url
 
 
-def _release_names(site: Site, output: Path, chosen: random.Random) -> str:
+def _release_names(site: Site, output: Path, chance: random.Random) -> str:
     """Give releases and stacks names that lead elsewhere."""
-    names = {
-        name: [{"label": chosen.choice(ABROAD), "url": f"{site.url}/m/{LAYOUT_3}"}]
-        for name in chosen.sample(ABROAD, 4)
-    }
-    site.serve({"all.json": json.dumps(names).encode()} | below("m", layout_3(INDEX)))
+    url = f"{site.url}/m/{LAYOUT_3}"
+    releases = {}
+    for release in chance.sample(ABROAD, 4):
+        releases[release] = [{"label": chance.choice(ABROAD), "url": url}]
+    files = below("m", layout_3(INDEX))
+    files["all.json"] = json.dumps(releases).encode()
+    site.serve(files)
     return f"{site.url}/all.json"
 
 
-def _many_mirrors(site: Site, output: Path, chosen: random.Random) -> str:
-    names = [
-        {"label": f"s{number}", "url": f"{site.url}/{number}"}
-        for number in range(100_000)
-    ]
-    site.serve({"all.json": json.dumps({"develop": names}).encode()})
+def _many_mirrors(site: Site, output: Path, chance: random.Random) -> str:
+    """Name a hundred thousand mirrors."""
+    stacks = []
+    for number in range(100_000):
+        stacks.append({"label": f"s{number}", "url": f"{site.url}/{number}"})
+    site.serve({"all.json": json.dumps({"develop": stacks}).encode()})
     return f"{site.url}/all.json"
 
 
-def _changed_records(site: Site, output: Path, chosen: random.Random) -> str:
+def _changed_records(site: Site, output: Path, chance: random.Random) -> str:
     """Change the records of an earlier run so that they name other files."""
     site.serve(layout_3(INDEX))
     _fetch(site.url, output)
-    for record in output.rglob(".fetched.json"):
-        text = record.read_text(encoding="utf-8")
-        value = json.loads(text)
-        for key in [*value]:
-            if isinstance(value[key], dict):
-                value[key] |= {name: {} for name in ABROAD}
-            elif isinstance(value[key], list):
-                value[key] += ABROAD
-        record.write_text(json.dumps(value), encoding="utf-8")
+    for path in output.rglob(".fetched.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        for value in record.values():
+            if isinstance(value, dict):
+                value.update({name: {} for name in ABROAD})
+            elif isinstance(value, list):
+                value.extend(ABROAD)
+        path.write_text(json.dumps(record), encoding="utf-8")
     return site.url
 
 
-def _damaged_files(site: Site, output: Path, chosen: random.Random) -> str:
+def _damaged_files(site: Site, output: Path, chance: random.Random) -> str:
+    """Damage the manifest and the index."""
     files = layout_3(INDEX)
-    site.serve({path: damaged(chosen, data) for path, data in files.items()})
+    site.serve({path: damaged(chance, data) for path, data in files.items()})
     return site.url
 
 
-ATTACKS: dict[str, Callable[[Site, Path, random.Random], str]] = {
+ATTACKS: dict[str, Attack] = {
     "an answer without an end": _always(_endless),
     "an index without an end": _blob(_endless),
     "a byte now and then": _blob(_slow),

@@ -4,9 +4,7 @@ errors.
 
 from __future__ import annotations
 
-import time
-
-from attacks.outcome import Outcome
+from attacks.outcome import Outcome, until
 from fuzz.readers import SLOWEST, inputs, one_input
 
 
@@ -14,9 +12,9 @@ def readers(seconds: float) -> Outcome:
     """Change indexes, mirrors, spec files, pages and archives with a fixed seed, and
     read them.
     """
-    outcome, slowest = Outcome("readers"), 0.0
-    ended = time.monotonic() + seconds
-    for name, data, reader in inputs(seed=5):
+    outcome = Outcome("readers")
+    slowest = 0.0
+    for name, data, reader in until(seconds, inputs(seed=5)):
         faults = []
         try:
             spent = one_input(data, reader)
@@ -27,7 +25,5 @@ def readers(seconds: float) -> Outcome:
             if spent > SLOWEST:
                 faults.append(f"took {spent:.1f} s")
         outcome.judge(f"{name} {data[:100]!r}", faults)
-        if time.monotonic() > ended:
-            break
     outcome.note = f"the slowest took {slowest:.2f} s"
     return outcome

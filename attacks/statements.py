@@ -4,24 +4,40 @@ and time.
 
 from __future__ import annotations
 
-N = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
-NO_END, MANY = N.format(""), N.format(" LIMIT 5000")
-LONG = "replace(hex(zeroblob(49500)), '00', 'a')"
-TEXT = (
-    f"WITH t(v, p) AS MATERIALIZED (SELECT {LONG} || {LONG}, substr({LONG}, 1, 490)) "
+ENDLESS_NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5000) "
+LONG_TEXT = "replace(hex(zeroblob(49500)), '00', 'a')"
+"""49,500 letters."""
+TEXTS = (
+    f"WITH t(v, p) AS MATERIALIZED (SELECT {LONG_TEXT} || {LONG_TEXT}, "
+    f"substr({LONG_TEXT}, 1, 490)) "
 )
-MEMBERS = (
+"""A row of a long text and the beginning of it."""
+OBJECTS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 13000), "
     "k(j) AS MATERIALIZED (SELECT json_group_object('k' || x, 1) FROM n) "
 )
+"""A row of an object of 13,000 members."""
+CONTROLS = "replace(hex(zeroblob(9)), '0', char(1))"
+"""A text of control characters, which JSON escapes."""
+
+ENDLESS = f"{ENDLESS_NUMBERS}SELECT count(*) FROM n"
+"""A statement that does not end."""
 
 
-def straight(start: str, call: str, count: int, table: str) -> str:
+def straight(start: str, call: str, times: int, table: str) -> str:
     """Return a statement of many calls, during which SQLite does not check the time."""
-    return f"{start} SELECT {' + '.join([call] * count)} FROM {table}"
+    calls = " + ".join([call] * times)
+    return f"{start} SELECT {calls} FROM {table}"
 
 
-_WRITES = """
+def joined(columns: str, times: int) -> str:
+    """Return a statement that joins a table with itself."""
+    tables = ", ".join(f"specs AS s{number}" for number in range(times))
+    return f"SELECT {columns} FROM {tables}"
+
+
+WRITES = """\
 INSERT INTO specs(id) VALUES (1)
 INSERT OR REPLACE INTO packages DEFAULT VALUES
 UPDATE specs SET hash = 'x'
@@ -62,8 +78,9 @@ DETACH main
 INSERT INTO packages_fts(packages_fts) VALUES ('rebuild')
 SELECT 1; DELETE FROM specs
 INSERT INTO configurations_fts(configurations_fts, rank) VALUES ('merge', 1)
-"""
-_TELLING = """
+""".splitlines()
+"""Statements that write; all of these must be refused."""
+TELLING = """\
 PRAGMA database_list
 PRAGMA query_only = 0
 PRAGMA writable_schema = 1
@@ -167,65 +184,68 @@ SELECT spec_error(char(0))
 SELECT spec_match(NULL, NULL)
 SELECT spec_match('a')
 SELECT spec_error(zeroblob(199999))
-"""
-_LARGE = [
+""".splitlines()
+"""Statements that tell about the machine, or call what may crash."""
+LARGE = (
+    # Large values.
     "SELECT zeroblob(900000000)",
     "SELECT randomblob(900000000)",
     "SELECT printf('%.*c', 900000000, 'x')",
     "SELECT hex(zeroblob(199999))",
     "SELECT replace(replace(hex(zeroblob(40000)), '0', '00'), '0', '0000')",
     "SELECT " + ", ".join(["randomblob(199000)"] * 190),
-    NO_END + "SELECT randomblob(199000) FROM n",
-    NO_END + "SELECT " + ", ".join(["x"] * 200) + " FROM n",
-    NO_END + "SELECT group_concat(x) FROM n",
-    NO_END + "SELECT json_group_array(x) FROM n",
-    NO_END + "SELECT json_group_object(x, x) FROM n",
-    NO_END + "SELECT randomblob(9000) AS b FROM n ORDER BY b",
-    NO_END + "SELECT count(*) FROM (SELECT DISTINCT randomblob(9000) FROM n)",
-    NO_END + "SELECT sum(x) OVER (ORDER BY randomblob(900)) FROM n",
-    NO_END + "SELECT count(*) FROM n AS a JOIN n AS b",
-    "WITH RECURSIVE t(v) AS (SELECT 'xxxx' UNION ALL SELECT v || v FROM t) SELECT max(v) FROM t",
-    "SELECT * FROM " + ", ".join(f"specs AS s{number}" for number in range(60)),
-    "SELECT count(*) FROM " + ", ".join(f"specs AS s{number}" for number in range(20)),
-    "SELECT * FROM " + ", ".join(f"specs AS s{number}" for number in range(100)),
+    # Many rows, all of which SQLite or Datasette may hold.
+    f"{ENDLESS_NUMBERS}SELECT randomblob(199000) FROM n",
+    f"{ENDLESS_NUMBERS}SELECT {', '.join(['x'] * 200)} FROM n",
+    f"{ENDLESS_NUMBERS}SELECT group_concat(x) FROM n",
+    f"{ENDLESS_NUMBERS}SELECT json_group_array(x) FROM n",
+    f"{ENDLESS_NUMBERS}SELECT json_group_object(x, x) FROM n",
+    f"{ENDLESS_NUMBERS}SELECT randomblob(9000) AS b FROM n ORDER BY b",
+    f"{ENDLESS_NUMBERS}SELECT count(*) FROM (SELECT DISTINCT randomblob(9000) FROM n)",
+    f"{ENDLESS_NUMBERS}SELECT sum(x) OVER (ORDER BY randomblob(900)) FROM n",
+    f"{ENDLESS_NUMBERS}SELECT count(*) FROM n AS a JOIN n AS b",
+    "WITH RECURSIVE t(v) AS (SELECT 'xxxx' UNION ALL SELECT v || v FROM t)"
+    " SELECT max(v) FROM t",
+    # Many tables.
+    joined("*", 60),
+    joined("count(*)", 20),
+    joined("*", 100),
+    # Long statements.
     "SELECT " + "(" * 900 + "1" + ")" * 900,
     "SELECT " + "+".join(["1"] * 5000),
     "SELECT " + ", ".join(f"1 AS c{number}" for number in range(2700)),
     "SELECT 1 WHERE 1 IN (" + ",".join(map(str, range(5_000))) + ")",
     " UNION ALL ".join(["SELECT 1"] * 400),
+    # Long patterns and deep values.
     "SELECT '" + "a" * 9000 + "' LIKE '" + "%a" * 4000 + "b'",
     "SELECT json('" + "[" * 9000 + "')",
     "SELECT count(*) FROM json_tree('" + "[" * 900 + "]" * 900 + "')",
     "SELECT count(*) FROM configurations_fts WHERE configurations_fts MATCH '"
     + " OR ".join(["h*", "g*", "b*", "l*"] * 900)
     + "'",
+    # Texts that take six times the space as JSON.
     "SELECT replace(hex(zeroblob(99000)), '0', char(1)) AS a",
-    MANY
-    + "SELECT "
-    + ", ".join(["replace(hex(zeroblob(9)), '0', char(1))"] * 190)
-    + " FROM n",
-]
-_SLOW = [
-    NO_END + "SELECT count(*) FROM n",
-    straight(TEXT, f"length(trim(v, {LONG} || 'b'))", 20, "t"),
-    straight(TEXT, "(v LIKE '%' || p || 'b')", 150, "t"),
-    straight(TEXT, "(v GLOB '*' || p || 'b')", 150, "t"),
-    straight(TEXT, f"instr(v || p, {LONG} || 'b')", 100, "t"),
-    straight(MEMBERS, "length(json_patch(j, j))", 40, "k"),
-    straight(MEMBERS, "length(json_set(j, '$.k1', j))", 40, "k"),
-    NO_END + f"SELECT sum({LONG} LIKE '%aab' || x) FROM n",
-    NO_END + "SELECT sum(spec_match('%gcc@' || x || ':', x)) FROM n",
-    NO_END + "SELECT spec_error('hdf5@' || x) FROM n",
-    "SELECT spec_match('@"
-    + ",".join(f"{number}:" for number in range(90))
-    + "', id) FROM configurations",
+    f"{NUMBERS}SELECT {', '.join([CONTROLS] * 190)} FROM n",
+)
+"""Statements that use up memory."""
+VERSIONS = ",".join(f"{number}:" for number in range(90))
+SLOW = (
+    ENDLESS,
+    # Calls that take long by themselves.
+    straight(TEXTS, f"length(trim(v, {LONG_TEXT} || 'b'))", 20, "t"),
+    straight(TEXTS, "(v LIKE '%' || p || 'b')", 150, "t"),
+    straight(TEXTS, "(v GLOB '*' || p || 'b')", 150, "t"),
+    straight(TEXTS, f"instr(v || p, {LONG_TEXT} || 'b')", 100, "t"),
+    straight(OBJECTS, "length(json_patch(j, j))", 40, "k"),
+    straight(OBJECTS, "length(json_set(j, '$.k1', j))", 40, "k"),
+    f"{ENDLESS_NUMBERS}SELECT sum({LONG_TEXT} LIKE '%aab' || x) FROM n",
+    # Our own functions.
+    f"{ENDLESS_NUMBERS}SELECT sum(spec_match('%gcc@' || x || ':', x)) FROM n",
+    f"{ENDLESS_NUMBERS}SELECT spec_error('hdf5@' || x) FROM n",
+    f"SELECT spec_match('@{VERSIONS}', id) FROM configurations",
+    # Views joined with themselves.
     "SELECT count(*) FROM build_listings AS a, build_listings AS b, build_listings AS c",
-    "SELECT count(*) FROM builds AS a JOIN builds AS b ON a.variants LIKE '%' || b.hash || '%'",
-]
-
-
-WRITES = tuple(_WRITES.strip().splitlines())
-"""All of these must be refused."""
-TELLING = tuple(_TELLING.strip().splitlines())
-LARGE = tuple(_LARGE)
-SLOW = tuple(_SLOW)
+    "SELECT count(*) FROM builds AS a JOIN builds AS b"
+    " ON a.variants LIKE '%' || b.hash || '%'",
+)
+"""Statements that use up time."""
