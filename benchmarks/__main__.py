@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import click
 
@@ -28,10 +29,19 @@ from benchmarks.report import (
 from benchmarks.script_build import script_build
 from tests.corpus import pages as corpus
 
-GOALS = {"usual": (3.5, 15), "high": (3.5, 17)}
-"""By variety: the build's time ÷ the floor's, and the database in percent of the
-pages.
-"""
+
+class Goals(NamedTuple):
+    """The time of a build ÷ that of the floor, and its size in percent of the pages."""
+
+    time: float
+    size: float
+
+
+GOALS = {
+    "usual": Goals(time=3.5, size=15),
+    "high": Goals(time=3.5, size=17),
+}
+"""The goals of each variety."""
 
 
 @click.command()
@@ -86,12 +96,10 @@ def main(
 ) -> None:
     """Compare the build with the floor, the script, and its goals."""
     try:
-        texts = {
-            f"build table, {variety} variety": report(
-                folder, scale, variety, runs, jobs
-            )
-            for variety in varieties
-        }
+        texts = {}
+        for variety in varieties:
+            name = f"build table, {variety} variety"
+            texts[name] = report(folder, scale, variety, runs, jobs)
         if with_nights:
             texts["night table"] = nights.report(folder, scale, "usual", runs, jobs)
         if large:
@@ -111,74 +119,51 @@ def report(
 ) -> str:
     """Measure everything on one corpus and return the tables."""
     pages, totals = inputs.corpus(folder, scale, variety)
-    most_time, most_bytes = GOALS[variety]
     file = folder / "bench.db"
-    pairs = [(_floor(pages), build([pages], file, jobs)) for _ in range(runs)]
-    floor = median(decoding.seconds for decoding, _ in pairs)
-    cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
-    ours = median_of([built for _, built in pairs])
+
+    # Floor and build take turns, so that other load slows both down.
+    floors: list[Run] = []
+    builds: list[Build] = []
+    for _ in range(runs):
+        floors.append(_floor(pages))
+        builds.append(build([pages], file, jobs))
+    ours = median_of(builds)
     peak = build([pages], file, jobs, memory=True).peak_bytes
-    after_reading = ours.seconds - ours.stages.get("read", 0)
-    measures = [
-        Measure("floor: read and decode, one process", floor, "s", digits=2),
-        Measure(f"build, median of {runs}", ours.seconds, "s", digits=2),
-        # Processor time depends less on other load on the machine than wall time does.
-        Measure(
-            "processor time, build ÷ floor", ours.cpu_seconds / cpu, "x", 6, digits=2
-        ),
-        Measure("build ÷ floor", ours.seconds / floor, "x", most_time, digits=2),
-        Measure("after reading ÷ floor", after_reading / floor, "x", 1.2, digits=2),
+
+    measures = _build_measures(floors, ours, GOALS[variety].time)
+    share = 100 * ours.file_bytes / totals.page_bytes
+    measures += [
         Measure("peak memory, all processes", peak / 1e6, "MB", 600, digits=0),
-        Measure(
-            "file ÷ pages", 100 * ours.file_bytes / totals.page_bytes, "%", most_bytes
-        ),
-        *(_script(folder, scale, totals, ours) if variety == "usual" else []),
+        Measure("file ÷ pages", share, "%", GOALS[variety].size),
     ]
+    if variety == "usual":
+        measures += _script_measures(folder, scale, totals, ours)
     stages = stages_table(ours.stages, ours.seconds)
     return f"{_preamble(totals, runs)}\n\n{goals_table(measures)}{stages}"
 
 
-def larger_report(folder: Path, scales: Sequence[float], jobs: int | None) -> str:
-    """Build a corpus of each scale once, and return the table that compares them."""
-    columns = [_scale_column(folder, scale, jobs) for scale in scales]
-    head = ["", *(f"scale {scale:g}" for scale in scales)]
-    return table(
-        head, [[name, *(column[name] for column in columns)] for name in columns[0]]
-    )
+def _build_measures(floors: list[Run], ours: Build, goal: float) -> list[Measure]:
+    """Return the times of the build, beside those of the floor."""
+    floor = median(run.seconds for run in floors)
+    floor_cpu = median(run.cpu_seconds for run in floors)
+    ratio = ours.seconds / floor
+    # Processor time depends less on other load on the machine than wall time does.
+    cpu_ratio = ours.cpu_seconds / floor_cpu
+    after_reading = (ours.seconds - ours.stages.get("read", 0)) / floor
+    name = f"build, median of {len(floors)}"
+    return [
+        Measure("floor: read and decode, one process", floor, "s", digits=2),
+        Measure(name, ours.seconds, "s", digits=2),
+        Measure("processor time, build ÷ floor", cpu_ratio, "x", 6, digits=2),
+        Measure("build ÷ floor", ratio, "x", goal, digits=2),
+        Measure("after reading ÷ floor", after_reading, "x", 1.2, digits=2),
+    ]
 
 
-def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str]:
-    pages, totals = inputs.corpus(folder, scale, "usual")
-    _floor(pages)
-    ours = build([pages], folder / "large.db", jobs, memory=True)
-    return {
-        "pages": f"{totals.pages:,}",
-        "size of the pages": f"{totals.page_bytes / 1e9:.2f} GB",
-        "listings": f"{totals.listings:,}",
-        "specs": f"{totals.specs:,}",
-        "file": f"{ours.file_bytes / 1e6:,.0f} MB",
-        "memory, all processes": f"{ours.peak_bytes / 1e9:.2f} GB",
-        "processor time": f"{ours.cpu_seconds:,.0f} s",
-        **{
-            f"time: {name}": f"{seconds:,.1f} s"
-            for name, seconds in ours.stages.items()
-        },
-    }
-
-
-def _floor(pages: Path) -> Run:
-    """Time the floor with the pages in the cache of the system.
-
-    The floor and the build run in turn, so that other load on the machine slows both
-    down.
-    """
-    run_module("benchmarks.floor", [str(pages)])
-    return run_module("benchmarks.floor", [str(pages)])
-
-
-def _script(
+def _script_measures(
     folder: Path, scale: float, totals: corpus.Totals, ours: Build
 ) -> list[Measure]:
+    """Return the time of the script, and how much longer it takes than the build."""
     script = script_build(folder, scale, totals)
     name = f"script, from {script.share:.3f} of the pages"
     ratio = script.seconds / ours.seconds
@@ -188,11 +173,55 @@ def _script(
     ]
 
 
+def larger_report(folder: Path, scales: Sequence[float], jobs: int | None) -> str:
+    """Build a corpus of each scale once, and return the table that compares them."""
+    head = [""]
+    columns = []
+    for scale in scales:
+        head.append(f"scale {scale:g}")
+        columns.append(_scale_column(folder, scale, jobs))
+    rows = []
+    for name in columns[0]:
+        cells = [column[name] for column in columns]
+        rows.append([name, *cells])
+    return table(head, rows)
+
+
+def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str]:
+    """Build a corpus of one scale, and return the cells of its column by their row."""
+    pages, totals = inputs.corpus(folder, scale, "usual")
+    _floor(pages)  # Reads the pages into memory.
+    ours = build([pages], folder / "large.db", jobs, memory=True)
+    cells = {
+        "pages": f"{totals.pages:,}",
+        "size of the pages": f"{totals.page_bytes / 1e9:.2f} GB",
+        "listings": f"{totals.listings:,}",
+        "specs": f"{totals.specs:,}",
+        "file": f"{ours.file_bytes / 1e6:,.0f} MB",
+        "memory, all processes": f"{ours.peak_bytes / 1e9:.2f} GB",
+        "processor time": f"{ours.cpu_seconds:,.0f} s",
+    }
+    for name, seconds in ours.stages.items():
+        cells[f"time: {name}"] = f"{seconds:,.1f} s"
+    return cells
+
+
+def _floor(pages: Path) -> Run:
+    """Time the floor with the pages in the cache of the system."""
+    run_module("benchmarks.floor", [str(pages)])
+    return run_module("benchmarks.floor", [str(pages)])
+
+
 def _preamble(totals: corpus.Totals, runs: int) -> str:
+    """Return the size of a corpus and the machine in words."""
+    megabytes = totals.page_bytes / 1e6
+    counts = (
+        f"{totals.pages:,} pages, {megabytes:,.0f} MB, {totals.listings:,} listings"
+    )
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
     return (
-        f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.0f} MB, {totals.listings:,} listings,"
-        f" {totals.specs:,} specs; medians of {runs}; {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}."
+        f"{counts}, {totals.specs:,} specs; medians of {runs};"
+        f" {machine}, SQLite {sqlite3.sqlite_version}."
     )
 
 

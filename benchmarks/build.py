@@ -43,15 +43,17 @@ def build(
             build ends early.
     """
     if not again:
-        for old in (file, inspect_path(file)):
-            old.unlink(missing_ok=True)
-    options = ["--jobs", str(jobs)] if jobs else []
-    run = run_module(
-        "spack_cache_db",
-        ["build", *map(str, paths), "-o", str(file), "--json", *options],
-        memory=memory,
-    )
-    stages = json.loads(run.output).get("stages", {})
+        file.unlink(missing_ok=True)
+        inspect_path(file).unlink(missing_ok=True)
+    arguments = ["build", *(str(path) for path in paths), "-o", str(file), "--json"]
+    if jobs is not None:
+        arguments += ["--jobs", str(jobs)]
+    run = run_module("spack_cache_db", arguments, memory=memory)
+    built = json.loads(run.output)
     return Build(
-        run.seconds, run.cpu_seconds, run.peak_bytes, file.stat().st_size, stages
+        seconds=run.seconds,
+        cpu_seconds=run.cpu_seconds,
+        peak_bytes=run.peak_bytes,
+        file_bytes=file.stat().st_size,
+        stages=built.get("stages", {}),
     )

@@ -21,13 +21,20 @@ file_argument = click.argument(
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """Return a connection to a database; `ClickException` if this program did not build
-    it.
+    """Return a connection to a database, as `find` opens it.
+
+    Raises:
+        ClickException: this program did not build the file.
     """
     try:
         return open_database(file)
     except BuilderError as error:
         raise click.ClickException(str(error)) from error
+
+
+def connected(file: Path) -> sqlite3.Connection:
+    """Return a connection that only reads a database, and checks nothing."""
+    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
 
 
 def in_words(*columns: str, also: str = "NULL") -> str:
@@ -36,5 +43,7 @@ def in_words(*columns: str, also: str = "NULL") -> str:
 
     `also` is an SQL expression, selected after these columns.
     """
-    words = ", ".join((*map(word_of, columns), also))
-    return f"SELECT {words} FROM configurations\n{CONFIGURATION_JOINS}"  # noqa: S608
+    expressions = [word_of(column) for column in columns]
+    expressions.append(also)
+    selected = ", ".join(expressions)
+    return f"SELECT {selected} FROM configurations\n{CONFIGURATION_JOINS}"  # noqa: S608

@@ -11,15 +11,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, islice
 from statistics import median, quantiles
 
-CHUNK = 1 << 20
+PIECE = 1 << 20
+"""Bytes that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to one request; status 0 means that the connection broke."""
+    """The response to one request; status 0 means that the connection broke.
+
+    Attributes:
+        status: its status.
+        size: the bytes of its body.
+        seconds: the time until it was complete.
+        cache: what nginx says about its cache, such as `HIT`.
+    """
 
     status: int
     size: int
@@ -37,22 +45,32 @@ class Load:
     @property
     def failed(self) -> int:
         """The number of failed requests."""
-        return sum(reply.status != 200 for reply in self.replies)
+        return len(self.replies) - self.count(200)
 
     @property
     def per_second(self) -> float:
         """Requests per second, over all clients."""
         return len(self.replies) / self.seconds
 
-    def latency(self) -> tuple[float, float]:
-        """Return the median and the 99th percentile, in milliseconds."""
-        times = [1000 * reply.seconds for reply in self.replies]
-        worst = (
-            quantiles(times, n=100, method="inclusive")[-1]
-            if len(times) > 1
-            else times[0]
-        )
-        return median(times), worst
+    @property
+    def median_ms(self) -> float:
+        """The median latency, in milliseconds."""
+        return median(self._milliseconds())
+
+    @property
+    def worst_ms(self) -> float:
+        """The 99th percentile of the latencies, in milliseconds."""
+        times = self._milliseconds()
+        if len(times) == 1:
+            return times[0]
+        return quantiles(times, n=100, method="inclusive")[-1]
+
+    def count(self, status: int) -> int:
+        """Return the number of responses with a status."""
+        return sum(reply.status == status for reply in self.replies)
+
+    def _milliseconds(self) -> list[float]:
+        return [1000 * reply.seconds for reply in self.replies]
 
 
 class Client:
@@ -77,39 +95,52 @@ class Client:
 
     async def close(self) -> None:
         """Close the connection, if there is one."""
-        if self._streams:
-            self._streams[1].close()
-            with suppress(OSError):
-                await self._streams[1].wait_closed()
-            self._streams = None
+        if self._streams is None:
+            return
+        _, writer = self._streams
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        self._streams = None
 
     async def _exchange(self, target: str) -> tuple[int, dict[str, str], int]:
-        if not self._streams:
+        """Send a request; return the status, the headers and the size of the body."""
+        if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
         writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
-        pairs = (line.partition(":") for line in head[1:] if line)
-        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        return int(head[0].split()[1]), headers, await _body(reader, headers)
+
+        # The head of the response: a line with the status, headers, an empty line.
+        head = await reader.readuntil(b"\r\n\r\n")
+        status_line, *header_lines = head.decode("latin-1").splitlines()
+        headers = {}
+        for line in header_lines:
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+        status = int(status_line.split()[1])
+        return status, headers, await _skip_body(reader, headers)
 
 
-async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> int:
+async def _skip_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> int:
+    """Read a body and return its size."""
     if headers.get("transfer-encoding") != "chunked":
         size = int(headers.get("content-length", 0))
         await _skip(reader, size)
         return size
     total = 0
-    while size := int(await reader.readline(), 16):
-        await _skip(reader, size + 2)
+    while True:
+        size = int(await reader.readline(), 16)
+        # A line break follows each chunk, and the last one, which is empty.
+        await _skip(reader, size + len("\r\n"))
+        if size == 0:
+            return total
         total += size
-    await reader.readline()
-    return total
 
 
 async def _skip(reader: asyncio.StreamReader, size: int) -> None:
-    while size:
-        data = await reader.read(min(size, CHUNK))
+    """Read a number of bytes."""
+    while size > 0:
+        data = await reader.read(min(size, PIECE))
         if not data:
             raise EOFError("the connection ended within a page")
         size -= len(data)
@@ -124,16 +155,24 @@ async def load(
     seconds: float = 5.0,
     until: Callable[[], bool] = lambda: False,
 ) -> Load:
-    """Request the targets in turn, until the number of requests or the time is
-    reached.
-    """
-    result, started = Load(), time.perf_counter()
-    queue = zip(range(requests), cycle(targets), strict=False)
+    """Request the targets in turn, until the number of requests or the time is reached.
 
-    def ended() -> bool:
+    Args:
+        port: the port of the server.
+        targets: paths with their query strings.
+        clients: the number of connections, all of which take from the same queue.
+        requests: the largest number of requests of all clients.
+        seconds: the longest time.
+        until: returns whether to stop earlier.
+    """
+    result = Load()
+    queue = islice(cycle(targets), requests)
+    started = time.perf_counter()
+
+    def is_over() -> bool:
         return until() or time.perf_counter() > started + seconds
 
-    workers = [_work(Client(port), queue, ended, result) for _ in range(clients)]
+    workers = [_work(Client(port), queue, is_over, result) for _ in range(clients)]
     await asyncio.gather(*workers)
     result.seconds = time.perf_counter() - started
     return result
@@ -141,12 +180,13 @@ async def load(
 
 async def _work(
     client: Client,
-    queue: Iterator[tuple[int, str]],
-    ended: Callable[[], bool],
+    queue: Iterator[str],
+    is_over: Callable[[], bool],
     result: Load,
 ) -> None:
-    for _, target in queue:
+    """Request what the queue has, until it is empty or the time is over."""
+    for target in queue:
         result.replies.append(await client.get(target))
-        if ended():
+        if is_over():
             break
     await client.close()

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -22,7 +23,8 @@ from benchmarks import inputs
 from benchmarks.options import folder_option
 from benchmarks.report import Measure, goals_table
 
-SCALE, RECORDS = 0.05, 20_000
+SCALE = 0.05
+RECORDS = 20_000
 LARGEST_RATIO = 1.1
 HERE = Path(__file__).parent.parent
 
@@ -35,6 +37,14 @@ print(time.process_time() - start)
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The processor seconds and the bytes of one build."""
+
+    seconds: float
+    size: int
+
+
 @click.command()
 @click.argument("revision", default="HEAD")
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1))
@@ -42,17 +52,18 @@ print(time.process_time() - start)
 def main(revision: str, rounds: int, folder: Path) -> None:
     """Fail if builds take a tenth more time or space than at REVISION."""
     folder.mkdir(parents=True, exist_ok=True)
+    usual, _ = inputs.corpus(folder, SCALE, "usual")
+    high, _ = inputs.corpus(folder, SCALE, "high")
+    index = inputs.index(folder, RECORDS)
     paths = {
-        "pages, usual variety": inputs.corpus(folder, SCALE, "usual")[0],
-        "pages, high variety": inputs.corpus(folder, SCALE, "high")[0],
-        "index": inputs.index(folder, RECORDS),
+        "pages, usual variety": usual,
+        "pages, high variety": high,
+        "index": index,
     }
+    measures: list[Measure] = []
     with checked_out(revision) as other:
-        measures = [
-            ratio
-            for name, path in paths.items()
-            for ratio in ratios(name, path, other, rounds)
-        ]
+        for name, path in paths.items():
+            measures += ratios(name, path, other, rounds)
     click.echo(goals_table(measures))
     larger = [measure.name for measure in measures if not measure.met]
     if larger:
@@ -74,31 +85,35 @@ def checked_out(revision: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True)
 
 
-def ratios(name: str, path: Path, other: Path, rounds: int) -> Iterator[Measure]:
-    """Yield time and size of a build of this checkout, each divided by that of another
+def ratios(name: str, path: Path, other: Path, rounds: int) -> list[Measure]:
+    """Return time and size of a build of this checkout, each divided by that of another
     one.
     """
-    runs = [(*built(HERE, path), *built(other, path)) for _ in range(rounds)]
-    seconds, size, other_seconds, other_size = map(min, zip(*runs, strict=True))
-    for measured, value in (
-        ("time", seconds / other_seconds),
-        ("size", size / other_size),
-    ):
-        yield Measure(f"{name}: {measured}", value, "x", LARGEST_RATIO, digits=3)
+    ours: list[Built] = []
+    others: list[Built] = []
+    for _ in range(rounds):
+        ours.append(built(HERE, path))
+        others.append(built(other, path))
+    seconds = min(run.seconds for run in ours)
+    size = min(run.size for run in ours)
+    time_ratio = seconds / min(run.seconds for run in others)
+    size_ratio = size / min(run.size for run in others)
+    return [
+        Measure(f"{name}: time", time_ratio, "x", LARGEST_RATIO, digits=3),
+        Measure(f"{name}: size", size_ratio, "x", LARGEST_RATIO, digits=3),
+    ]
 
 
-def built(tree: Path, path: Path) -> tuple[float, int]:
-    """Return the processor seconds and the bytes of a build with the code of a
-    checkout.
-    """
+def built(tree: Path, path: Path) -> Built:
+    """Build with the code of a checkout."""
+    environment = os.environ | {"PYTHONPATH": str(tree / "builder")}
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder, "out.db")
         command = [sys.executable, "-c", BUILD, str(path), str(database)]
-        environment = os.environ | {"PYTHONPATH": str(tree / "builder")}
         done = subprocess.run(
             command, check=True, capture_output=True, text=True, env=environment
         )
-        return float(done.stdout), database.stat().st_size
+        return Built(seconds=float(done.stdout), size=database.stat().st_size)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import platform
-import sqlite3
+import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +19,7 @@ import click
 
 from benchmarks import inputs
 from benchmarks.build import build
+from benchmarks.built import connected
 from benchmarks.measure import CommandFailedError, median_of, run_command, run_module
 from benchmarks.options import folder_option, runs_option, scale_option
 from benchmarks.report import table, write_section
@@ -26,6 +28,13 @@ from tests.corpus import pages as corpus
 
 PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
 SECTION = "table of figures"
+SHORTEST_WITH_MEMORY = 0.2
+"""Seconds of a run whose memory is shown."""
+COMMONEST_HASH = "SELECT hash FROM specs ORDER BY release_count DESC, hash LIMIT 1"
+COMMONEST_PACKAGE = """
+SELECT package, target FROM builds WHERE is_current
+GROUP BY package, target ORDER BY count(*) DESC, package, target LIMIT 1
+"""
 HEAD = ("job", "with", "time", "memory", "input")
 
 
@@ -57,10 +66,17 @@ class Figure:
     def cells(self) -> list[str]:
         """Return the row of the table."""
         seconds = self.cost.seconds
-        digits = 0 if seconds >= 10 else 1 if seconds >= 1 else 2
+        if seconds >= 10:
+            time = f"{seconds:,.0f} s"
+        elif seconds >= 1:
+            time = f"{seconds:.1f} s"
+        else:
+            time = f"{seconds:.2f} s"
         # A short run ends before its memory is looked at.
-        memory = f"{self.cost.peak_bytes / 1e6:,.0f} MB" if seconds >= 0.2 else ""
-        return [self.job, self.way, f"{seconds:,.{digits}f} s", memory, self.reads]
+        memory = ""
+        if seconds >= SHORTEST_WITH_MEMORY:
+            memory = f"{self.cost.peak_bytes / 1e6:,.0f} MB"
+        return [self.job, self.way, time, memory, self.reads]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +132,23 @@ def report(folder: Path, scale: float, records: int, runs: int) -> str:
         _build("a database of one index", index, of_index, runs, "index"),
         *_questions_to_index(index, of_index, runs),
     ]
-    preamble = (
-        f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.0f} MB, with"
-        f" {totals.listings:,} listings, and an index of {records:,} records,"
-        f" {index.stat().st_size / 1e6:,.0f} MB. Medians of {runs}, files in memory;"
-        f" {os.cpu_count()} cores, Python {platform.python_version()}."
-    )
-    return f"{preamble}\n\n{table(HEAD, [figure.cells() for figure in figures])}"
+    rows = [figure.cells() for figure in figures]
+    described = f"{_described(totals)}, and {_described_index(index, records)}"
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    preamble = f"{described}. Medians of {runs}, files in memory; {machine}."
+    return f"{preamble}\n\n{table(HEAD, rows)}"
+
+
+def _described(totals: corpus.Totals) -> str:
+    """Return the size of a corpus in words."""
+    megabytes = totals.page_bytes / 1e6
+    return f"{totals.pages:,} pages, {megabytes:,.0f} MB, with {totals.listings:,} listings"
+
+
+def _described_index(index: Path, records: int) -> str:
+    """Return the size of an index in words."""
+    megabytes = index.stat().st_size / 1e6
+    return f"an index of {records:,} records, {megabytes:,.0f} MB"
 
 
 def _build(job: str, source: Path, file: Path, runs: int, reads: str) -> Figure:
@@ -137,86 +163,74 @@ def _script(folder: Path, scale: float, totals: corpus.Totals) -> Figure:
 
 
 def _questions_to_pages(pages: Path, file: Path, runs: int) -> list[Figure]:
+    """Ask for a hash, and for a package: in the database, and in the pages."""
     subject = subject_of(file)
-    page = pages / "_cache" / "develop" / subject.package / "specs.md"
-    target = f'"target": "{subject.target}"'
-    find_hash = ["find", f"/{subject.hash}", str(file)]
-    find_target = ["find", subject.package, f"target={subject.target}"]
-    find_target += ["--release", "develop", str(file)]
-    return [
-        Figure("a hash in all releases", "`find`", _ours(find_hash, runs), "database"),
-        Figure(
-            "", "`grep -r`", _grep(["-rlF", subject.hash, str(pages)], runs), "pages"
-        ),
-        Figure(
-            "a package and a target in one release",
-            "`find`",
-            _ours(find_target, runs),
-            "database",
-        ),
-        Figure("", "`grep`", _grep(["-oF", target, str(page)], runs), "one page"),
+    job = "a hash in all releases"
+    find = ["find", f"/{subject.hash}", str(file)]
+    grep = ["grep", "-rlF", subject.hash, str(pages)]
+    of_hash = [
+        Figure(job, "`find`", _module("spack_cache_db", find, runs), "database"),
+        Figure("", "`grep -r`", _command(grep, runs), "pages"),
     ]
+
+    job = "a package and a target in one release"
+    find = ["find", subject.package, f"target={subject.target}"]
+    find += ["--release", "develop", str(file)]
+    page = pages / "_cache" / "develop" / subject.package / "specs.md"
+    grep = ["grep", "-oF", f'"target": "{subject.target}"', str(page)]
+    of_package = [
+        Figure(job, "`find`", _module("spack_cache_db", find, runs), "database"),
+        Figure("", "`grep`", _command(grep, runs), "one page"),
+    ]
+    return of_hash + of_package
 
 
 def _questions_to_tables(
     folder: Path, pages: Path, file: Path, runs: int
 ) -> list[Figure]:
+    """Count binaries: in the database, in exported tables, and in the pages."""
     job = "binaries by compiler in each release"
     tables = folder / "figures-tables"
     run_module("spack_cache_db", ["export", str(file), "-o", str(tables)])
     return [
-        Figure(job, "SQLite", _way("sqlite_view", [file], runs), "database"),
-        Figure("", "DuckDB", _way("duckdb_parquet", [tables], runs), "`export`"),
-        Figure("", "DuckDB", _way("duckdb_pages", [pages], runs), "pages"),
+        Figure(job, "SQLite", _instead("sqlite_view", [file], runs), "database"),
+        Figure("", "DuckDB", _instead("duckdb_parquet", [tables], runs), "`export`"),
+        Figure("", "DuckDB", _instead("duckdb_pages", [pages], runs), "pages"),
     ]
 
 
 def _questions_to_index(index: Path, file: Path, runs: int) -> list[Figure]:
+    """Ask for a package: in the database, and in the index."""
     subject = subject_of(file)
+    job = "a package and a target in one index"
     find = ["find", subject.package, f"target={subject.target}", str(file)]
     load = [index, subject.package, subject.target]
     return [
-        Figure(
-            "a package and a target in one index",
-            "`find`",
-            _ours(find, runs),
-            "database",
-        ),
-        Figure("", "Python's `json`", _way("json_index", load, runs), "index"),
+        Figure(job, "`find`", _module("spack_cache_db", find, runs), "database"),
+        Figure("", "Python's `json`", _instead("json_index", load, runs), "index"),
     ]
 
 
 def subject_of(file: Path) -> Subject:
     """Return what the questions to a database are about."""
-    conn = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
-    try:
-        (spec_hash,) = conn.execute(
-            "SELECT hash FROM specs ORDER BY release_count DESC, hash LIMIT 1"
-        ).fetchone()
-        package, target = conn.execute(
-            "SELECT package, target FROM builds WHERE is_current"
-            " GROUP BY package, target ORDER BY count(*) DESC, package, target LIMIT 1"
-        ).fetchone()
-    finally:
-        conn.close()
+    with closing(connected(file)) as conn:
+        (spec_hash,) = conn.execute(COMMONEST_HASH).fetchone()
+        package, target = conn.execute(COMMONEST_PACKAGE).fetchone()
     return Subject(spec_hash, package, target)
 
 
-def _ours(arguments: Sequence[str], runs: int) -> Cost:
-    return _module("spack_cache_db", arguments, runs)
-
-
-def _way(name: str, arguments: Sequence[object], runs: int) -> Cost:
-    return _module("benchmarks.instead", [name, *map(str, arguments)], runs)
+def _instead(name: str, arguments: Sequence[object], runs: int) -> Cost:
+    """Measure another program that answers the question."""
+    texts = [str(argument) for argument in arguments]
+    return _module("benchmarks.instead", [name, *texts], runs)
 
 
 def _module(name: str, arguments: Sequence[str], runs: int) -> Cost:
-    finished = [run_module(name, arguments, memory=True) for _ in range(runs)]
-    return median_of(finished)
+    return _command([sys.executable, "-m", name, *arguments], runs)
 
 
-def _grep(arguments: Sequence[str], runs: int) -> Cost:
-    command = ["grep", *arguments]
+def _command(command: Sequence[str], runs: int) -> Cost:
+    """Return the run of median time."""
     return median_of([run_command(command, memory=True) for _ in range(runs)])
 
 

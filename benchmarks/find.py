@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from statistics import median
 import click
 
 from benchmarks.built import file_argument, in_words, opened
+from benchmarks.measure import timed
 from spack_cache_db import find
 from spack_cache_db.spack.normal_forms import parse_variant
 
@@ -38,31 +39,32 @@ GROUP BY packages.id ORDER BY count(*) DESC LIMIT 1
 @click.command()
 @file_argument
 def main(file: Path) -> None:
-    """Time specs on FILE, and a trivial one for comparison."""
+    """Time specs on FILE, and a trivial query for comparison."""
     conn = opened(file)
     row = conn.execute(TYPICAL).fetchone()
     if row is None:
         raise click.ClickException(
             f"{file}: no configuration here has a variant and a compiler"
         )
-    trivial = _milliseconds(
-        lambda: conn.execute("SELECT count(*) FROM releases").fetchone()
-    )
-    specs = conn.execute("SELECT count(*) FROM specs").fetchone()[0]
+    specs = queries(*row)
+    needed = conn.execute(NEEDED).fetchone()
+    if needed is not None:
+        specs += dependency_queries(row[0], needed[0])
+
+    (spec_count,) = conn.execute("SELECT count(*) FROM specs").fetchone()
+    trivial = _milliseconds(partial(_release_count, conn))
     click.echo(
-        f"{specs:,} specs; the median of {ROUNDS} rounds; one trivial query: {trivial:.3f} ms"
+        f"{spec_count:,} specs; the median of {ROUNDS} rounds;"
+        f" one trivial query: {trivial:.3f} ms"
     )
-    needed = next((found[0] for found in conn.execute(NEEDED)), None)
-    for query in (*queries(*row), *dependency_queries(row[0], needed)):
-        spent = _milliseconds(partial(find, conn, query))
-        count = len(find(conn, query))
-        click.echo(
-            f"{spent:8.2f} ms {spent / trivial:8.0f} x trivial {count:7,} rows  {query}"
-        )
-    first = _milliseconds(partial(find, file, queries(*row)[0]))
-    click.echo(
-        f"{first:8.2f} ms {first / trivial:8.0f} x trivial  the first, opening the file"
-    )
+    for spec in specs:
+        spent = _milliseconds(partial(find, conn, spec))
+        row_count = len(find(conn, spec))
+        ratio = f"{spent:8.2f} ms {spent / trivial:8.0f} x trivial"
+        click.echo(f"{ratio} {row_count:7,} rows  {spec}")
+    first = _milliseconds(partial(find, file, specs[0]))
+    ratio = f"{first:8.2f} ms {first / trivial:8.0f} x trivial"
+    click.echo(f"{ratio}  the first, opening the file")
 
 
 def queries(
@@ -71,27 +73,23 @@ def queries(
     """Return the queries, built from one configuration; the first has all its
     conditions.
     """
-    variant = next(
-        text for text in variants.split() if parse_variant(text).kind == "bool"
-    )
+    boolean = [text for text in variants.split() if parse_variant(text).kind == "bool"]
+    variant = boolean[0]
     name, _, number = compiler.partition("@")
+    major, _, _ = number.partition(".")
     return [
-        f"{package}@{version}: {variant} target=:{target} %{name}@{number.split('.')[0]}",
+        f"{package}@{version}: {variant} target=:{target} %{name}@{major}",
         package,
         f"{package}@:{version}",
         f"{variant} target=:{target} %{name}",
-        f"{variant}",
+        variant,
         f"/{dag_hash[:7]}",
         f"/{dag_hash[:3]}",
     ]
 
 
-def dependency_queries(package: str, needed: str | None) -> list[str]:
-    """Return the queries about dependencies, or none if the file has no dependency
-    data.
-    """
-    if needed is None:
-        return []
+def dependency_queries(package: str, needed: str) -> list[str]:
+    """Return the queries about dependencies; others need the package `needed`."""
     return [
         f"{package} ^{needed}",
         f"^{needed}",
@@ -101,12 +99,17 @@ def dependency_queries(package: str, needed: str | None) -> list[str]:
     ]
 
 
+def _release_count(conn: sqlite3.Connection) -> int:
+    (count,) = conn.execute("SELECT count(*) FROM releases").fetchone()
+    return int(count)
+
+
 def _milliseconds(work: Callable[[], object]) -> float:
+    """Return the median of the processor times of some rounds."""
     times = []
     for _ in range(ROUNDS):
-        started = time.perf_counter()
-        work()
-        times.append(1000 * (time.perf_counter() - started))
+        _, seconds = timed(work)
+        times.append(1000 * seconds)
     return median(times)
 
 

@@ -13,7 +13,19 @@ from collections.abc import Iterator
 
 import orjson
 
-META, SPECS, END = b"\nmeta: ", b"\nspec_details: ", b"\n---"
+META = b"\nmeta: "
+SPECS = b"\nspec_details: "
+END = b"\n---"
+
+
+def decode_all(folder: str) -> tuple[int, int]:
+    """Decode every page below `folder`; return the numbers of pages and listings."""
+    page_count = 0
+    listing_count = 0
+    for path in page_files(folder):
+        listing_count += decode_page(_read(path))
+        page_count += 1
+    return page_count, listing_count
 
 
 def page_files(folder: str) -> Iterator[str]:
@@ -25,18 +37,13 @@ def page_files(folder: str) -> Iterator[str]:
 
 def decode_page(data: bytes) -> int:
     """Decode the two JSON keys of a page; return the number of listings."""
-    meta, specs = data.index(META), data.index(SPECS)
-    orjson.loads(data[meta + len(META) : specs])
-    return len(orjson.loads(data[specs + len(SPECS) : data.rindex(END)]))
-
-
-def decode_all(folder: str) -> tuple[int, int]:
-    """Decode every page below `folder`; return the numbers of pages and listings."""
-    pages = listings = 0
-    for path in page_files(folder):
-        listings += decode_page(_read(path))
-        pages += 1
-    return pages, listings
+    # The line of the one key ends where that of the other begins.
+    start_of_meta = data.index(META) + len(META)
+    end_of_meta = data.index(SPECS)
+    start_of_specs = end_of_meta + len(SPECS)
+    end_of_specs = data.rindex(END)
+    orjson.loads(data[start_of_meta:end_of_meta])
+    return len(orjson.loads(data[start_of_specs:end_of_specs]))
 
 
 def _read(path: str) -> bytes:

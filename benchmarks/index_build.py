@@ -15,31 +15,42 @@ from benchmarks.report import Measure, goals_table, stages_table
 
 def report(folder: Path, records: int, runs: int, jobs: int | None) -> str:
     """Measure everything and return the tables."""
-    index, file = inputs.index(folder, records), folder / "index.db"
-    run_module("benchmarks.index_floor", [str(index)])  # Reads the file into memory.
+    index = inputs.index(folder, records)
+    file = folder / "index.db"
+    _decode(index)  # Reads the file into memory.
+
     # Floor and build take turns, so that other load slows both down.
-    pairs = [(_floor(index), build([index], file, jobs)) for _ in range(runs)]
-    return _tables(index, pairs, build([index], file, jobs, memory=True).peak_bytes)
+    floors: list[Run] = []
+    builds: list[Build] = []
+    for _ in range(runs):
+        floors.append(_decode(index))
+        builds.append(build([index], file, jobs))
+    peak = build([index], file, jobs, memory=True).peak_bytes
 
-
-def _floor(index: Path) -> Run:
-    return run_module("benchmarks.index_floor", [str(index)])
-
-
-def _tables(index: Path, pairs: list[tuple[Run, Build]], peak: int) -> str:
-    floor = median(decoding.seconds for decoding, _ in pairs)
-    cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
-    ours = median_of([built for _, built in pairs])
-    size = index.stat().st_size
-    records, edges = map(int, pairs[0][0].output.split())
+    floor_seconds = median(run.seconds for run in floors)
+    floor_cpu = median(run.cpu_seconds for run in floors)
+    ours = median_of(builds)
+    ratio = ours.seconds / floor_seconds
+    cpu_ratio = ours.cpu_seconds / floor_cpu
+    index_bytes = index.stat().st_size
+    share = 100 * ours.file_bytes / index_bytes
     measures = [
-        Measure("floor: decode each record, one process", floor, "s", digits=2),
-        Measure(f"build, median of {len(pairs)}", ours.seconds, "s", 9, digits=2),
+        Measure("floor: decode each record, one process", floor_seconds, "s", digits=2),
+        Measure(f"build, median of {runs}", ours.seconds, "s", 9, digits=2),
         Measure("processor time of the build", ours.cpu_seconds, "s", digits=2),
-        Measure("processor time, build ÷ floor", ours.cpu_seconds / cpu, "x", digits=1),
-        Measure("build ÷ floor", ours.seconds / floor, "x", digits=1),
+        Measure("processor time, build ÷ floor", cpu_ratio, "x", digits=1),
+        Measure("build ÷ floor", ratio, "x", digits=1),
         Measure("peak memory, all processes", peak / 1e6, "MB", 600, digits=0),
-        Measure("file ÷ index", 100 * ours.file_bytes / size, "%", 40),
+        Measure("file ÷ index", share, "%", 40),
     ]
-    preamble = f"One index: {size / 1e6:,.0f} MB, {records:,} records, {edges:,} edges."
-    return f"{preamble}\n\n{goals_table(measures)}{stages_table(ours.stages, ours.seconds)}"
+
+    # The floor prints what it has decoded.
+    record_count, edge_count = map(int, floors[0].output.split())
+    counts = f"{record_count:,} records, {edge_count:,} edges"
+    preamble = f"One index: {index_bytes / 1e6:,.0f} MB, {counts}."
+    stages = stages_table(ours.stages, ours.seconds)
+    return f"{preamble}\n\n{goals_table(measures)}{stages}"
+
+
+def _decode(index: Path) -> Run:
+    return run_module("benchmarks.index_floor", [str(index)])

@@ -28,10 +28,11 @@ def decode_all(path: Path) -> tuple[int, int]:
     with path.open("rb") as file:
         data = mmap(file.fileno(), 0, prot=PROT_READ)
     installs = msgspec.json.decode(data, type=_Index).database.installs
-    edges = 0
+    edge_count = 0
     for text in installs.values():
-        edges += len(msgspec.json.decode(text)["spec"].get("dependencies", ()))
-    return len(installs), edges
+        record = msgspec.json.decode(text)
+        edge_count += len(record["spec"].get("dependencies", ()))
+    return len(installs), edge_count
 
 
 if __name__ == "__main__":

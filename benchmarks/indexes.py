@@ -6,11 +6,10 @@ A dozen stacks of one release, each an index of database version 8 in
 records always gives the same bytes.
 
 Dependencies follow invented recipes: each package needs a few others, mostly popular
-ones. A spec
-has 54 run-time dependencies on average, at most 661, over up to 23 steps. In an index
-of 905 records that Spack published, it has 7, at most 76, over up to 14. With
-`--dense`, a record depends on any of the last 4,000 and has thousands of dependencies,
-far more than any real spec.
+ones. A spec has 54 run-time dependencies on average, at most 661, over up to 23 steps.
+In an index of 905 records that Spack published, it has 7, at most 76, over up to 14.
+With `--dense`, a record depends on any of the last 4,000 and has thousands of
+dependencies, far more than any real spec.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from base64 import b32encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,8 +31,11 @@ from tests.corpus.vocabulary import ENVIRONMENTS, Environment, package_names
 
 RELEASE = "develop"
 PACKAGES = 1_275
-RUN_TIME_EDGES, BUILD_EDGES = 4.2, 2.2
-"""Averages, before duplicates in a recipe are removed."""
+STACKS = 12
+RUN_TIME_EDGES = 4.2
+"""Run-time dependencies of a recipe on average, before duplicates are removed."""
+BUILD_EDGES = 2.2
+"""Build dependencies of a recipe on average, before duplicates are removed."""
 SKEW = 3
 """The exponent by which recipes prefer popular packages."""
 DENSE_EDGES = 12
@@ -42,6 +45,18 @@ SHARED = 0.2
 has.
 """
 
+_OPTIONS = (
+    "shared",
+    "pic",
+    "mpi",
+    "cuda",
+    "openmp",
+    "python",
+    "tests",
+    "docs",
+    "ipo",
+    "static",
+)
 _FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 _BUILD = ["build"]
 _RUN_TIME = (["build", "link"], ["link"], ["build", "link", "run"], ["run"])
@@ -56,28 +71,6 @@ class Stack:
     records: dict[str, str] = field(default_factory=dict)
 
 
-def stacks(records: int, is_dense: bool = False) -> Iterator[Stack]:
-    """Yield the stacks; together they have about `records` distinct records."""
-    stack_names = [
-        (name, environment)
-        for environment in ENVIRONMENTS
-        for name in environment.stacks[:2]
-    ][:12]
-    names = package_names(PACKAGES)
-    before: dict[Environment, Stack] = {}
-    for name, environment in stack_names:
-        stack = Stack(name)
-        if environment in before:
-            shared = int(SHARED * records / len(stack_names))
-            stack.records.update([*before[environment].records.items()][:shared])
-        maker = _Maker(environment, names, Random(name), is_dense)
-        while len(maker.made) <= records // len(stack_names):
-            maker.make(maker.chance.choice(names))
-        stack.records.update(maker.made)
-        before[environment] = stack
-        yield stack
-
-
 def write(out: Path, records: int, is_dense: bool = False) -> int:
     """Write one index per stack and one of all; return the bytes of the latter."""
     everything: dict[str, str] = {}
@@ -87,13 +80,49 @@ def write(out: Path, records: int, is_dense: bool = False) -> int:
     return _write(out / RELEASE / "root", everything)
 
 
+def stacks(records: int, is_dense: bool = False) -> Iterator[Stack]:
+    """Yield the stacks; together they have about `records` distinct records."""
+    names = package_names(PACKAGES)
+    size = records // STACKS
+    stack_of: dict[Environment, Stack] = {}
+    for name, environment in _names_of_stacks():
+        stack = Stack(name)
+        # A stack has some records of the one before it in the same environment.
+        if environment in stack_of:
+            shared = islice(stack_of[environment].records.items(), _shared(records))
+            stack.records.update(shared)
+        maker = _Maker(environment, names, Random(name), is_dense)
+        while len(maker.made) <= size:
+            maker.make(maker.chance.choice(names))
+        stack.records.update(maker.made)
+        stack_of[environment] = stack
+        yield stack
+
+
+def _names_of_stacks() -> list[tuple[str, Environment]]:
+    """Return the names of a dozen stacks, at most two of each environment."""
+    found = []
+    for environment in ENVIRONMENTS:
+        for name in environment.stacks[:2]:
+            found.append((name, environment))
+    return found[:STACKS]
+
+
+def _shared(records: int) -> int:
+    """Return how many records two stacks of an environment share."""
+    return int(SHARED * records / STACKS)
+
+
 def _write(folder: Path, records: dict[str, str]) -> int:
+    """Write an index of some records; return its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.json"
     with path.open("w", encoding="utf-8") as file:
         file.write('{"database":{"version":"8","installs":{')
-        for number, (dag_hash, text) in enumerate(records.items()):
-            file.write(f'{"," if number else ""}"{dag_hash}":{text}')
+        joint = ""
+        for dag_hash, text in records.items():
+            file.write(f'{joint}"{dag_hash}":{text}')
+            joint = ","
         file.write("}}}")
     return path.stat().st_size
 
@@ -107,7 +136,9 @@ def recipes(names: Sequence[str]) -> dict[str, dict[str, list[str]]]:
     for index, name in enumerate(names):
         edges: dict[str, list[str]] = {}
         for types, mean in ((_RUN_TIME, RUN_TIME_EDGES), ((_BUILD,), BUILD_EDGES)):
-            for _ in range(min(index, round(chance.expovariate(1 / mean)))):
+            count = min(index, round(chance.expovariate(1 / mean)))
+            for _ in range(count):
+                # A package needs only packages before it, mostly the first ones.
                 dependency = names[int(index * chance.random() ** SKEW)]
                 edges.setdefault(dependency, chance.choice(types))
         found[name] = edges
@@ -119,6 +150,7 @@ class _Maker:
 
     Attributes:
         made: the JSON text of each record, by its hash.
+        chance: decides what is random.
     """
 
     def __init__(
@@ -126,32 +158,36 @@ class _Maker:
     ) -> None:
         self.made: dict[str, str] = {}
         self.chance = chance
-        self._of_package: dict[str, list[str]] = {}
+        self._is_dense = is_dense
+        self._hashes_of: dict[str, list[str]] = {}
         self._in_order: list[tuple[str, str]] = []
-        self._recipes = None if is_dense else recipes(names)
+        self._recipes = {} if is_dense else recipes(names)
         self._parameters = {name: _parameters(name) for name in names}
         self._arch = json.dumps(_arch(environment), separators=(",", ":"))
-        compiler, _, version = (environment.renamed or environment.compiler).partition(
-            "@"
-        )
-        self._add(compiler, version, [], in_buildcache=False)
+        # The first record is the compiler, which is an external.
+        compiler = environment.renamed or environment.compiler
+        name, _, version = compiler.partition("@")
+        self._add(name, version, [], in_buildcache=False)
 
     def make(self, name: str) -> None:
         """Make a record of a package, after missing records of its dependencies."""
-        dependencies = [*(self._any() if self._recipes is None else self._recipe(name))]
-        dependencies.append(_edge(*self._in_order[0], _BUILD, ["c", "cxx"]))
+        edges = self._recent_edges() if self._is_dense else self._recipe_edges(name)
+        dependencies = list(edges)
+        compiler, compiler_hash = self._in_order[0]
+        dependencies.append(_edge(compiler, compiler_hash, _BUILD, ["c", "cxx"]))
         version = f"{len(name) % 5}.{self.chance.choice((9, 10, 11))}.0"
         self._add(name, version, dependencies, in_buildcache=True)
 
-    def _recipe(self, name: str) -> Iterator[dict[str, Any]]:
+    def _recipe_edges(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield edges to recent specs of the packages that the recipe names."""
-        for dependency, types in self._recipes[name].items() if self._recipes else ():
-            if dependency not in self._of_package:
+        for dependency, types in self._recipes[name].items():
+            if dependency not in self._hashes_of:
                 self.make(dependency)
-            chosen = self.chance.choice(self._of_package[dependency][-3:])
+            recent = self._hashes_of[dependency][-3:]
+            chosen = self.chance.choice(recent)
             yield _edge(dependency, chosen, types, _VIRTUALS.get(dependency, []))
 
-    def _any(self) -> Iterator[dict[str, Any]]:
+    def _recent_edges(self) -> Iterator[dict[str, Any]]:
         """Yield edges to random recent specs."""
         recent = self._in_order[-4000:]
         size = min(len(recent), self.chance.randrange(DENSE_EDGES))
@@ -162,6 +198,7 @@ class _Maker:
     def _add(
         self, name: str, version: str, dependencies: list[Any], *, in_buildcache: bool
     ) -> None:
+        """Add a record to those that were made."""
         dag_hash = _hash(f"{name} {self.chance.random()}")
         parameters = self._parameters.get(name) or _parameters(name)
         spec = {
@@ -182,10 +219,12 @@ class _Maker:
             "ref_count": len(dependencies),
             "in_buildcache": in_buildcache,
         }
+        # The same text stands in each record: it is made once.
         text = json.dumps(record, separators=(",", ":"))
+        text = text.replace('"arch":null', f'"arch":{self._arch}')
         self._in_order.append((name, dag_hash))
-        self._of_package.setdefault(name, []).append(dag_hash)
-        self.made[dag_hash] = text.replace('"arch":null', f'"arch":{self._arch}')
+        self._hashes_of.setdefault(name, []).append(dag_hash)
+        self.made[dag_hash] = text
 
 
 def _edge(
@@ -198,33 +237,31 @@ def _edge(
 def _parameters(name: str) -> list[dict[str, Any]]:
     """Return the few configurations in which a package is built."""
     chance = Random(f"parameters {name}")
-    words = (
-        "shared",
-        "pic",
-        "mpi",
-        "cuda",
-        "openmp",
-        "python",
-        "tests",
-        "docs",
-        "ipo",
-        "static",
-    )
-    options = chance.sample(words, chance.randrange(2, 9))
-    found = []
+    options = chance.sample(_OPTIONS, chance.randrange(2, 9))
+    configurations = []
     for _ in range(chance.randrange(1, 5)):
-        made: dict[str, Any] = {option: chance.random() < 0.5 for option in options}
-        made["build_system"] = "cmake"
-        made["build_type"] = "Release"
+        parameters: dict[str, Any] = {}
+        for option in options:
+            parameters[option] = chance.random() < 0.5
+        parameters["build_system"] = "cmake"
+        parameters["build_type"] = "Release"
         if chance.random() < 0.2:
-            made["patches"] = [blake2b(f"{name}{n}".encode(), digest_size=32).hexdigest()
-                               for n in range(chance.randrange(1, 4))]  # fmt: skip
-        made |= {flag: [] for flag in _FLAGS}
-        found.append(made)
-    return found
+            count = chance.randrange(1, 4)
+            parameters["patches"] = [_patch(name, number) for number in range(count)]
+        for flag in _FLAGS:
+            parameters[flag] = []
+        configurations.append(parameters)
+    return configurations
+
+
+def _patch(name: str, number: int) -> str:
+    """Return the checksum of an invented patch."""
+    return blake2b(f"{name}{number}".encode(), digest_size=32).hexdigest()
 
 
 def _arch(environment: Environment) -> dict[str, Any]:
+    """Return the platform, the system and the target, as Spack writes them."""
+    # Spack describes targets of vendors, and only names generic ones.
     target = archspec.cpu.TARGETS.get(environment.target)
     described: Any = environment.target
     if target is not None and target.vendor != "generic":
@@ -244,7 +281,9 @@ def _arch(environment: Environment) -> dict[str, Any]:
 
 
 def _hash(text: str) -> str:
-    return b32encode(blake2b(text.encode(), digest_size=20).digest()).decode().lower()
+    """Return a hash that looks as those of Spack."""
+    digest = blake2b(text.encode(), digest_size=20).digest()
+    return b32encode(digest).decode().lower()
 
 
 @click.command()

@@ -11,7 +11,6 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -58,26 +57,25 @@ def json_index(path: str, package: str, target: str) -> int:
     """Count the binaries of a package for a target in an index, as Python reads it."""
     with Path(path).open(encoding="utf-8") as file:
         index = json.load(file)
-    records = index["database"]["installs"].values()
-    return sum(_is_of(record["spec"], package, target) for record in records)
-
-
-def _is_of(spec: dict[str, Any], package: str, target: str) -> bool:
-    # A target is a name, or an object with a name.
-    found = spec["arch"]["target"]
-    name = found["name"] if isinstance(found, dict) else found
-    return bool(spec["name"] == package and name == target)
+    count = 0
+    for record in index["database"]["installs"].values():
+        spec = record["spec"]
+        # A target is a name, or an object with a name.
+        found = spec["arch"]["target"]
+        if isinstance(found, dict):
+            found = found["name"]
+        if spec["name"] == package and found == target:
+            count += 1
+    return count
 
 
 WAYS: dict[str, Callable[..., int]] = {
-    way.__name__: way
-    for way in (
-        duckdb_pages,
-        duckdb_parquet,
-        sqlite_view,
-        json_index,
-    )
+    "duckdb_pages": duckdb_pages,
+    "duckdb_parquet": duckdb_parquet,
+    "sqlite_view": sqlite_view,
+    "json_index": json_index,
 }
 
 if __name__ == "__main__":
-    print(WAYS[sys.argv[1]](*sys.argv[2:]))
+    _, way, *arguments = sys.argv
+    print(WAYS[way](*arguments))

@@ -74,9 +74,8 @@ def nginx(
     config = write_config(
         folder, port, backend, cache=cache, limits=limits, published=published or folder
     )
-    process = subprocess.Popen(
-        [program, "-e", f"{folder}/error.log", "-c", str(config)]
-    )
+    command = [program, "-e", f"{folder}/error.log", "-c", str(config)]
+    process = subprocess.Popen(command)
     try:
         wait_until_up(port, process)
         yield port
@@ -108,12 +107,15 @@ def write_config(
 
 
 def _site(folder: Path, port: int, backend: int, published: Path) -> str:
+    """Return the shipped configuration with other ports and folders."""
     text = SITE.read_text(encoding="utf-8")
     # Without TLS, which needs a certificate, and without the server that leads to it.
     start = text.index("server {\n    listen 80;")
     end = text.index("server {\n    listen 443 ")
     text = text[:start] + text[end:]
     text = re.sub(r"^ *(?:ssl_|listen \[::\]).*\n", "", text, flags=re.MULTILINE)
+
+    # On this port, before this server, in these folders.
     text = _changed(text, "listen 443 ssl http2;", f"listen 127.0.0.1:{port};")
     text = _changed(text, "/var/cache/nginx/spack-cache", str(cache_folder(folder)))
     text = _changed(text, "/srv/spack-cache", str(published))
@@ -121,6 +123,7 @@ def _site(folder: Path, port: int, backend: int, published: Path) -> str:
 
 
 def _changed(text: str, old: str, new: str) -> str:
+    """Return a text with another part; it must have that part."""
     if old not in text:
         raise ServerError(f"{SITE}: expected {old!r}")
     return text.replace(old, new)

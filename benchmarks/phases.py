@@ -6,11 +6,12 @@ this process, each step for a whole unit at a time.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import click
 
 from benchmarks.floor import decode_page
 from benchmarks.report import table
@@ -31,21 +32,22 @@ class Phases:
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.pages = 0
+        self.page_count = 0
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time of the block to a phase."""
-        start = time.process_time()
+        started = time.process_time()
         yield
-        self.seconds[name] += time.process_time() - start
+        self.seconds[name] += time.process_time() - started
 
     def rows(self) -> list[list[str]]:
         """Return microseconds per page by phase, as the cells of a table."""
-        return [
-            [name, f"{1e6 * seconds / self.pages:.1f}"]
-            for name, seconds in self.seconds.items()
-        ]
+        rows = []
+        for name, seconds in self.seconds.items():
+            microseconds = 1e6 * seconds / self.page_count
+            rows.append([name, f"{microseconds:.1f}"])
+        return rows
 
 
 def read_unit(phases: Phases, unit: Unit) -> None:
@@ -55,6 +57,7 @@ def read_unit(phases: Phases, unit: Unit) -> None:
     with phases.phase("read files"):
         found = read(tuple(files), DEFAULT_MAX_PAGE_SIZE)
         raws = [file for file in found if isinstance(file, RawFile)]
+    # Steps in parentheses are no part of a build.
     with phases.phase("(front matter alone)"):
         for raw in raws:
             read_front_matter(bytes(raw.data))
@@ -70,17 +73,20 @@ def read_unit(phases: Phases, unit: Unit) -> None:
     with phases.phase("(floor: decode with orjson)"):
         for raw in raws:
             decode_page(bytes(raw.data))
-    phases.pages += len(raws)
+    phases.page_count += len(raws)
 
 
+@click.command()
+@click.argument("corpus", type=click.Path(exists=True, file_okay=False))
+@click.argument("every", type=int, default=10)
 @uncollected()
-def main(folder: str, every: int = 10) -> str:
-    """Read the corpus below `folder` and return the table."""
+def main(corpus: str, every: int) -> None:
+    """Time each step of reading every EVERYth unit of CORPUS."""
     phases = Phases()
-    for unit in plan([folder])[::every]:
+    for unit in plan([corpus])[::every]:
         read_unit(phases, unit)
-    return table(["phase", "µs per page"], phases.rows())
+    click.echo(table(["phase", "µs per page"], phases.rows()))
 
 
 if __name__ == "__main__":
-    print(main(sys.argv[1], *map(int, sys.argv[2:3])))
+    main()

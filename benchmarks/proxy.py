@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -20,6 +21,10 @@ from benchmarks.targets import PageKind, page_kinds
 
 SECONDS = 4
 CONNECTIONS = 16
+RATE = re.compile(r"Requests/sec:\s*([\d.]+)")
+REFUSED = re.compile(r"Non-2xx or 3xx responses: (\d+)")
+BROKEN = re.compile(r"(Socket .*)")
+"""Lines in the output of wrk."""
 MEASURED = ("home", "package, the largest", "spec", "find", "configurations, 3 facets")
 
 
@@ -32,48 +37,50 @@ def main(file: Path) -> None:
             "this load needs wrk: install Debian's package of that name"
         )
     kinds = [kind for kind in page_kinds(file) if kind.name in MEASURED]
+    rows = [[kind.name] for kind in kinds]
     try:
-        columns = _columns(file, kinds)
+        with _ports(file) as ports:
+            for port in ports.values():
+                for row, kind in zip(rows, kinds, strict=True):
+                    row.append(_rate(port, kind))
     except ServerError as error:
         raise click.ClickException(str(error)) from error
-    rows = [
-        [kind.name, *(column[n] for column in columns.values())]
-        for n, kind in enumerate(kinds)
-    ]
-    click.echo(table(["req/s", *columns], rows))
+    click.echo(table(["req/s", *ports], rows))
 
 
-def _columns(file: Path, kinds: list[PageKind]) -> dict[str, list[str]]:
-    found = {}
-    with ExitStack() as stack:
-        server = stack.enter_context(serving(file)).port
-        found["serve"] = [_rate(server, kind) for kind in kinds]
-        for title, cache in (("nginx", False), ("nginx with cache", True)):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            with nginx(folder, server, cache=cache) as port:
-                found[title] = [_rate(port, kind) for kind in kinds]
-    return found
+@contextmanager
+def _ports(file: Path) -> Iterator[dict[str, int]]:
+    """Serve a file directly, through nginx, and through nginx with its cache; yield the
+    ports.
+    """
+    with (
+        TemporaryDirectory() as plain,
+        TemporaryDirectory() as cached,
+        serving(file) as server,
+        nginx(Path(plain), server.port, cache=False) as plain_port,
+        nginx(Path(cached), server.port, cache=True) as cached_port,
+    ):
+        yield {
+            "serve": server.port,
+            "nginx": plain_port,
+            "nginx with cache": cached_port,
+        }
 
 
 def _rate(port: int, kind: PageKind) -> str:
     """Return the requests per second of one page, as `wrk` measures them."""
     url = f"http://127.0.0.1:{port}{kind.targets[0]}"
-    command = [
-        "wrk",
-        "-t1",
-        f"-c{CONNECTIONS}",
-        f"-d{SECONDS}s",
-        "--timeout",
-        "10s",
-        url,
-    ]
+    options = ["-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--timeout", "10s"]
+    command = ["wrk", *options, url]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"Requests/sec:\s*([\d.]+)", output)
-    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", output) or re.search(
-        r"(Socket .*)", output
-    )
-    rate = f"{float(found[1]) if found else 0:,.0f}"
-    return f"{rate} ({failed[1]} failed)" if failed else rate
+    rate = RATE.search(output)
+    if rate is None:
+        return "no rate"
+    text = f"{float(rate[1]):,.0f}"
+    failures = REFUSED.search(output) or BROKEN.search(output)
+    if failures is not None:
+        text += f" ({failures[1]} failed)"
+    return text
 
 
 if __name__ == "__main__":

@@ -5,14 +5,18 @@ docs/sql.md.
 from __future__ import annotations
 
 import re
-import time
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import click
 import yaml
 
 from benchmarks.built import file_argument, opened
+from benchmarks.measure import timed
 from benchmarks.report import NOTES, table, write_section
 from spack_cache_db.site.sql import functions as sql_functions
 
@@ -38,17 +42,13 @@ WHOLE = {
 """Questions about all rows of a view."""
 
 
-def questions() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Yield the name, the statement and the parameters of every question."""
-    metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
-    for name, query in metadata["databases"]["spack-cache"]["queries"].items():
-        yield f"`{name}`", query["sql"], dict.fromkeys(query.get("params", ()), "")
-    for number, sql in enumerate(
-        BLOCK.findall((ROOT / "docs/sql.md").read_text()), start=1
-    ):
-        yield f"docs/sql.md, statement {number}", sql, {}
-    for name, sql in WHOLE.items():
-        yield name, sql, {}
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One statement, its name in the table, and its parameters."""
+
+    name: str
+    sql: str
+    parameters: dict[str, str] = field(default_factory=dict)
 
 
 @click.command()
@@ -57,20 +57,42 @@ def questions() -> Iterator[tuple[str, str, dict[str, str]]]:
 def main(file: Path, *, write: bool) -> None:
     """Time every question on FILE, with all of its rows."""
     rows = []
-    for name, sql, parameters in questions():
+    for question in questions():
         times = []
         for _ in range(ROUNDS):
-            conn = opened(file)
-            sql_functions.register(conn)
-            started = time.process_time()
-            count = len(conn.execute(sql, parameters).fetchall())
-            times.append(time.process_time() - started)
-            conn.close()
-        rows.append([name, f"{count:,}", f"{min(times):.2f} s"])
+            # A new connection has nothing in its cache.
+            with closing(opened(file)) as conn:
+                sql_functions.register(conn)
+                row_count, seconds = timed(partial(_row_count, conn, question))
+            times.append(seconds)
+        rows.append([question.name, f"{row_count:,}", f"{min(times):.2f} s"])
     text = table(["question", "rows", "processor time"], rows)
     click.echo(text)
     if write:
         write_section(NOTES, "questions table", text)
+
+
+def questions() -> Iterator[Question]:
+    """Yield the canned queries, the statements of docs/sql.md, and those about all rows
+    of a view.
+    """
+    metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
+    queries = metadata["databases"]["spack-cache"]["queries"]
+    for name, query in queries.items():
+        parameters = dict.fromkeys(query.get("params", ()), "")
+        yield Question(f"`{name}`", query["sql"], parameters)
+
+    statements = BLOCK.findall((ROOT / "docs" / "sql.md").read_text(encoding="utf-8"))
+    for number, sql in enumerate(statements, start=1):
+        yield Question(f"docs/sql.md, statement {number}", sql)
+
+    for name, sql in WHOLE.items():
+        yield Question(name, sql)
+
+
+def _row_count(conn: sqlite3.Connection, question: Question) -> int:
+    """Read all rows of an answer, and return their number."""
+    return len(conn.execute(question.sql, question.parameters).fetchall())
 
 
 if __name__ == "__main__":

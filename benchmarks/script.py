@@ -22,7 +22,7 @@ def rows(folder: str) -> Iterator[dict[str, Any]]:
     """Yield one row per listing; sqlite-utils stores the lists as JSON."""
     for path in page_files(folder):
         page: dict[str, Any] = frontmatter.load(path).metadata
-        release = page["categories"][1]
+        _, release = page["categories"]
         for spec in page["spec_details"]:
             yield {"release": release, "package": page["title"], **spec}
 
@@ -37,4 +37,5 @@ def build(folder: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    build(*sys.argv[1:3])
+    _, source, database_file = sys.argv
+    build(source, database_file)

@@ -5,6 +5,9 @@ server.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 
 import click
@@ -17,10 +20,11 @@ from benchmarks.server import Server, ServerError, serving
 from benchmarks.targets import LARGEST, PageKind, knows_dependencies, page_kinds
 
 MANY = 16
-TURNS, PLAIN = 5, 40
-"""Turns of measuring the plainest page and another one, and requests of the former per
-turn.
-"""
+"""Clients at the same time."""
+TURNS = 5
+"""Turns of measuring the plainest page and another one."""
+PLAIN = 40
+"""Requests of the plainest page in each turn."""
 ROWS = "#configurations tbody tr"
 """The selector of the rows of a package's page."""
 HEAD = (
@@ -35,6 +39,19 @@ HEAD = (
     "goal",
     "met",
 )
+
+
+@dataclass(slots=True)
+class Cost:
+    """The responses to requests of one client, and the server's processor time."""
+
+    load: Load = field(default_factory=Load)
+    cpu_seconds: float = 0.0
+
+    @property
+    def milliseconds(self) -> float:
+        """Processor time for one request."""
+        return 1000 * self.cpu_seconds / len(self.load.replies)
 
 
 @click.command()
@@ -58,26 +75,33 @@ def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
                 f"{file}: no such file; create it with `make bench`"
             )
         kinds = page_kinds(file)
-        is_graph = knows_dependencies(kinds)
         try:
             with serving(file) as server:
-                server.settle()
-                text = asyncio.run(_report(server, kinds, 0 if is_graph else soak))
-                # Last, because Chromium competes with the server for the processor.
-                text += "" if is_graph else f"\n\n{_on_screen(server, kinds)}"
+                section, text = _measured(server, kinds, soak)
         except ServerError as error:
             raise click.ClickException(str(error)) from error
         click.echo(text)
         if write:
-            write_section(
-                NOTES, "dependencies table" if is_graph else "site table", text
-            )
+            write_section(NOTES, section, text)
+
+
+def _measured(server: Server, kinds: list[PageKind], soak: int) -> tuple[str, str]:
+    """Return the name of a section of NOTES.md, and its text."""
+    server.settle()
+    if knows_dependencies(kinds):
+        return "dependencies table", asyncio.run(_report(server, kinds, 0))
+    text = asyncio.run(_report(server, kinds, soak))
+    # Last, because Chromium competes with the server for the processor.
+    return "site table", f"{text}\n\n{_on_screen(server, kinds)}"
 
 
 async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:
+    """Return the table of all kinds of pages, and of the memory after many requests."""
+    plain = kinds[0]
     rows = []
     for kind in kinds:
-        plain, cpu, alone = await _in_turns(server, kinds[0], kind)
+        # By one client, in turns with the plainest page; then by many.
+        plain_cost, cost = await _in_turns(server, plain, kind)
         crowd = await load(
             server.port,
             kind.targets,
@@ -85,101 +109,119 @@ async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:
             requests=4 * kind.requests,
             seconds=10,
         )
-        failed = alone.failed + crowd.failed
-        latencies = [
-            f"{latency:.1f}" for latency in (*alone.latency(), *crowd.latency())
-        ]
-        rate = f"{crowd.per_second:.1f}" + (f" ({failed} failed)" if failed else "")
-        goal = Measure(kind.name, cpu / plain, "x", kind.goal)
-        figures = (f"{cpu:.1f}", f"{cpu / plain:.1f}", *latencies, rate)
-        rows.append([kind.name, *figures, *goal.cells()[2:]])
-    text = (
-        f"{table(HEAD, rows)}\n\nResident memory: {server.resident_bytes / 1e6:.0f} MB."
-    )
-    return f"{text}\n\n{await _soak(server, kinds, soak)}" if soak else text
+        rows.append(_row(kind, plain_cost, cost, crowd))
+    megabytes = server.resident_bytes / 1e6
+    text = f"{table(HEAD, rows)}\n\nResident memory: {megabytes:.0f} MB."
+    if soak:
+        text += f"\n\n{await _soak(server, kinds, soak)}"
+    return text
+
+
+def _row(kind: PageKind, plain_cost: Cost, cost: Cost, crowd: Load) -> list[str]:
+    """Return the row of a kind of page."""
+    alone = cost.load
+    cpu = cost.milliseconds
+    ratio = cpu / plain_cost.milliseconds
+    rate = f"{crowd.per_second:.1f}"
+    failed_count = alone.failed + crowd.failed
+    if failed_count:
+        rate += f" ({failed_count} failed)"
+    latencies = (alone.median_ms, alone.worst_ms, crowd.median_ms, crowd.worst_ms)
+    _, _, goal, verdict = Measure(kind.name, ratio, "x", kind.goal).cells()
+    return [
+        kind.name,
+        f"{cpu:.1f}",
+        f"{ratio:.1f}",
+        *(f"{latency:.1f}" for latency in latencies),
+        rate,
+        goal,
+        verdict,
+    ]
 
 
 async def _in_turns(
     server: Server, plain: PageKind, kind: PageKind
-) -> tuple[float, float, Load]:
+) -> tuple[Cost, Cost]:
     """Measure the plainest page and another kind in turns, because a machine's speed
-    varies.
-
-    Returns:
-        The server's CPU ms per request of each, from a single client, and the responses
-        of the other kind.
+    varies; return the costs of both.
     """
-    every = [kind.targets[n % len(kind.targets)] for n in range(kind.requests)]
-    step = max(len(every) // TURNS, 1)
+    every = list(islice(cycle(kind.targets), kind.requests))
+    # The first requests of a kind are slower.
     await load(server.port, every, requests=min(3, len(every)))
-    least, other = Load(), Load()
-    spent = [0.0, 0.0]
+
+    plain_cost = Cost()
+    cost = Cost()
+    step = max(len(every) // TURNS, 1)
     for start in range(0, len(every), step):
         part = every[start : start + step]
-        for index, (targets, count) in enumerate(
-            ((plain.targets, PLAIN), (part, len(part)))
-        ):
-            before = server.cpu_seconds
-            found = await load(server.port, targets, requests=count, seconds=10)
-            spent[index] += server.cpu_seconds - before
-            total = (least, other)[index]
-            total.replies += found.replies
-            total.seconds += found.seconds
-    plain_ms, other_ms = (
-        1000 * cpu / len(total.replies)
-        for cpu, total in zip(spent, (least, other), strict=True)
-    )
-    return plain_ms, other_ms, other
+        await _add_requests(server, plain_cost, plain.targets, PLAIN)
+        await _add_requests(server, cost, part, len(part))
+    return plain_cost, cost
+
+
+async def _add_requests(
+    server: Server, cost: Cost, targets: Sequence[str], count: int
+) -> None:
+    """Send requests by one client, and add what they cost."""
+    cpu_before = server.cpu_seconds
+    part = await load(server.port, targets, requests=count, seconds=10)
+    cost.cpu_seconds += server.cpu_seconds - cpu_before
+    cost.load.replies += part.replies
+    cost.load.seconds += part.seconds
 
 
 def _on_screen(server: Server, kinds: list[PageKind]) -> str:
     """Return the measurement of the time until Chromium shows the rows of the largest
     package.
     """
+    name = "first rows of the largest package in Chromium"
     chromium = find_chromium()
     if chromium is None:
-        return (
-            "First rows of the largest package in Chromium: Chromium is not installed."
-        )
-    largest = next(kind.targets[0] for kind in kinds if kind.name == LARGEST)
-    plainest = kinds[0].targets[0]
-    host = f"http://127.0.0.1:{server.port}"
-    first = first_shown(chromium, f"{host}{largest}", ROWS)
-    next_page = first_shown(chromium, f"{host}{largest}", ROWS, before=f"{host}/")
-    plain = first_shown(chromium, f"{host}{plainest}", "pre")
-    name = "first rows of the largest package in Chromium"
-    return goals_table(
-        [
-            Measure(f"{name}, first visit", first.by_browser, "ms", 200, digits=0),
-            Measure(f"{name}, next page", next_page.by_browser, "ms", digits=0),
-            Measure("versions.json, first visit", plain.by_browser, "ms", digits=0),
-            Measure(f"{name}, and messages", first.by_benchmark, "ms", digits=0),
-            Measure("versions.json, and messages", plain.by_benchmark, "ms", digits=0),
-        ]
-    )
+        return "First rows of the largest package: Chromium is not installed."
+    address = f"http://127.0.0.1:{server.port}"
+    target_of = {kind.name: kind.targets[0] for kind in kinds}
+    largest = address + target_of[LARGEST]
+    plainest = address + kinds[0].targets[0]
+
+    first = first_shown(chromium, largest, ROWS)
+    following = first_shown(chromium, largest, ROWS, before=f"{address}/")
+    plain = first_shown(chromium, plainest, "pre")
+    measures = [
+        Measure(f"{name}, first visit", first.by_browser, "ms", 200, digits=0),
+        Measure(f"{name}, next page", following.by_browser, "ms", digits=0),
+        Measure("versions.json, first visit", plain.by_browser, "ms", digits=0),
+        Measure(f"{name}, and messages", first.by_benchmark, "ms", digits=0),
+        Measure("versions.json, and messages", plain.by_benchmark, "ms", digits=0),
+    ]
+    return goals_table(measures)
 
 
 async def _soak(server: Server, kinds: list[PageKind], requests: int) -> str:
     """Request all kinds of pages in turn, and return the memory after each tenth."""
+    # One target of each kind, then the next one of each.
     short = [kind for kind in kinds if kind.requests >= 100]
     longest = max(len(kind.targets) for kind in short)
-    mixed = [
-        kind.targets[n % len(kind.targets)] for n in range(longest) for kind in short
-    ]
+    mixed = []
+    for number in range(longest):
+        for kind in short:
+            mixed.append(kind.targets[number % len(kind.targets)])
+
     step = max(requests // 10, 1)
-    failed, rows = 0, []
-    for done in range(step, requests + 1, step):
+    failed_count = 0
+    rows = []
+    memory = []
+    for count in range(step, requests + 1, step):
         part = await load(server.port, mixed, clients=4, requests=step, seconds=600)
-        failed += part.failed
-        rows.append([f"{done:,}", f"{server.resident_bytes / 1e6:.1f} MB"])
-    grown = float(rows[-1][1].split()[0]) / float(rows[0][1].split()[0])
-    verdict = Measure("memory, last tenth ÷ first", grown, "x", 1.05, digits=3)
-    return "\n\n".join(
-        [
-            table(["requests", "resident"], rows),
-            goals_table([verdict, Measure("failed requests", failed, "", 0, digits=0)]),
-        ]
-    )
+        failed_count += part.failed
+        megabytes = server.resident_bytes / 1e6
+        memory.append(megabytes)
+        rows.append([f"{count:,}", f"{megabytes:.1f} MB"])
+    growth = memory[-1] / memory[0]
+    measures = [
+        Measure("memory, last tenth ÷ first", growth, "x", 1.05, digits=3),
+        Measure("failed requests", failed_count, "", 0, digits=0),
+    ]
+    return f"{table(['requests', 'resident'], rows)}\n\n{goals_table(measures)}"
 
 
 if __name__ == "__main__":
