@@ -24,6 +24,8 @@ from live_spack.spack import LiveSpackError, cloned
 
 CHECKOUT = click.Path(path_type=Path, exists=True, file_okay=False)
 KINDS = ("install", "cover")
+REGISTRY = "registry"
+"""The name of the cache whose mirror is in a registry."""
 
 
 @click.command()
@@ -48,19 +50,15 @@ def main(
     try:
         with TemporaryDirectory(prefix="live-spack-") as folder:
             for check in _checks(spack, packages, Path(folder), only or KINDS, names):
-                verdict = "right" if check.is_right else "WRONG"
-                click.echo(
-                    f"{verdict}  {check.question}: {check.answer}; {check.seen}",
-                    err=True,
-                )
+                click.echo(f"{check.verdict}  {check.question}: {check.both}", err=True)
                 checks.append(check)
     except LiveSpackError as error:
         raise click.ClickException(str(error)) from None
+
     click.echo(report(checks))
     wrong_count = sum(not check.is_right for check in checks)
-    click.echo(
-        f"\n{len(checks)} answers, {wrong_count} wrong, {time.monotonic() - began:.0f} s"
-    )
+    seconds = time.monotonic() - began
+    click.echo(f"\n{len(checks)} answers, {wrong_count} wrong, {seconds:.0f} s")
     if wrong_count:
         raise SystemExit(1)
 
@@ -72,7 +70,15 @@ def _checks(
     kinds: tuple[str, ...],
     names: tuple[str, ...],
 ) -> Iterator[Check]:
-    """Yield the checks of all kinds."""
+    """Yield the checks of some kinds.
+
+    Args:
+        spack: a checkout of Spack.
+        packages: a checkout of its packages.
+        folder: where everything is written.
+        kinds: some of `KINDS`.
+        names: the caches to install from; all of them if there are none.
+    """
     python = Path(os.environ.get("SPACK_PYTHON", sys.executable))
     clones = cloned(spack, packages, python, folder)
     certificate = certified(folder)
@@ -82,15 +88,21 @@ def _checks(
             for cache in maker.caches():
                 if not names or cache.name in names:
                     yield from _installed(maker, builder, cache)
-            if certificate is None:
-                click.echo(
-                    f"no {PROGRAM} on this machine: mirrors in a registry are left out"
-                )
-            elif not names or "registry" in names:
-                with registry(folder / "registry", certificate) as host:
-                    yield from installs.checks(maker, builder, maker.in_registry(host))
+            if not names or REGISTRY in names:
+                yield from _installed_from_registry(maker, builder, folder, certificate)
         if "cover" in kinds:
             yield from covers.checks(maker, builder)
+
+
+def _installed_from_registry(
+    maker: Maker, builder: Builder, folder: Path, certificate: Path | None
+) -> Iterator[Check]:
+    """Yield the checks of a mirror in a registry, if this machine has its program."""
+    if certificate is None:
+        click.echo(f"no {PROGRAM} on this machine: mirrors in a registry are left out")
+        return
+    with registry(folder / "registry", certificate) as host:
+        yield from installs.checks(maker, builder, maker.in_registry(host))
 
 
 def _installed(maker: Maker, builder: Builder, cache: Cache) -> Iterator[Check]:

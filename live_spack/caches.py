@@ -63,7 +63,9 @@ class Cache:
         registry.
         """
         folder = self.mirrors[0].folder
-        return folder.parent.parent if folder else None
+        if folder is None:
+            return None
+        return folder.parent.parent
 
 
 class Maker:
@@ -89,18 +91,20 @@ class Maker:
         self._certificate = certificate
         self._instance_count = 0
         self.site_zlib.mkdir(parents=True)
+
         self._spack = self._new_instance(like=None)
         self._spack.checked("gpg", "create", *KEY)
-        # Every hdf5 has another hash.
-        usual = self._installed(*ROOTS)
-        self.hdf5 = usual["hdf5"]
+
+        # Three times hdf5, each with another hash: as Spack chooses it, as it does not,
+        # and against an external of the site.
+        self._specs = self._installed(*ROOTS)
+        self.hdf5 = self._specs["hdf5"]
         self.unusual_hdf5 = self._installed(UNUSUAL)["hdf5"]
         scope = folder / "site" / "settings"
         write_yaml(scope / "packages.yaml", {"packages": site_packages(self.site_zlib)})
-        self.external_hdf5 = self._installed("hdf5~mpi", options=("-C", str(scope)))[
-            "hdf5"
-        ]
-        self._specs = usual | {"hdf5": self.hdf5}
+        with_scope = ("-C", str(scope))
+        against_external = self._installed("hdf5~mpi", options=with_scope)
+        self.external_hdf5 = against_external["hdf5"]
 
     def _installed(self, *specs: str, options: Sequence[str] = ()) -> dict[str, str]:
         """Install specs, and return name/hash of each new binary by its name."""
@@ -147,13 +151,15 @@ class Maker:
         yield self._pruned()
 
     def _signed(self) -> Cache:
-        mirror = self._mirror("signed", "signed", "--signed", [*self._specs.values()])
+        """A mirror of signed binaries."""
+        specs = list(self._specs.values())
+        mirror = self._mirror("signed", "signed", "--signed", specs)
         return Cache("signed", (mirror,), (self.hdf5, self._specs["c-blosc"]))
 
     def _unsigned(self) -> Cache:
-        mirror = self._mirror(
-            "unsigned", "unsigned", "--unsigned", [*self._specs.values()]
-        )
+        """The same binaries without signatures."""
+        specs = list(self._specs.values())
+        mirror = self._mirror("unsigned", "unsigned", "--unsigned", specs)
         return Cache("unsigned", (mirror,), (self.hdf5, self._specs["c-blosc"]))
 
     def _partial(self) -> Cache:
@@ -166,6 +172,7 @@ class Maker:
     def _gap(self) -> Cache:
         """A binary with all of its dependencies but one."""
         mirror = self._mirror("gap", "gap", "--unsigned", [self.hdf5])
+        # It loses the binary at once, so that no history has it.
         cache = Cache("gap", (mirror,), (self.hdf5,), lost=(self._specs["zlib-ng"],))
         self.lose(cache)
         return replace(cache, lost=())
@@ -230,6 +237,7 @@ class Maker:
 
     def lose(self, cache: Cache) -> None:
         """Delete what a cache has lost, and write its index again."""
+        # Only mirrors in folders lose something.
         for mirror in cache.mirrors:
             if mirror.folder is None:
                 continue
@@ -248,9 +256,8 @@ class Maker:
     ) -> Mirror:
         """Push specs to a new mirror in a folder, and write its URL beside them."""
         folder = self._folder / "mirrors" / cache / release / "all"
-        mirror = Mirror(
-            release, f"file://{folder}", folder, is_signed=signing == "--signed"
-        )
+        is_signed = signing == "--signed"
+        mirror = Mirror(release, f"file://{folder}", folder, is_signed=is_signed)
         self._push(mirror, signing, specs, only)
         record = json.dumps({"url": mirror.url})
         (folder / "mirror.json").write_text(record, encoding="utf-8")

@@ -29,18 +29,27 @@ class Check:
     is_right: bool
     evidence: str = ""
 
+    @property
+    def verdict(self) -> str:
+        """Whether the two agree, in a word."""
+        return "right" if self.is_right else "WRONG"
+
+    @property
+    def both(self) -> str:
+        """Our answer, and what Spack did."""
+        return f"{self.answer}; {self.seen}"
+
 
 def report(checks: Sequence[Check]) -> str:
     """Return a table of all answers, and the evidence for those that are wrong."""
     rows = []
+    evidence = ""
     for check in checks:
-        verdict = "right" if check.is_right else "WRONG"
-        rows.append([check.question, check.answer, check.seen, verdict])
-    text = table(["", "our answer", "Spack", ""], rows)
-    for check in checks:
+        rows.append([check.question, check.answer, check.seen, check.verdict])
         if not check.is_right:
-            text += f"\n\n{check.question}: {check.answer}, but {check.seen}\n{check.evidence}"
-    return text
+            evidence += f"\n\n{check.question}: {check.answer}, but {check.seen}\n"
+            evidence += check.evidence
+    return table(["", "our answer", "Spack", ""], rows) + evidence
 
 
 def quoted(lines: Iterable[str], prompt: str = "  ") -> str:

@@ -16,6 +16,26 @@ from live_spack.spack import write_yaml
 
 SPEC = "hdf5~mpi"
 """The only spec of each environment."""
+FILTERS: dict[str, Mapping[str, object]] = {
+    "exclude hdf5": {"exclude": ["hdf5"]},
+    "exclude zlib-ng": {"exclude": ["zlib-ng"]},
+    "exclude cmake": {"exclude": ["cmake"]},
+    "exclude other hdf5": {"exclude": ["hdf5+mpi"]},
+    "include hdf5": {"include": ["hdf5"]},
+    "include both": {"include": ["hdf5", "zlib-ng", "gcc-runtime", "pkgconf"]},
+}
+"""Settings of a build cache in `concretizer:reuse:from`."""
+PACKAGES: dict[str, Mapping[str, object]] = {
+    "variants: ~hl": {"hdf5": {"variants": "~hl"}},
+    "variants of a dependency": {"zlib-ng": {"variants": "+opt"}},
+    "version": {"hdf5": {"version": ["1.14.5"]}},
+    "prefer: ~hl": {"hdf5": {"prefer": ["~hl"]}},
+    "prefer, dependency": {"zlib-ng": {"prefer": ["+opt"]}},
+    "require: ~hl": {"hdf5": {"require": ["~hl"]}},
+    "require, dependency": {"zlib-ng": {"require": ["+opt"]}},
+    "conflict": {"hdf5": {"conflict": ["@1.14"]}},
+}
+"""Sections `packages`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,47 +65,35 @@ def configurations(maker: Maker) -> list[Configuration]:
 
 def _of_reuse(cache: Cache) -> list[Configuration]:
     """Settings of `concretizer:reuse`, the first of them none."""
-    sources: dict[str, Mapping[str, object]] = {
-        "exclude hdf5": {"exclude": ["hdf5"]},
-        "exclude zlib-ng": {"exclude": ["zlib-ng"]},
-        "exclude cmake": {"exclude": ["cmake"]},
-        "exclude other hdf5": {"exclude": ["hdf5+mpi"]},
-        "include hdf5": {"include": ["hdf5"]},
-        "include both": {"include": ["hdf5", "zlib-ng", "gcc-runtime", "pkgconf"]},
-    }
-    reuse: dict[str, object] = {
+    found = [Configuration("no settings", cache)]
+    for name, value in _values_of_reuse().items():
+        sections = {"concretizer": {"reuse": value}}
+        is_open = name not in ("true", "exclude other hdf5", "exclude cmake")
+        configuration = Configuration(
+            f"reuse: {name}", cache, sections, may_be_unknown=is_open
+        )
+        found.append(configuration)
+    return found
+
+
+def _values_of_reuse() -> dict[str, object]:
+    """Return values of `concretizer:reuse`, by their name."""
+    values: dict[str, object] = {
         "true": True,
         "false": False,
         "dependencies": "dependencies",
         "roots: false": {"roots": False},
         "from local": {"from": [{"type": "local"}]},
     }
-    for name, filters in sources.items():
-        reuse[name] = {"from": [{"type": "buildcache", **filters}]}
-    found = [Configuration("no settings", cache)]
-    for name, value in reuse.items():
-        sections = {"concretizer": {"reuse": value}}
-        is_open = name not in ("true", "exclude other hdf5", "exclude cmake")
-        found.append(
-            Configuration(f"reuse: {name}", cache, sections, may_be_unknown=is_open)
-        )
-    return found
+    for name, filters in FILTERS.items():
+        values[name] = {"from": [{"type": "buildcache", **filters}]}
+    return values
 
 
 def _of_preferences(cache: Cache) -> list[Configuration]:
     """Preferences, the weak and the strong ones, and requirements."""
-    settings: dict[str, Mapping[str, object]] = {
-        "variants: ~hl": {"hdf5": {"variants": "~hl"}},
-        "variants of a dependency": {"zlib-ng": {"variants": "+opt"}},
-        "version": {"hdf5": {"version": ["1.14.5"]}},
-        "prefer: ~hl": {"hdf5": {"prefer": ["~hl"]}},
-        "prefer, dependency": {"zlib-ng": {"prefer": ["+opt"]}},
-        "require: ~hl": {"hdf5": {"require": ["~hl"]}},
-        "require, dependency": {"zlib-ng": {"require": ["+opt"]}},
-        "conflict": {"hdf5": {"conflict": ["@1.14"]}},
-    }
     found = []
-    for name, packages in settings.items():
+    for name, packages in PACKAGES.items():
         found.append(Configuration(name, cache, {"packages": packages}))
     return found
 
@@ -115,27 +123,33 @@ def checks(maker: Maker, builder: Builder) -> Iterator[Check]:
 def _check(
     maker: Maker, builder: Builder, database: Database, configuration: Configuration
 ) -> Check:
+    """Ask whether the binary is taken, and concretize the same environment."""
     environment = {"specs": [SPEC], "view": False, **configuration.sections}
     with maker.fresh() as instance:
         file = instance.folder / "environment" / "spack.yaml"
         write_yaml(file, {"spack": environment})
+
         # Our answer.
         answer = builder.run("cover", file, database.path, "--json")
-        spec = json.loads(answer.output)["specs"][0]
-        status = spec["status"]
+        (spec,) = json.loads(answer.output)["specs"]
+
         # What Spack does.
         for mirror in configuration.cache.mirrors:
             instance.checked("mirror", "add", "--unsigned", mirror.release, mirror.url)
         instance.checked("-e", file.parent, "concretize")
-        is_taken = _root(file.with_name("spack.lock")) in configuration.cache.asked
+        root = _root(file.with_name("spack.lock"))
+
+    is_taken = root in configuration.cache.asked
+    is_right = agrees(
+        spec["status"], is_taken=is_taken, may_be_unknown=configuration.may_be_unknown
+    )
+    written = yaml.safe_dump(environment).splitlines()
     return Check(
-        f"cover, {configuration.name}",
-        status,
-        "took the binary" if is_taken else "did not take it",
-        is_right=agrees(
-            status, is_taken=is_taken, may_be_unknown=configuration.may_be_unknown
-        ),
-        evidence=quoted(yaml.safe_dump(environment).splitlines() + spec["reasons"]),
+        question=f"cover, {configuration.name}",
+        answer=spec["status"],
+        seen="took the binary" if is_taken else "did not take it",
+        is_right=is_right,
+        evidence=quoted(written + spec["reasons"]),
     )
 
 

@@ -55,9 +55,16 @@ class Builder:
     def databases(self, cache: Cache) -> Iterator[Database]:
         """Build the databases of a cache, one for each way of reading it."""
         target = self._folder / cache.name
+
+        # The folder of the mirrors, and the database of the day before if something was
+        # lost since then.
         if cache.folder is not None:
-            older = [target / "folder.db", "--snapshot", TODAY] if cache.lost else []
-            yield self._built([*older, cache.folder], target / "folder.db", "folder")
+            file = target / "folder.db"
+            sources: list[object] = [cache.folder]
+            if cache.lost:
+                sources = [file, "--snapshot", TODAY, cache.folder]
+            yield self._built(sources, file, "folder")
+
         # Each mirror by its URL.
         fetched = target / "fetched"
         for mirror in cache.mirrors:
@@ -65,6 +72,7 @@ class Builder:
                 "fetch", mirror.url, "-o", fetched, "--release", mirror.release
             )
         yield self._built([fetched], target / "fetch.db", "fetch")
+
         # All mirrors from Spack's configuration, which has `signed: false` where it is
         # needed.
         mirrors = {}
@@ -92,6 +100,7 @@ class Builder:
         return Database(path=target, way=way)
 
     def _checked(self, *words: object) -> None:
+        """Run a command that must not find faults."""
         result = self.run(*words)
         if result.status != 0:
             typed = " ".join(map(str, words))

@@ -43,6 +43,8 @@ def _check(
     commands = printed_commands(answer.output)
     if answer.status == 0:
         return _check_installs(maker, question, commands)
+
+    # The answer says that nothing can be installed: the mirrors must not be enough.
     with maker.fresh() as instance:
         is_installed = _is_installed_from_all(instance, cache, spec)
     if is_installed:
@@ -50,6 +52,8 @@ def _check(
         return Check(
             question, "does not install", "installed", is_right=False, evidence=evidence
         )
+
+    # It may name packages to build.
     if not commands:
         return Check(question, "does not install", "not installed", is_right=True)
     with maker.fresh() as instance:
@@ -144,19 +148,20 @@ def _builds(instance: Instance, question: str, commands: list[str]) -> Check:
     """
     *additions, install = commands
     instance.paste(additions)
+
     # Build all dependencies, and forget those for which the answer promises binaries.
-    instance.paste(
-        [install.replace("spack install ", "spack install --fake --only dependencies ")]
-    )
+    build_others = "spack install --fake --only dependencies "
+    instance.paste([install.replace("spack install ", build_others)])
     named = _packages_to_build(commands)
     for dag_hash, name in instance.installed().items():
         if name not in named:
             instance.checked("uninstall", "--yes-to-all", "--force", f"/{dag_hash}")
+
     # Now the binaries have to be enough.
-    result = instance.paste(
-        [install.replace("spack install ", "spack install --cache-only ")]
-    )
-    is_right = result.status == 0 and _has_named(instance, commands) and bool(named)
+    from_binaries = "spack install --cache-only "
+    result = instance.paste([install.replace("spack install ", from_binaries)])
+    is_installed = result.status == 0 and _has_named(instance, commands)
+    is_right = is_installed and len(named) > 0
     return Check(
         question,
         f"builds {', '.join(sorted(named))}",
@@ -169,25 +174,29 @@ def _builds(instance: Instance, question: str, commands: list[str]) -> Check:
 def _packages_to_build(commands: list[str]) -> set[str]:
     """Return the names in the comment that Spack builds packages from source."""
     for line in commands:
-        if line.startswith("#") and (sentence := BUILDS.search(line)):
+        sentence = BUILDS.search(line)
+        if line.startswith("#") and sentence is not None:
             return set(NAME.findall(sentence[1])) - {"and"}
     return set()
 
 
 def _has_named(instance: Instance, commands: list[str]) -> bool:
     """Whether the binaries that commands name, at least one, are installed."""
-    installed = instance.installed()
-    hashes = []
+    # Commands have the beginnings of hashes.
+    beginnings = []
     for line in commands:
         if line.startswith("spack install "):
-            hashes += NAMED.findall(line)
-    found = [_is_in(part, installed) for part in hashes]
-    return bool(found) and all(found)
+            beginnings += NAMED.findall(line)
 
-
-def _is_in(part: str, installed: dict[str, str]) -> bool:
-    return any(dag_hash.startswith(part) for dag_hash in installed)
+    installed = list(instance.installed())
+    for beginning in beginnings:
+        if not any(dag_hash.startswith(beginning) for dag_hash in installed):
+            return False
+    return len(beginnings) > 0
 
 
 def _evidence(commands: list[str], result: Result) -> str:
-    return f"{quoted(commands, '$ ')}\n{quoted(result.output.splitlines(), '  ')}"
+    """Return what was typed, and what Spack printed."""
+    typed = quoted(commands, "$ ")
+    printed = quoted(result.output.splitlines())
+    return f"{typed}\n{printed}"

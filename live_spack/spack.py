@@ -80,6 +80,7 @@ def cloned(spack: Path, packages: Path, python: Path, folder: Path) -> Clones:
 
 
 def _cloned(source: Path, target: Path, member: Path) -> Path:
+    """Clone a checkout, which must have a file `member`, and return the clone."""
     command = ["git", "clone", "--quiet", "--shared", source.resolve(), target]
     done = completed(command, within=PATIENCE)
     if done.returncode != 0:
@@ -118,6 +119,8 @@ class Instance:
         self._program = clones.spack / "bin"
         self._python = str(clones.python)
         self._certificate = certificate
+
+        # Folders of its own.
         self._settings = folder / "settings"
         self._system = folder / "system"
         self._caches = folder / "caches"
@@ -127,6 +130,8 @@ class Instance:
         # GnuPG refuses a folder that others can read.
         self._keys.mkdir(mode=0o700)
         self._write_system_settings(clones)
+
+        # What it knows about this machine and about packages.
         if like is None:
             self.checked("external", "find", "--not-buildable", *DETECTED)
         else:
@@ -139,9 +144,10 @@ class Instance:
         # Spack's own setting is a mirror of sources on the web. The second colon
         # replaces it.
         write_yaml(self._system / "mirrors.yaml", {"mirrors:": {}})
-        write_yaml(
-            self._system / "repos.yaml", {"repos": {"builtin": str(clones.packages)}}
-        )
+        repos = {"builtin": str(clones.packages)}
+        write_yaml(self._system / "repos.yaml", {"repos": repos})
+
+        # Everything that it writes is in its folder.
         bootstrap = {"enable": True, "root": str(self.folder / "bootstrap")}
         write_yaml(self._system / "bootstrap.yaml", {"bootstrap": bootstrap})
         config = {
@@ -156,10 +162,12 @@ class Instance:
     @property
     def variables(self) -> Mapping[str, str]:
         """The environment variables of its commands."""
+        # No setting of the user's Spack.
         variables = {}
         for name, value in os.environ.items():
             if not name.startswith("SPACK_"):
                 variables[name] = value
+
         variables["HOME"] = str(self.folder)
         variables["PATH"] = f"{self._program}{os.pathsep}{os.environ['PATH']}"
         variables["SPACK_GNUPGHOME"] = str(self._keys)
@@ -213,6 +221,7 @@ class Instance:
         shutil.rmtree(self.folder)
 
     def _run(self, words: Sequence[object], typed: str = "") -> Result:
+        """Run a program with its settings, and type a text."""
         done = completed(
             words,
             stderr=subprocess.STDOUT,
