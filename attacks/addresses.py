@@ -23,6 +23,7 @@ NAMES = {
     "too long": "a" * 201,
     "too long, encoded": "%61" * 201,
     "too long, of two bytes": "%C3%A9" * 201,
+    # Escapes of Datasette.
     "a tilde": "~",
     "a tilde at the end": "a~",
     "a tilde of a letter": "~61",
@@ -35,6 +36,7 @@ NAMES = {
     "a tilde of no digit": "~GG",
     "a tilde of two bytes": "~C3~A9",
     "a tilde of half a character": "~C3",
+    # Escapes of the web.
     "a percent of a percent": "%2561",
     "a percent of nothing": "%00",
     "half a percent": "%",
@@ -42,12 +44,14 @@ NAMES = {
     "a percent of no digit": "%u0061",
     "half a character": "%C3",
     "an overlong slash": "%C0%AF",
+    # Parts of a path.
     "a slash": "%2F",
     "a slash the other way": "%5C",
     "two dots": "..",
     "two dots, encoded": "%2E%2E",
     "two dots with a parameter": "..;",
     "a parameter": "a;b=c",
+    # Characters that are not shown, or have a meaning.
     "a new line": "a%0D%0AX:1",
     "a tab": "a%09",
     "a blank": "%20",

@@ -73,6 +73,7 @@ JSON_VALUES = (
     "1e999",
 )
 ODD_VALUES: dict[str, tuple[str, ...]] = {
+    # Pages and facets.
     "_next": (
         *INTEGERS,
         "1,2",
@@ -88,6 +89,7 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
     "_facet_array": (*JSON_VALUES, "id", "hash", "stacks", "nope"),
     "_facet_date": (*JSON_VALUES, "id", "first_seen", "nope"),
     "_facet_size": (*INTEGERS, "max", "", "0"),
+    # Searches.
     "_fts_table": (
         "",
         "nope",
@@ -102,6 +104,7 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
     "_search_hash": ("a", '"', "*"),
     "_search_nope": ("a", "1"),
     "_searchmode": ("raw", "nope", ""),
+    # Order and number of rows.
     "_sort": ("nope", "id", "rowid", "", "id desc", "1", "[id]"),
     "_sort_desc": ("nope", "id", "", "hash"),
     "_sort_by_desc": ("on", ""),
@@ -117,6 +120,7 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
         ":a",
         "",
     ),
+    # Forms of a response.
     "_json": ("id", "hash", "stacks", "nope", ""),
     "_json_infinity": ("on", "1"),
     "_shape": ("objects", "arrays", "array", "arrayfirst", "object", "nope", ""),
@@ -146,6 +150,7 @@ ODD_VALUES: dict[str, tuple[str, ...]] = {
     "_nocount": ("1",),
     "_blob_column": ("hash", "nope", ""),
     "_blob_hash": ("a", ""),
+    # Filters.
     "_filter_column": ("id", "nope", ""),
     "_filter_op": ("exact", "nope", ""),
     "_filter_value": ("1", ""),
@@ -174,6 +179,7 @@ MANY = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000) SELECT "
 )
 CELLS: dict[str, str] = {
+    # Values that look like JSON.
     "nested lists": "SELECT printf('%.*c', 900, '[') || printf('%.*c', 900, ']') AS a",
     "deep lists": "SELECT printf('%.*c', 40000, '[') || printf('%.*c', 40000, ']') AS a",
     "deep objects": "SELECT replace(printf('%.*c', 9000, '['), '[', '{\"a\":') AS a",
@@ -185,6 +191,7 @@ CELLS: dict[str, str] = {
     "infinity": "SELECT 9e999 AS a, -9e999 AS b",
     "bytes": "SELECT zeroblob(90000) AS a, x'ff' AS b",
     "text that is no UTF-8": "SELECT cast(x'ff80' AS TEXT) AS a",
+    # Large results.
     "many members": (
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 9000) "
         "SELECT json_group_array(x) AS a FROM n"
@@ -204,6 +211,7 @@ CELLS: dict[str, str] = {
         "replace(hex(zeroblob(999)), '00', 'http://a ') AS b FROM n"
     ),
     "blanks": "SELECT 'https://' || printf('%.*c', 90000, ' ') AS a",
+    # Names of columns.
     "a long name": f"SELECT 1 AS [{'a' * 7_000}]",
     "a name of markup": "SELECT '<script>' AS [<script>alert(1)</script>]",
     "a name of a line": "SELECT 1 AS [a\r\nX: 1]",

@@ -38,6 +38,9 @@ KEPT = (
 """Pages whose parts a server might keep."""
 
 Part = Callable[[int], tuple[str, dict[str, str]]]
+"""A function that returns the query string and the headers of a request by its number:
+they differ in one part.
+"""
 
 
 def _header(name: str, ending: str = "") -> Part:
@@ -48,6 +51,21 @@ def _header(name: str, ending: str = "") -> Part:
         return "", {name: text}
 
     return part
+
+
+def _field_of(name: str, filling: str) -> Part:
+    """Return a part: a long field with another text in each request."""
+
+    def part(number: int) -> tuple[str, dict[str, str]]:
+        return f"{name}={number}{filling * LONG}", {}
+
+    return part
+
+
+def _encoded(number: int) -> tuple[str, dict[str, str]]:
+    """Write a text with more encoding than it needs."""
+    letter = ord("a") + number % 26
+    return f"q=%{letter:02x}{'%61' * 200}{number}", {}
 
 
 def _order(number: int) -> tuple[str, dict[str, str]]:
@@ -76,17 +94,16 @@ PARTS: dict[str, Part] = {
     "addresses before the proxy": _header("X-Forwarded-For"),
     "schemes before the proxy": _header("X-Forwarded-Proto"),
     "tags": _header("If-None-Match"),
-    "unknown fields": lambda number: (f"_={number}{'a' * LONG}", {}),
-    "fields of Datasette": lambda number: (f"_ttl={number}{'0' * LONG}", {}),
+    # Fields of the query string.
+    "unknown fields": _field_of("_", "a"),
+    "fields of Datasette": _field_of("_ttl", "0"),
     "orders of fields": _order,
-    "encoded fields": lambda number: (
-        f"q=%{97 + number % 26:02x}{'%61' * 200}{number}",
-        {},
-    ),
+    "encoded fields": _encoded,
 }
 """Parts of a request that visitors choose, by name."""
 
 LONG_HEADERS: dict[str, dict[str, str]] = {
+    # Cookies, and what Datasette keeps in them.
     "a cookie of many parts": {"Cookie": "; ".join(f"a{n}=1" for n in range(12_000))},
     "a cookie of 2,000 parts": {"Cookie": "; ".join(f"a{n}=1" for n in range(1_500))},
     "a cookie of one name": {"Cookie": ";".join(["a=1"] * 3_500)},
@@ -95,11 +112,13 @@ LONG_HEADERS: dict[str, dict[str, str]] = {
     "a cookie of octal digits": {"Cookie": 'a="' + "\\041" * 3_000 + '"'},
     "a login that is not signed": {"Cookie": "ds_actor=" + "." * LONG},
     "messages that are not signed": {"Cookie": "ds_messages=" + "a." * (LONG // 2)},
+    # Lists of types, languages and encodings.
     "many types": {"Accept": ",".join(["a/b;q=0.1"] * 1_500)},
     "types of blanks": {"Accept": "text/html" + " ," * (LONG // 2)},
     "one long type": {"Accept": "a" * LONG + "/json"},
     "many languages": {"Accept-Language": ",".join(["a-b;q=0.1"] * 1_500)},
     "many encodings": {"Accept-Encoding": ",".join(["gzip;q=0"] * 1_500)},
+    # Tags and ranges of a response that the client has.
     "many tags": {"If-None-Match": ",".join(['W/"a"'] * 2_000)},
     "a tag of quotes": {"If-None-Match": '"' * LONG},
     "a tag of blanks": {"If-None-Match": "W/" + " " * LONG + "a"},
@@ -112,19 +131,23 @@ LONG_HEADERS: dict[str, dict[str, str]] = {
     "a range of other digits": {"Range": "bytes=\xb2-\xb3"},
     "a tag and a range": {"If-Range": '"' * 7_000, "Range": "bytes=" + "0-0," * 1_800},
     "a day that is none": {"If-Modified-Since": "9" * LONG},
+    # What proxies write.
     "many addresses": {"X-Forwarded-For": ",".join(["1.1.1.1"] * 1_900)},
     "addresses that are none": {"X-Forwarded-For": "[" * LONG},
     "many schemes": {"X-Forwarded-Proto": ",".join(["https"] * 2_500)},
     "a scheme that is a script": {"X-Forwarded-Proto": "javascript"},
+    # Logins, bytes and many headers.
     "a long login": {"Authorization": "Bearer " + "a" * LONG},
     "a login of blanks": {"Authorization": "Basic" + " " * LONG},
     "bytes": {"Accept": "\xff" * LONG},
     "many headers": {f"X-{number}": "a" * 100 for number in range(80)},
     "two hundred headers": {f"X-{number}": "a" for number in range(200)},
+    # Lengths of a form.
     "a length in other digits": {"Content-Length": "\xb2"},
     "a length with a sign": {"Content-Length": "+1"},
     "a length with a line": {"Content-Length": "1_0"},
     "a long length": {"Content-Length": "9" * 5_000},
+    # Other methods, addresses and protocols.
     "an upgrade": {
         "Upgrade": "websocket",
         "Connection": "Upgrade",

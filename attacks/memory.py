@@ -52,6 +52,7 @@ FILLINGS: dict[str, Filling] = {
     "any package": Filling("* +a#"),
     "one line": Filling("a", ""),
     "hashes": Filling("/" + "a" * 25 + "#"),
+    # Environments.
     "YAML lists": Filling("[", "", "spack: {specs: ", "]"),
     "YAML flow": Filling("a#", ",", "spack: {specs: [", "]}"),
     "YAML mappings": Filling(
@@ -65,6 +66,7 @@ FILLINGS: dict[str, Filling] = {
     ),
     "JSON": Filling('{"name": "a#"}', ",", '{"spec": {"nodes": [', "]}}"),
     "JSON documents": Filling('{"a": #}'),
+    # Texts that people paste.
     "modules": Filling("module load hdf5/1.#"),
     "prefixes": Filling("/opt/spack/linux/gcc-1/hdf5-1.#-" + "a" * 32),
     "commands": Filling("spack install hdf5@# ; spack load hdf5@#"),

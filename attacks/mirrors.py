@@ -220,6 +220,7 @@ ATTACKS: dict[str, Attack] = {
     "an index without an end": _blob(_endless),
     "a byte now and then": _blob(_slow),
     "headers without an end": _always(_headers),
+    # Redirects and refusals.
     "redirects in a circle": _circle,
     "redirects elsewhere": _always(status(302, location="file:///etc/passwd")),
     "an hour's pause": _always(status(503, retry_after="3600")),
@@ -229,10 +230,12 @@ ATTACKS: dict[str, Attack] = {
     "a realm that is not an address": _always(
         status(401, www_authenticate='Bearer realm="https://[",service="x"')
     ),
+    # Headers that lie.
     "a tag that no request can repeat": _always(instead(INDEX, etag='"\xe9\xff"')),
     "a length that lies": _blob(instead(INDEX, content_length=10**15)),
     "a bomb of gzip": _bomb,
     "an unknown encoding": _blob(instead(INDEX, content_encoding="gzip, gzip, br")),
+    # Names and records.
     "names that lead elsewhere": _release_names,
     "a hundred thousand mirrors": _many_mirrors,
     "records of an earlier run": _changed_records,

@@ -269,12 +269,14 @@ def _unknown_names(target: Target) -> None:
 
 HEAVY: dict[str, Heavy] = {
     "nothing at all": Heavy(_wait),
+    # Statements and environments.
     "endless statements": Heavy(_get(STATEMENT)),
     "endless statements, for thirty": Heavy(_get(STATEMENT), 30),
     "a large environment": Heavy(_post(large_environment())),
     "a large environment, for thirty": Heavy(_post(large_environment()), 30),
     "definitions that double": Heavy(_post(doubling_environment())),
     "requirements that multiply": Heavy(_post(multiplied_environment())),
+    # Long requests and large pages.
     "comments before a statement": Heavy(_query(BLANKS)),
     "a long cookie": Heavy(_get("/", Cookie='a="' + "\\" * 30_000 + '"')),
     "pages of many cells": Heavy(_query(CELLS)),
@@ -285,6 +287,7 @@ HEAVY: dict[str, Heavy] = {
     "comparisons of everything": Heavy(_get("/diff/develop...v0.23.1.json"), 10),
     "whole tables": Heavy(_get("/spack-cache/spec_variants.csv?x=1"), 10),
     "names that are not there": Heavy(_unknown_names),
+    # Dear pages, some by another spelling of their address.
     "filters that read a view, for ten": Heavy(
         _get("/spack-cache/build_listings.json?variants__contains=zz"), 10
     ),

@@ -29,6 +29,7 @@ TEXTS = [
     "",
     " ",
     "\n",
+    # Long texts and odd characters.
     "a" * 5000,
     "é",
     "\U0001f600",
@@ -40,6 +41,7 @@ TEXTS = [
     "~",
     "-",
     "%s",
+    # Parts of specs.
     "1.0",
     "+mpi",
     "x=1,2",

@@ -207,11 +207,13 @@ INPUTS: dict[str, str] = {
     **{f"{name}.spec.yaml": f"spec:\n- p: {text}\n" for name, text in DEEP.items()},
     "doubling.spec.yaml": _doubled("[x]", "[{}]", 12) + "spec: *a11\n",
     "merging.spec.yaml": _doubled("{a: 1}", "{{<<: [{}]}}", 12) + "spec: [*a11]\n",
+    # Spec files and indexes.
     "deep.spec.json": f'{{"spec": {{"nodes": {DEEP["objects"]}}}}}',
     "deep.json": _database(DEEP["lists"]),
     "record.json": _database(f'{{"{HASH}": {DEEP["objects"]}}}'),
     "one hash.json": _database(ONE_HASH),
     "a version.json": _database("{}", "9" * 99_999),
+    # Pages and package data.
     "deep.md": f"---\nmeta: {DEEP['lists']}\n---\n",
     "digits.md": f"---\ntitle: {DEEP['digits']}\n---\n",
     "keys.md": "---\n" + "a: b\n" * 100_000,

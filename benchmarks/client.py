@@ -86,6 +86,7 @@ class Client:
         try:
             status, headers, size = await self._exchange(target)
         except (OSError, EOFError, ValueError):
+            # The next request opens another connection.
             await self.close()
             return Reply(0, 0, time.perf_counter() - started)
         if headers.get("connection") == "close":
@@ -165,6 +166,7 @@ async def load(
         seconds: the longest time.
         until: returns whether to stop earlier.
     """
+    # All clients take targets from one queue.
     result = Load()
     queue = islice(cycle(targets), requests)
     started = time.perf_counter()

@@ -49,6 +49,7 @@ def one_by_one(file: Path, specs: list[int]) -> None:
     sizes = []
     first, *others = specs
     with opened(file) as lookups:
+        # The first question reads what the others use again.
         closures(lookups, [first])
         for spec in others:
             found, seconds = timed(partial(closures, lookups, [spec]))

@@ -75,6 +75,7 @@ def main(revision: str, rounds: int, folder: Path) -> None:
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
     """Check a commit out into a temporary folder."""
+    # A worktree shares the history with this checkout, and has files of its own.
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         git = ["git", "-C", str(HERE), "worktree"]
@@ -89,11 +90,14 @@ def ratios(name: str, path: Path, other: Path, rounds: int) -> list[Measure]:
     """Return time and size of a build of this checkout, each divided by that of another
     one.
     """
+    # In turn, so that other load slows both down.
     ours: list[Built] = []
     others: list[Built] = []
     for _ in range(rounds):
         ours.append(built(HERE, path))
         others.append(built(other, path))
+
+    # Other load only adds to a time: the smallest one counts.
     seconds = min(run.seconds for run in ours)
     size = min(run.size for run in ours)
     time_ratio = seconds / min(run.seconds for run in others)

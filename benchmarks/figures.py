@@ -164,6 +164,7 @@ def _script(folder: Path, scale: float, totals: corpus.Totals) -> Figure:
 
 def _questions_to_pages(pages: Path, file: Path, runs: int) -> list[Figure]:
     """Ask for a hash, and for a package: in the database, and in the pages."""
+    # A hash may stand in any page.
     subject = subject_of(file)
     job = "a hash in all releases"
     find = ["find", f"/{subject.hash}", str(file)]
@@ -173,6 +174,7 @@ def _questions_to_pages(pages: Path, file: Path, runs: int) -> list[Figure]:
         Figure("", "`grep -r`", _command(grep, runs), "pages"),
     ]
 
+    # The page of a package in a release is known.
     job = "a package and a target in one release"
     find = ["find", subject.package, f"target={subject.target}"]
     find += ["--release", "develop", str(file)]

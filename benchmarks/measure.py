@@ -56,6 +56,7 @@ def run_command(command: Sequence[str], *, memory: bool = False) -> Run:
     Raises:
         CommandFailedError: the command failed; the message holds what it printed.
     """
+    # The system adds the time of a process to that of its parent when it has ended.
     started = time.perf_counter()
     cpu_before = _cpu_of_ended_children()
     peak_bytes = 0

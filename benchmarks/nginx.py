@@ -67,6 +67,7 @@ def nginx(
     Raises:
         ServerError: nginx is not installed, or does not start.
     """
+    # Users of Debian have no /usr/sbin in their PATH.
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         raise ServerError("no nginx here: install Debian's nginx-light")
@@ -94,12 +95,15 @@ def write_config(
     published: Path,
 ) -> Path:
     """Write the configuration; return its main file."""
+    # What is shipped, without the parts that are off.
     site = _site(folder, port, backend, published)
     if not cache:
         site = _changed(site, "proxy_cache spack_cache_pages;", "proxy_cache off;")
     if not limits:
         site = re.sub(r"^ *limit_(req|conn) .*\n", "", site, flags=re.MULTILINE)
     (folder / "site.conf").write_text(site, encoding="utf-8")
+
+    # What a system has around it. Only root may name the user of its processes.
     user = "user root;" if os.geteuid() == 0 else ""
     config = folder / "nginx.conf"
     config.write_text(_AROUND.format(folder=folder, user=user), encoding="utf-8")

@@ -70,8 +70,11 @@ def _specs() -> list[dict[str, Any]]:
 
 def _times(conn: sqlite3.Connection, conditions: Conditions) -> str:
     """Return the time of a question, whose matches a page has read already."""
+    # What the page has read.
     lookups = read_lookups(conn)
     rows = candidates_by_id(lookups, matching(lookups, conditions).ids)
+
+    # What it adds.
     times = []
     for _ in range(ROUNDS):
         _, seconds = timed(partial(propose, lookups, rows, conditions))

@@ -37,6 +37,7 @@ def main(file: Path) -> None:
             "this load needs wrk: install Debian's package of that name"
         )
     kinds = [kind for kind in page_kinds(file) if kind.name in MEASURED]
+    # A row for each kind, to which each server adds a cell.
     rows = [[kind.name] for kind in kinds]
     try:
         with _ports(file) as ports:
@@ -76,6 +77,7 @@ def _rate(port: int, kind: PageKind) -> str:
     rate = RATE.search(output)
     if rate is None:
         return "no rate"
+    # A rate with failures says nothing about the server.
     text = f"{float(rate[1]):,.0f}"
     failures = REFUSED.search(output) or BROKEN.search(output)
     if failures is not None:

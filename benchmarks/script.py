@@ -21,6 +21,7 @@ SEARCHED = ("package", "versions", "compiler", "os", "target", "variants", "stac
 def rows(folder: str) -> Iterator[dict[str, Any]]:
     """Yield one row per listing; sqlite-utils stores the lists as JSON."""
     for path in page_files(folder):
+        # The categories of a page are its package and its release.
         page: dict[str, Any] = frontmatter.load(path).metadata
         _, release = page["categories"]
         for spec in page["spec_details"]:

@@ -139,6 +139,7 @@ def wait_until_up(
         status = process.poll()
         if status is not None:
             raise ServerError(f"{process.args!r} ended with status {status}")
+        # A server refuses connections until it listens.
         with suppress(OSError):
             connection = HTTPConnection("127.0.0.1", port, timeout=START_WITHIN)
             connection.request("GET", target)

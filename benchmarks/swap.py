@@ -50,6 +50,8 @@ def _build_both(corpus: Path, folder: Path) -> str:
     releases = sorted(path for path in (corpus / "_cache").iterdir() if path.is_dir())
     _build(releases[:-1], folder / "old.db")
     _build(releases, folder / "new.db")
+
+    # The old one is what the site has now.
     published = folder / "published"
     published.mkdir()
     (folder / "old.db").rename(published / "spack-cache.db")
@@ -103,6 +105,7 @@ def _targets(file: Path) -> Iterator[str]:
     for kind in page_kinds(file):
         if kind.name in LOADED:
             pages += kind.targets
+    # A field that no other request has keeps a page from the cache.
     for number in range(MOST_REQUESTS // 2):
         page = pages[number % len(pages)]
         yield page
