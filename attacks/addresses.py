@@ -63,7 +63,7 @@ NAMES = {
     "a plus": "+",
 }
 """Names in a path, by what is odd about them."""
-PLACES = (
+PATTERNS = (
     "/{}",
     "/{}.db",
     "/package/{}",
@@ -87,6 +87,7 @@ PLACES = (
     "/-/static/{}",
     "/-/{}",
 )
+"""Addresses; `{}` stands for a name."""
 TARGETS = (
     "*",
     "spack-cache.db",
@@ -138,8 +139,8 @@ def addresses(target: Target, seconds: float) -> Outcome:
     for text in TARGETS:
         outcome.judge(repr(text), _target_faults(target, text, whole_file))
     for title, name in until(seconds, NAMES.items()):
-        for place in PLACES:
-            address = place.format(name)
+        for pattern in PATTERNS:
+            address = pattern.format(name)
             reply = target.ask(address)
             outcome.judge(f"{title}: {address}", _name_faults(target, reply, title))
     outcome.faults += target.standing()

@@ -152,17 +152,17 @@ def _page(chance: random.Random, number: int) -> bytes:
     meta = meta_of(specs)
     release = chance.choice(["r", "lib/odd", MARK, "é"]) + str(number)
 
-    place = chance.choice(["nothing", "spec", "specs", "meta", "both"])
-    if place in ("spec", "both"):
+    part = chance.choice(["nothing", "spec", "specs", "meta", "both"])
+    if part in ("spec", "both"):
         _change(chance, specs[0])
-    if place == "specs":
+    if part == "specs":
         # All specs and `meta` agree about an odd text.
         key = chance.choice(SPEC_KEYS)
         text = chance.choice(TEXTS)
         for record in specs:
             record[key] = text
         meta = meta_of(specs)
-    if place in ("meta", "both"):
+    if part in ("meta", "both"):
         _change(chance, meta)
 
     data = page_of("zlib", release, json.dumps(meta), json.dumps(specs))

@@ -184,8 +184,8 @@ class _Maker:
             if dependency not in self._hashes_of:
                 self.make(dependency)
             recent = self._hashes_of[dependency][-3:]
-            chosen = self.chance.choice(recent)
-            yield _edge(dependency, chosen, types, _VIRTUALS.get(dependency, []))
+            dag_hash = self.chance.choice(recent)
+            yield _edge(dependency, dag_hash, types, _VIRTUALS.get(dependency, []))
 
     def _recent_edges(self) -> Iterator[dict[str, Any]]:
         """Yield edges to random recent specs."""

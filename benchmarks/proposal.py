@@ -54,7 +54,7 @@ def _specs() -> list[dict[str, Any]]:
     chance = random.Random(1)
     specs = []
     for number in range(CONFIGURATIONS):
-        variants = [f"{chance.choice('+~')}option{place}" for place in range(20)]
+        variants = [f"{chance.choice('+~')}option{position}" for position in range(20)]
         versions = [f"1.{chance.randrange(40)}"]
         described = spec(
             number,
