@@ -1,8 +1,8 @@
 /* Reads a search in words, as the website does.
 
    `read("pytorch gpu zen3 gcc 13", vocabulary)` finds the package py-torch, the option +cuda, the machine zen3
-   and the compiler gcc@13. It follows query/words/reader.py and word_reader.py step by step; the packages that words name are in
-   names.js, and those that have such binaries in matches.js. */
+   and the compiler gcc@13. It follows query/words/reader.py and word_reader.py step by step; the packages that
+   words name are in names.js, and those that have such binaries in matches.js. */
 import { isField, isMachine, replaces, rows, versionsOf } from "./matches.js";
 import {
   findPackages, gpuCondition, inOrder, namesElsewhere, newestSystem, packageCalled, providersOf,

@@ -1,8 +1,8 @@
 """The builds of a package as data, for the script that chooses among them.
 
 A server answers each choice on the page of a package. A static export has one page for
-each package: its script (`static-site/choose.js`) filters these rows. All that the rule
-of the choice compares is data here, as ranks of the rows, so that the script takes the
+each package: its scripts (`static-site/choose.js`) filter these rows. All that the rule
+of the choice compares is data here, as ranks of the rows, so that they take the
 row that the server would propose.
 
 The commands of most rows differ only in the spec that they install. So there are few
