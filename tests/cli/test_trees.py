@@ -12,6 +12,7 @@ import pytest
 from tests.commands import run
 from tests.documents import fences, typed
 from tests.indexes import index, node, record
+from tests.pagetexts import page, spec, write
 from tests.paths import ROOT
 from tests.processes import completed
 from tests.serving import eventually
@@ -76,6 +77,25 @@ def test_info_has_the_options_of_a_build(tmp_path: Path) -> None:
         "derecho comes first; the paths of installed specs are left out"
     )
     assert lines[0] == f"{output}: 1.2 MB"
+
+
+def test_a_database_of_installations_has_no_binaries(tmp_path: Path) -> None:
+    """`build` and `info` count installed specs and installations, unless a mirror or
+    pages are in the database too.
+    """
+    tree = write_tree(tmp_path / "opt", real_tree())
+    pages = write(tmp_path / "pages", zlib=page("zlib", specs=[spec(1)]))
+    for sources, noun, others in (
+        ([tree], "installed specs", "installations"),
+        ([tree, pages], "binaries", "releases"),
+    ):
+        built = run("build", *sources, "-o", tmp_path / "x.db")
+        assert built.exit_code == 0, built.output
+        info = run("info", tmp_path / "x.db").stdout
+        names = [line.split("  ")[0] for line in info.splitlines()[1:3]]
+        assert f" {noun}, " in built.stdout + built.stderr
+        assert names == [noun, others]
+        assert ("binar" in built.output + info) == (noun == "binaries")
 
 
 def test_the_nightly_script_serves_what_it_built(tmp_path: Path) -> None:

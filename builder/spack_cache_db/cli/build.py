@@ -161,13 +161,21 @@ def _dask_client(address: str, jobs: int) -> Any:
 def _say_written(output: Path, report: Report) -> None:
     """Print what a build has written: the database, its snapshots, its inspect file."""
     from spack_cache_db.inspect_file import inspect_path
+    from spack_cache_db.query.open.lookups import read_lookups
+    from spack_cache_db.query.open.sql import connected
 
+    # A database of installations has no binaries.
+    with connected(output) as conn:
+        is_installed = read_lookups(conn).is_installed
+    specs = counted(report.specs, "binary", "binaries")
+    if is_installed:
+        specs = counted(report.specs, "installed spec")
     totals = [
         *source_counts(
             report.pages, report.indexes, report.records, report.package_entries
         ),
         counted(report.listings, "listing"),
-        counted(report.specs, "binary", "binaries"),
+        specs,
         counted(report.configurations, "configuration"),
         counted(report.problems, "problem"),
         f"{bytes_text(report.file_size)} in {report.seconds:.1f} s",

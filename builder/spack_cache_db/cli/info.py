@@ -43,10 +43,19 @@ def info(file: Path, as_json: bool) -> None:
 
 
 def _content(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield how many binaries and releases there are, each with its name."""
+    """Yield how many binaries and releases there are, each with its name; of a database
+    of installations, how many installed specs and installations.
+    """
+    from spack_cache_db.model import INSTALLED
+
+    is_installed = values["releases_by_kind"].keys() == {INSTALLED}
     packages = counted(values["packages"], "package")
     configurations = counted(values["configurations"], "configuration")
-    yield "binaries", f"{values['specs']:,} in {configurations} of {packages}"
+    specs = f"{values['specs']:,} in {configurations} of {packages}"
+    yield "installed specs" if is_installed else "binaries", specs
+    if is_installed:
+        yield "installations", f"{values['releases']:,}"
+        return
 
     # 5 (branch 1, snapshot 4)
     releases = f"{values['releases']:,}"

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from spack_cache_db.query.match.selection import matching
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.lists import (
     ListFilters,
@@ -13,6 +14,7 @@ from spack_cache_db.site.pages.lists import (
     load_packages,
     processors_of_packages,
 )
+from spack_cache_db.site.pages.processor_columns import counts_by_processor
 
 
 def packages(lookups: Lookups, **asked: str) -> ListPage:
@@ -201,3 +203,11 @@ def test_processors_count_the_binaries_of_a_row(
     assert shown
     of_any = processors_of_packages(lookups, shown, with_machine.conditions)
     assert of_any == {name: counts[name] for name in shown}
+
+
+def test_an_unknown_package_leaves_the_counts_as_they_are(lookups: Lookups) -> None:
+    """The counts of all packages are cached: asking for a name adds none."""
+    assert processors_of_packages(lookups, ["hdf5", "nonesuch"], ()).keys() == {"hdf5"}
+    counts = counts_by_processor(lookups, matching(lookups, ()))
+    with pytest.raises(KeyError):
+        counts["nonesuch"]

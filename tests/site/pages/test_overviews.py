@@ -100,6 +100,24 @@ def gaps_of(lookups: Lookups, release: str, **fields: str) -> dict[str, Any]:
     return load_coverage(lookups, record, [*fields.items()])
 
 
+@pytest.mark.parametrize(
+    ("by", "on_linux"),
+    [("family", {"aarch64": 2}), ("target", {"aarch64": 1, "neoverse_v1": 1})],
+)
+def test_binaries_of_macos_fill_no_gap_of_other_machines(
+    built: Build, by: str, on_linux: dict[str, int]
+) -> None:
+    """They have columns of their own: an Arm server does not run them."""
+    linux = [spec(1, target="aarch64"), spec(2, target="neoverse_v1")]
+    macos = [spec(3, target="aarch64", platform="darwin")]
+    conn = built(a=page("aa", specs=linux), b=page("bb", specs=macos))
+    found = gaps_of(read_lookups(conn), "develop", by=by, reference="darwin aarch64")
+
+    counts = {("aa", column): count for column, count in on_linux.items()}
+    assert found["binaries"] == {**counts, ("bb", "darwin aarch64"): 1}
+    assert found["gaps"] == {("bb", column) for column in on_linux}
+
+
 @pytest.mark.parametrize("by", overviews.COLUMN_KINDS)
 def test_gaps_are_where_only_the_reference_has_a_binary(
     lookups: Lookups, by: str

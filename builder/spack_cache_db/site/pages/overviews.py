@@ -64,6 +64,7 @@ from spack_cache_db.site.pages.snapshots import (
 )
 from spack_cache_db.site.site import Site
 from spack_cache_db.site.words import BINARIES, INSTALLED
+from spack_cache_db.spack.targets import MAC
 
 BARS = 12
 """Stacks in the chart of the largest stacks."""
@@ -403,15 +404,22 @@ def _cells_like(
 
 
 def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[Cell]:
-    """Return the number of binaries in a release, by package and column."""
+    """Return the number of binaries in a release, by package and column.
+
+    Binaries of macOS have columns of their own, such as `darwin aarch64`: they fill no
+    gap of other machines with such a target.
+    """
     binaries: Counter[Cell] = Counter()
     if kind == "stack":
         for package, stack, count in packages_in_stacks(lookups.conn, release.id):
             binaries[package, stack] = count
         return binaries
-    counts = count_by(lookups, release.id, None, "package", "target")
-    for (package, target), total in counts.items():
+    columns = ("package", "target", "platform")
+    counts = count_by(lookups, release.id, None, *columns)
+    for (package, target, platform), total in counts.items():
         column = lookups.families[target] if kind == "family" else target
+        if platform == MAC:
+            column = f"{MAC} {column}"
         binaries[package, column] += total.specs
     return binaries
 
