@@ -67,7 +67,8 @@ class Listing:
         package, version, compiler, os, platform, target, _ = (
             self.said or self.configuration
         )
-        arch, by = f"{platform}-{os}-{target}", compiler.replace("@", "-")
+        arch = f"{platform}-{os}-{target}"
+        by = compiler.replace("@", "-")
         file = f"{arch}-{by}-{package}-{version}-{self.dag_hash}.spack"
         prefix = f"https://binaries.spack.io/{self.release}/build_cache"
         return f"{prefix}/{arch}/{by}/{package}-{version}/{file}"
@@ -100,10 +101,8 @@ def listings(
         )
         for release in releases:
             if draw(st.booleans()):
-                stacks, size = (
-                    draw(_STACKS),
-                    draw(st.sampled_from(["-", "1 MB", "2 MB"])),
-                )
+                stacks = draw(_STACKS)
+                size = draw(st.sampled_from(["-", "1 MB", "2 MB"]))
                 found.append(Listing(release, dag_hash, draw(shown), stacks, size))
         for release, stack in indexes:
             if draw(st.booleans()):

@@ -36,7 +36,8 @@ def edges() -> Edges:
 @cache
 def run_time(dag_hash: str) -> frozenset[str]:
     """Return what a spec links to or runs, directly or not, and the spec itself."""
-    found, ahead = {dag_hash}, [dag_hash]
+    found = {dag_hash}
+    ahead = [dag_hash]
     while ahead:
         for dependency, how in edges()[ahead.pop()].items():
             if how & RUN and dependency not in found:

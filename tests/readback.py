@@ -89,7 +89,8 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             for dag_hash, of, in_stacks in conn.execute(SETS, [release])
         }
         details: dict[str, Values] = {}
-        configurations, stack_sets = set(), list[tuple[str, ...]]()
+        configurations = set()
+        stack_sets = list[tuple[str, ...]]()
         for dag_hash, size, tarball, *words in conn.execute(LISTINGS, [release]):
             configuration = Configuration._make([*words, sets[dag_hash][0]])
             if dag_hash in deviating:

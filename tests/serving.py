@@ -24,7 +24,9 @@ class Server:
     """A running server: its process, address and log."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, log: Path) -> None:
-        self.process, self.port, self.log = process, port, log
+        self.process = process
+        self.port = port
+        self.log = log
         self.address = f"http://127.0.0.1:{port}"
 
     def get(self, path: str, **headers: str) -> httpx.Response:

@@ -17,7 +17,8 @@ def built_once(
     base = factory.getbasetemp()
     # The folder of a worker of xdist is in that of the run.
     run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder, done = run / f"shared-{name}", run / f"shared-{name}.done"
+    folder = run / f"shared-{name}"
+    done = run / f"shared-{name}.done"
     with (run / f"shared-{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():

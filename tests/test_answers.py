@@ -196,7 +196,8 @@ def the_search_finds_what_find_finds(
     lookups = read_lookups(conn)
     found: dict[Configuration, int] = {}
     packages: Counter[str] = Counter()
-    number, count = 1, 1
+    number = 1
+    count = 1
     while number <= count:
         page = Search(lookups, narrowing, str(number)).result(text)
         if isinstance(page, Elsewhere):
@@ -216,7 +217,8 @@ def the_search_finds_what_find_finds(
         if page.packages is not None and page.spec:
             for package in page.packages.rows:
                 packages[package.name] += package.spec_count
-            number, count = number + 1, page.packages.window.page_count
+            number += 1
+            count = page.packages.window.page_count
             continue
         if page.answer is None:
             # A text that names no package of the database is read as words.
@@ -225,7 +227,8 @@ def the_search_finds_what_find_finds(
         for row in page.answer.rows:
             found[row.configuration] = row.spec_count
             assert row.hash in answer[row.configuration], (text, narrowing)
-        number, count = number + 1, page.answer.window.page_count
+        number += 1
+        count = page.answer.window.page_count
     if packages:
         of_packages: Counter[str] = Counter()
         for configuration, hashes in answer.items():

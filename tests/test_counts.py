@@ -200,7 +200,8 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
         if before is None:
             assert (added, removed) == (None, None)
         else:
-            now, then = {*expected.shown[name]}, {*expected.shown[before]}
+            now = {*expected.shown[name]}
+            then = {*expected.shown[before]}
             assert (added, removed) == (len(now - then), len(then - now))
     held = {
         stack: Counter(expected.counting(stack=stack).values())

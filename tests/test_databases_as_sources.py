@@ -86,7 +86,8 @@ def as_mirror(path: Path, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None
     """Make a mirror of layout 3 of a plain index, which knows the size of some
     binaries.
     """
-    data, mirror = path.read_bytes(), path.parent
+    data = path.read_bytes()
+    mirror = path.parent
     path.unlink()
     write_layout3(mirror, {None: data})
     if draw(st.booleans()):
@@ -194,7 +195,8 @@ def test_a_database_of_every_kind_of_source_gives_itself(tmp_path: Path) -> None
     named = {"first": "v0.22", "recipes": recipes}
     every: list[dict[str, Any]] = [{}, named, {"without_paths": True}]
     for number, options in enumerate(every):
-        file, again = tmp_path / f"{number}.db", tmp_path / f"{number}-again.db"
+        file = tmp_path / f"{number}.db"
+        again = tmp_path / f"{number}-again.db"
         build(sources, file, keep_going=True, modules=[sources / MODULES], **options)
         build(file, again)
         assert same(file, again)
@@ -226,7 +228,8 @@ def test_options_that_differ_have_to_be_given(tmp_path: Path) -> None:
     """Two databases that name different releases first are an error that names both."""
     pages = {"a": page("zlib", "v1.0", [spec(1)]), "b": page("zlib", "v2.0", [spec(2)])}
     sources = write(tmp_path / "in", **pages)
-    one, two = tmp_path / "1.db", tmp_path / "2.db"
+    one = tmp_path / "1.db"
+    two = tmp_path / "2.db"
     build(sources, one, first="v1.0")
     build(sources, two, first="v2.0")
     with pytest.raises(

@@ -48,7 +48,10 @@ def test_empty_parameters_ask_for_dependencies(
     assert run(real_index, query)
 
 
-A, B, NEW, OLD = "k=a", "k=b", "develop-2025-01-12", "develop-2025-01-05"
+A = "k=a"
+B = "k=b"
+NEW = "develop-2025-01-12"
+OLD = "develop-2025-01-05"
 PLAIN = ("aa", "1.0", "gcc@13.2.0", "ubuntu24.04", "x86_64_v3", A)
 SHOWN = ("x86_64_v3", "2025-01-05", "2025-01-12")
 HISTORY: list[tuple[str, dict[str, str], list[tuple[Any, ...]]]] = [

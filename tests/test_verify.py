@@ -201,11 +201,9 @@ def test_of_each_table_the_first_differences_are_reported(tmp_path: Path) -> Non
 
 def test_a_history_needs_the_sources_of_its_snapshots(tmp_path: Path) -> None:
     """One sentence says so, instead of a line for each row of each snapshot."""
-    mirrors, file, older = (
-        tmp_path / "mirrors",
-        tmp_path / "x.db",
-        tmp_path / "older.db",
-    )
+    mirrors = tmp_path / "mirrors"
+    file = tmp_path / "x.db"
+    older = tmp_path / "older.db"
     build([file, night(mirrors, "a")], file, snapshot="2026-11-24")
     shutil.copy(file, older)
     build([file, night(mirrors, "b")], file, snapshot="2026-11-25")

@@ -189,7 +189,8 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
     bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "run.lock")
     # The lock has no pyarrow, which only `export` needs.
     assert set(COMMANDS) <= {*ARGUMENTS, "serve", "export"}
-    here, there = tmp_path / "here", tmp_path / "there"
+    here = tmp_path / "here"
+    there = tmp_path / "there"
     here_printed = _printed(here, Path(sys.executable).with_name("spack-cache-db"))
     there_printed = _printed(there, bin_folder / "spack-cache-db")
     assert here_printed.pop("site") == str(ROOT)
@@ -320,7 +321,8 @@ def _installed(wheel: Path, environment: Path, lock: Path) -> Path:
     """
     uv = [sys.executable, "-m", "uv"]
     completed([*uv, "venv", "-q", "--python", sys.executable, environment], check=True)
-    pip, python = [*uv, "pip"], ["--python", environment / "bin" / "python"]
+    pip = [*uv, "pip"]
+    python = ["--python", environment / "bin" / "python"]
     install = [*pip, "install", "-q", "--no-deps", *python]
     completed([*install, "--require-hashes", "-r", lock], check=True)
     completed([*install, "--offline", wheel], check=True)

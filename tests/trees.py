@@ -50,7 +50,8 @@ def real_tree() -> list[dict[str, Any]]:
         path = (spec.get("external") or {}).get(
             "path"
         ) or f"/opt/sw/{spec['name']}-{spec['hash']}"
-        when, explicit = INSTALLED_AT + 60 * at, spec["name"] == "hdf5"
+        when = INSTALLED_AT + 60 * at
+        explicit = spec["name"] == "hdf5"
         found.append(
             installed(spec, path=path, installation_time=when, explicit=explicit)
         )

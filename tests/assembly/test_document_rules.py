@@ -40,7 +40,8 @@ def refusals(folder: Path, **pages: bytes) -> tuple[list[str], list[str]]:
 
 def test_pages_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     """Whichever comes first, the first by path is kept, and the message names both."""
-    same, other = page(specs=[spec(1)]), page(specs=[spec(2)])
+    same = page(specs=[spec(1)])
+    other = page(specs=[spec(2)])
     assert refusals(tmp_path, a=same, b=other, c=same)[1] == [
         "b/page.md: another page of zlib in develop than a/page.md, expected one page per "
         "package and release"
@@ -71,10 +72,8 @@ def test_two_indexes_of_one_stack_are_refused_by_both_names(tmp_path: Path) -> N
     """Nothing says which is right, so the fault names both, and what tells them
     apart.
     """
-    one, two = (
-        write_index(tmp_path / "one", "a"),
-        write_index(tmp_path / "two", "a", "b"),
-    )
+    one = write_index(tmp_path / "one", "a")
+    two = write_index(tmp_path / "two", "a", "b")
     with pytest.raises(InputError) as error:
         build([two, one], tmp_path / "x.db")
     (fault,) = error.value.faults

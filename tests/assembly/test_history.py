@@ -49,7 +49,8 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
     """A binary that the mirror lost is gone from the branch, and stays in the
     snapshots.
     """
-    mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
+    mirrors = tmp_path / "mirrors"
+    file = tmp_path / "x.db"
     nights = {
         "2026-11-23": "ab",
         "2026-11-24": "ab",
@@ -89,7 +90,8 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
 
 def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     """The next night ends at once, and the file is not touched; any news is built."""
-    mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
+    mirrors = night(tmp_path / "mirrors", "a")
+    file = tmp_path / "x.db"
     command = ("build", file, mirrors, "-o", file, "--snapshot")
     run(*command, "2026-11-25")
     before = file.stat().st_ino, file.stat().st_mtime_ns
@@ -122,7 +124,8 @@ def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
 
 def test_installations_and_package_data_are_replaced(tmp_path: Path) -> None:
     """So do installations and package data; only mirrors become snapshots."""
-    file, today = tmp_path / "x.db", tmp_path / "today"
+    file = tmp_path / "x.db"
+    today = tmp_path / "today"
     for version in ("1.0", "2.0"):
         shutil.rmtree(today, ignore_errors=True)
         write_tree(today / "opt", [installed(node("tool", hash=hash_of(version)))])
@@ -153,7 +156,8 @@ def test_only_copies_of_a_mirror_make_a_binary_gone(tmp_path: Path) -> None:
     """A dated release of its own is a mirror; the marks survive a build from the
     database.
     """
-    file, mirrors = tmp_path / "x.db", tmp_path / "mirrors"
+    file = tmp_path / "x.db"
+    mirrors = tmp_path / "mirrors"
     night(mirrors, "old", release="public-2026-11-01")
     night(mirrors, "a", "b")
     assert run("build", mirrors, "-o", file, "--snapshot", "2026-11-22").exit_code == 0
@@ -173,7 +177,8 @@ def test_only_copies_of_a_mirror_make_a_binary_gone(tmp_path: Path) -> None:
 
 def test_a_release_with_a_source_of_its_own_is_no_copy(tmp_path: Path) -> None:
     """An index that is given for the day of a snapshot is a mirror again."""
-    file, mirrors = tmp_path / "x.db", night(tmp_path / "mirrors", "a")
+    file = tmp_path / "x.db"
+    mirrors = night(tmp_path / "mirrors", "a")
     run("build", mirrors, "-o", file, "--snapshot", "2026-11-22")
     own = night(tmp_path / "own", "a", release="site-2026-11-22")
     (own / "site-2026-11-22" / "root").rename(own / "site-2026-11-22" / "e4s")
@@ -193,7 +198,8 @@ def test_a_night_agrees_with_its_sources(
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        file, today = folder / "x.db", write_files(folder / "new", new)
+        file = folder / "x.db"
+        today = write_files(folder / "new", new)
         build(
             write_files(folder / "old", old),
             file,
@@ -220,7 +226,8 @@ def test_a_night_agrees_with_its_sources(
 
 def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:
     """A snapshot, and a branch that no mirror has any more; the build names them."""
-    mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
+    mirrors = tmp_path / "mirrors"
+    file = tmp_path / "x.db"
     for day, names in (("2026-11-23", "a"), ("2026-11-24", "b"), ("2026-11-25", "c")):
         build([file, night(mirrors, names)], file, snapshot=day)
     result = run(
@@ -246,7 +253,8 @@ def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:
 
 def test_snapshots_that_are_thinned_are_named(tmp_path: Path) -> None:
     """Of a build for people, and in its report."""
-    mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
+    mirrors = tmp_path / "mirrors"
+    file = tmp_path / "x.db"
     for day, names in (("2026-11-24", "a"), ("2026-11-25", "b"), ("2026-11-26", "c")):
         night(mirrors, names)
         options = ("--snapshot", day, "--keep-snapshots", 1)
@@ -266,7 +274,8 @@ def test_snapshots_that_are_thinned_are_named(tmp_path: Path) -> None:
 
 def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) -> None:
     """A wrong clock changes no history; `--force` allows an earlier day."""
-    mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
+    mirrors = night(tmp_path / "mirrors", "a")
+    file = tmp_path / "x.db"
     command = ("build", file, mirrors, "-o", file, "--snapshot")
     result = run(*command, "2999-01-01")
     assert (
@@ -301,10 +310,8 @@ def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) ->
 
 def test_a_mirror_of_its_own_is_not_replaced_by_a_copy(tmp_path: Path) -> None:
     """A dated mirror of another source has the name of a copy, and other binaries."""
-    dated, file = (
-        night(tmp_path / "dated", "a", release="site-2026-11-25"),
-        tmp_path / "x.db",
-    )
+    dated = night(tmp_path / "dated", "a", release="site-2026-11-25")
+    file = tmp_path / "x.db"
     build(dated, file)
     build([file, night(tmp_path / "mirrors", "b")], file, snapshot="2026-11-25")
     names = {name: {row[0] for row in rows} for name, rows in listed(file).items()}

@@ -162,7 +162,8 @@ def test_problems_of_a_page_come_before_those_with_other_pages(built: Build) -> 
         ),
     ).execute(ROWS)
     other = "has another configuration here than in a.md: target zen2, not x86_64_v3"
-    one, two = spec_hash(1), spec_hash(2)
+    one = spec_hash(1)
+    two = spec_hash(2)
     rows = [(*row[:4], row[4] and json.loads(row[4])) for row in found]
     assert [row[:4] for row in rows] == [
         ("a.md", "num_specs", "meta declares num_specs 7, the page lists 2", None),

@@ -51,7 +51,8 @@ def test_the_package_knows_its_version() -> None:
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_a_script_needs_no_guard(method: str, tmp_path: Path) -> None:
     """A script that builds at once runs once, however Python starts processes."""
-    script, output = tmp_path / "script.py", tmp_path / "x.db"
+    script = tmp_path / "script.py"
+    output = tmp_path / "x.db"
     script.write_text(SCRIPT.format(method=method))
     done = completed([sys.executable, script, SAMPLES, output])
     assert (done.stdout, done.stderr, done.returncode) == (

@@ -30,7 +30,8 @@ def test_each_build_notes_its_look_and_the_database_keeps_its_bytes(
     tmp_path: Path,
 ) -> None:
     """Built, built again with the same bytes, and skipped because nothing is new."""
-    mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
+    mirrors = night(tmp_path / "mirrors", "a")
+    file = tmp_path / "x.db"
     begun = datetime.now(UTC).replace(microsecond=0)
     build([file, mirrors], file, snapshot="2026-11-24")
     before = file.read_bytes()
@@ -58,7 +59,8 @@ def test_info_shows_both_days(tmp_path: Path) -> None:
     """That of the data, and that of the last look; a lone database has no second
     one.
     """
-    mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
+    mirrors = night(tmp_path / "mirrors", "a")
+    file = tmp_path / "x.db"
     build([file, mirrors], file, snapshot="2026-11-24")
     make_old(file)
     text = run("info", file).stdout

@@ -156,7 +156,8 @@ def test_a_module_of_lmod_is_loaded_by_name_and_version(
         ("hdf5", "/m/gcc/13", "hdf5/1.14.3", False),
         ("other", "/m/Core", "other/1", False),
     ]
-    page, output = of_lmod(tmp_path, modules), tmp_path / "x.db"
+    page = of_lmod(tmp_path, modules)
+    output = tmp_path / "x.db"
     build(hdf5, output, modules=[page])
     expected = {
         hash_of("hdf5-13"): ("hdf5/1.14.3", None),
@@ -201,7 +202,9 @@ def test_a_database_with_modules_is_a_source(
     """It verifies, gives itself again, and databases of its parts give the same
     bytes.
     """
-    named, modules, parts = [], [], []
+    named = []
+    modules = []
+    parts = []
     for at in "ab":
         specs = [node("zlib"), node("cmake"), node("cmake", hash=hash_of("cmake2"))]
         tree = tree_of(tmp_path / at / "opt", *specs, node(f"own-{at}"))
@@ -333,10 +336,8 @@ def test_the_parents_of_a_module_are_loaded_first(
     """Lmod refuses a module of a hierarchy without them; the shortest alternative is
     taken.
     """
-    tree, output = (
-        tree_of(tmp_path / "opt", node("zstd", version="1.5.5")),
-        tmp_path / "x.db",
-    )
+    tree = tree_of(tmp_path / "opt", node("zstd", version="1.5.5"))
+    output = tmp_path / "x.db"
     build(tree, output, modules=[page(tmp_path, ZSTD | parents)])
     printed = run("find", "zstd", output, "--install").stdout.splitlines()
     assert f"module load {line}" in printed
@@ -348,10 +349,8 @@ def test_the_parents_of_a_module_are_loaded_first(
 
 def test_parents_of_lmod_complete_the_list_of_spack(tmp_path: Path) -> None:
     """Spack's list has the hash, and Lmod's the parents of the same file."""
-    tree, output = (
-        tree_of(tmp_path / "opt", node("zstd", version="1.5.5")),
-        tmp_path / "x.db",
-    )
+    tree = tree_of(tmp_path / "opt", node("zstd", version="1.5.5"))
+    output = tmp_path / "x.db"
     spack = of_spack(
         tmp_path / "spack", [(hash_of("zstd"), "/m/gcc/10.2.0", "zstd/1.5.5")]
     )
@@ -362,10 +361,8 @@ def test_parents_of_lmod_complete_the_list_of_spack(tmp_path: Path) -> None:
 
 def test_the_other_list_of_lmod(tmp_path: Path) -> None:
     """`spider -o spider-json` has the same, by the paths of files."""
-    tree, output = (
-        tree_of(tmp_path / "opt", node("zstd", version="1.5.5")),
-        tmp_path / "x.db",
-    )
+    tree = tree_of(tmp_path / "opt", node("zstd", version="1.5.5"))
+    output = tmp_path / "x.db"
     entry = {"fullName": "zstd/1.5.5", "Version": "1.5.5", "parentAA": [["gcc/10.2.0"]]}
     other = {"fullName": "meta", "Version": False, "hidden": True}
     files = {ZSTD["path"]: entry, "/m/meta.lua": other}

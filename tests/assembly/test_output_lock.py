@@ -29,7 +29,8 @@ def test_a_second_build_is_refused_and_a_kill_blocks_nothing(tmp_path: Path) -> 
     """While a process has the lock, builds of the output fail; after its death, they
     succeed.
     """
-    pages, output = write(tmp_path / "in", a=page()), tmp_path / "new" / "x.db"
+    pages = write(tmp_path / "in", a=page())
+    output = tmp_path / "new" / "x.db"
     command = [sys.executable, "-c", HOLDER, str(output)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -77,7 +78,8 @@ def test_a_file_that_another_program_replaced_stays(tmp_path: Path) -> None:
     """Where the system has no locks, a build notices that its output changed
     meanwhile.
     """
-    file, mirrors = tmp_path / "x.db", night(tmp_path / "mirrors", "a")
+    file = tmp_path / "x.db"
+    mirrors = night(tmp_path / "mirrors", "a")
     build([file, mirrors], file, snapshot="2026-11-24")
     night(mirrors, "b")
     other = tmp_path / "other.db"
@@ -101,7 +103,8 @@ def test_a_file_that_another_program_replaced_stays(tmp_path: Path) -> None:
 
 def test_an_inspect_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The database is in place by then, and the message says so."""
-    pages, output = write(tmp_path / "in", a=page()), tmp_path / "x.db"
+    pages = write(tmp_path / "in", a=page())
+    output = tmp_path / "x.db"
 
     def block(done: float, total: int) -> None:
         (tmp_path / "x.inspect.json").mkdir(exist_ok=True)

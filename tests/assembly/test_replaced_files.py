@@ -90,7 +90,8 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
     """Neither where the database belongs nor where its inspect file does, unless that
     is forced.
     """
-    folder, other = write(tmp_path / "in", a=page()), tmp_path / name
+    folder = write(tmp_path / "in", a=page())
+    other = tmp_path / name
     other.write_text("precious")
     with pytest.raises(OutputError, match=f"{name}: was not made by spack-cache-db"):
         build(folder, tmp_path / "README.md")

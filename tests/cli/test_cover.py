@@ -322,7 +322,8 @@ def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
         run_on(environments, samples_file, form).stdout
         for form in ("--json", "--csv", "--markdown")
     )
-    said, rows = json.loads(said), [*csv.DictReader(io.StringIO(text))]
+    said = json.loads(said)
+    rows = [*csv.DictReader(io.StringIO(text))]
     path = environments / "a" / "spack.yaml"
     alone = json.loads(run_on(path, samples_file, "--json").stdout)
 

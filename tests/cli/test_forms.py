@@ -19,7 +19,8 @@ from tests.indexes import REAL_FILE
 from tests.package_data import REAL
 from tests.pagetexts import SAMPLES
 
-SNAPSHOT, BRANCH = "develop-2025-04-20", "develop"
+SNAPSHOT = "develop-2025-04-20"
+BRANCH = "develop"
 TABLES = {
     "releases": """
 SELECT name, kind, date, package_count, spec_count FROM releases ORDER BY position""",

@@ -239,7 +239,8 @@ def steps_of_github(values: dict[str, str]) -> tuple[str, dict[str, str]]:
     given = {
         name: each.get("default", "") for name, each in action["inputs"].items()
     } | values
-    script, variables = "", {}
+    script = ""
+    variables = {}
     for step in action["runs"]["steps"]:
         assert step["shell"] == "bash"
         script += step["run"]

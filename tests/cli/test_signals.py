@@ -91,7 +91,9 @@ def test_a_signal_ends_a_build_at_any_moment(
     """
     output = tmp_path / "out" / "x.db"
     env = environment(tmp_path, "spack_cache_db.cli.build", "os.write(1, b'.')")
-    length, ended, chance = 0.0, 0, random.Random()
+    length = 0.0
+    ended = 0
+    chance = random.Random()
     for _ in range(50):
         if ended == 2:
             break
@@ -220,7 +222,8 @@ def test_a_stopped_fetch_is_begun_again(
     number: signal.Signals, words: str, tmp_path: Path
 ) -> None:
     """The old index stays whole, and a hidden part stays that the next run replaces."""
-    old, data = index("zlib"), index("zlib", size=300_000)
+    old = index("zlib")
+    data = index("zlib", size=300_000)
     stalled = threading.Event()
     fetched = tmp_path / "m/a/root/build_cache/index.json"
     with serve(below("a", layout_2(old))) as site:

@@ -68,10 +68,8 @@ def test_a_question_to_a_view_takes_few_steps(
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_canned_query_takes_few_steps(query: str, connection: Connection) -> None:
     """With nothing filled in, the broadest that most of them can be asked."""
-    sql, params = (
-        QUERIES[query]["sql"],
-        dict.fromkeys(QUERIES[query].get("params", ()), ""),
-    )
+    sql = QUERIES[query]["sql"]
+    params = dict.fromkeys(QUERIES[query].get("params", ()), "")
     in_few_steps(connection, sql, params, 600_000)
 
 

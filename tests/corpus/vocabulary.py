@@ -147,7 +147,8 @@ def versions(count: int, random: Random) -> tuple[str, ...]:
             f"{month // 12}.{month % 12 + 1:02d}.{random.randint(1, 28):02d}"
             for month in months
         )
-    major, minor = random.choice((0, 0, 1, 1, 2, 3, 5, 24)), random.randrange(20)
+    major = random.choice((0, 0, 1, 1, 2, 3, 5, 24))
+    minor = random.randrange(20)
     found = [f"{major}.{minor + n}.{random.randrange(4)}" for n in range(count)]
     if draw > 0.97:
         found[-1] = random.choice(("develop", "main", "master"))

@@ -101,7 +101,8 @@ def machine(folder: Path) -> Machine:
     ):
         (folder / name).mkdir(parents=True)
     shutil.copytree("/etc/nginx", folder / "etc" / "nginx", dirs_exist_ok=True)
-    units, path = folder / "etc/systemd/system", f"{folder}/commands:{PATH}"
+    units = folder / "etc/systemd/system"
+    path = f"{folder}/commands:{PATH}"
     made = Machine(folder, ports, Manager(units, folder / "run", nginx, path))
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = "".join(f"\t{kind}_temp_path {folder}/run/{kind};\n" for kind in kinds)

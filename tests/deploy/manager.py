@@ -149,11 +149,13 @@ def asked(manager: Manager) -> Iterator[int]:
     class Call(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             words = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            status, said = 200, ""
+            status = 200
+            said = ""
             try:
                 manager.do(words.split())
             except RefusedError as error:
-                status, said = 500, str(error)
+                status = 500
+                said = str(error)
             self.send_response(status)
             self.end_headers()
             self.wfile.write(said.encode())

@@ -36,8 +36,10 @@ class Facility:
     """
 
     def __init__(self, folder: Path, mirror: str) -> None:
-        self.folder, self.mirror = folder, mirror
-        self.srv, self.etc = folder / "srv", folder / "etc"
+        self.folder = folder
+        self.mirror = mirror
+        self.srv = folder / "srv"
+        self.etc = folder / "etc"
         for folder_of_site in (self.srv / "pages", self.srv / "build", self.etc):
             folder_of_site.mkdir(parents=True)
         script = (ROOT / "deploy" / "build.sh").read_text(encoding="utf-8")
@@ -124,7 +126,8 @@ def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
     published.
     """
     needed("nginx", "nginx-light")
-    mirror, machines = tmp_path / "mirror", tmp_path / "machines"
+    mirror = tmp_path / "mirror"
+    machines = tmp_path / "machines"
     write_mirror(mirror, "zlib", "hdf5", "fftw")
     versions = {"derecho": "1.14.3", "casper": "1.12.2"}
     with served_folder(mirror) as address:

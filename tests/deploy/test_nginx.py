@@ -55,7 +55,8 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Front) -> None:
 
 def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
     """Its text and type, and nothing else of the visitor; no other page takes one."""
-    body, kind = b"q=zlib%0Ahdf5", "application/x-www-form-urlencoded"
+    body = b"q=zlib%0Ahdf5"
+    kind = "application/x-www-form-urlencoded"
     with site.client() as client:
         headers = {"Content-Type": kind, "Cookie": "a=1", "Host": "evil.example"}
         answers = [
@@ -103,7 +104,8 @@ def test_a_header_leads_to_the_same_copy(site: Front) -> None:
     """Whatever headers a visitor sends, the next one gets the copy of a plain
     request.
     """
-    plain, pages = {"Accept-Encoding": "identity"}, []
+    plain = {"Accept-Encoding": "identity"}
+    pages = []
     with site.client() as client:
         for number, first in enumerate(HEADERS):
             pages.append(f"/spec/{number}")

@@ -47,7 +47,8 @@ class Site:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.srv = folder, folder / "srv"
+        self.folder = folder
+        self.srv = folder / "srv"
         self.file = self.srv / "published" / "spack-cache.db"
         self.shown = b""
         self.health = 0

@@ -76,7 +76,8 @@ def test_the_ways_to_satisfy_a_requirement(
     ] == expected
 
 
-NOT, YES = {"buildable": False}, {"buildable": True}
+NOT = {"buildable": False}
+YES = {"buildable": True}
 
 
 @pytest.mark.parametrize(

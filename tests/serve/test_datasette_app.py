@@ -57,7 +57,8 @@ async def test_logins_hold_in_every_process(
     it.
     """
     options = SiteOptions()
-    first, second = served(samples_file, options), served(samples_file, options)
+    first = served(samples_file, options)
+    second = served(samples_file, options)
     assert second.unsign(first.sign("a")) == "a"
     monkeypatch.setenv("DATASETTE_SECRET", "ours")
     assert SiteOptions().secret == "ours"

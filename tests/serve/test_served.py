@@ -193,7 +193,8 @@ def test_a_damaged_file_is_refused(
     """A file that is cut off, overwritten, or of another kind is refused before it is
     served.
     """
-    data, copy = samples_file.read_bytes(), tmp_path / "damaged.db"
+    data = samples_file.read_bytes()
+    copy = tmp_path / "damaged.db"
     copy.write_bytes(
         data[:start] + new + (data[start + len(new) :] if start > 0 else b"")
     )

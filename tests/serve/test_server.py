@@ -445,8 +445,12 @@ def test_a_response_that_has_begun_is_cut_off() -> None:
         raise SystemExit(1)
 
     worker = Worker.__new__(Worker)
-    worker.cfg, worker.log, worker.wsgi = Config(), MagicMock(), application
-    worker.nr, worker.max_requests, worker.alive = 0, 2, True
+    worker.cfg = Config()
+    worker.log = MagicMock()
+    worker.wsgi = application
+    worker.nr = 0
+    worker.max_requests = 2
+    worker.alive = True
     listener = socket.create_server(("127.0.0.1", 0))
     visitor = socket.create_connection(listener.getsockname(), PATIENCE)
     with listener, visitor:

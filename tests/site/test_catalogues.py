@@ -64,7 +64,8 @@ async def test_a_file_may_have_any_name(database: Path, tmp_path: Path) -> None:
     """
     name = "cache.v2 größe"
     served = plain(Path(shutil.copy(database, tmp_path / f"{name}.db")))
-    data, seen = f"/{tilde_encode(name)}", set()
+    data = f"/{tilde_encode(name)}"
+    seen = set()
     for path in OWN:
         answer = await get(served, path)
         assert answer.status_code in (200, 302), path

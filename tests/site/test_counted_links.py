@@ -109,7 +109,8 @@ async def walked(served: Any) -> int:
     """Follow every link with a number from the first pages; return how many were
     compared.
     """
-    ahead, compared = ["/", "/packages", "/releases", "/stacks", "/find?q=*"], 0
+    ahead = ["/", "/packages", "/releases", "/stacks", "/find?q=*"]
+    compared = 0
     ahead += [
         "/packages?has=neoverse_v1&target=aarch64:",
         "/packages?has=aarch64&target=x86_64_v3",

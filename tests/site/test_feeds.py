@@ -157,7 +157,8 @@ async def test_entries_stay_when_the_file_is_built_anew(
     build([str(write_weeks(tmp_path / "pages", 3))], tmp_path / "spack-cache.db")
     before = site(tmp_path / "spack-cache.db")
     for path in CHANGES:
-        now, then = await parsed(served, path), await parsed(before, path)
+        now = await parsed(served, path)
+        then = await parsed(before, path)
         assert now.feed.id == then.feed.id
         older = [(each.id, each.updated, each.title) for each in then.entries]
         newer = [(each.id, each.updated, each.title) for each in now.entries]

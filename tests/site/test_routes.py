@@ -42,7 +42,8 @@ async def test_the_chosen_machine_stays_chosen(datasette: Any, start: str) -> No
     """From a list to a package, a spec, back to the package and to the search it is
     kept.
     """
-    path, kept = start, "<option selected>zen3</option>"
+    path = start
+    kept = "<option selected>zen3</option>"
     for link in (r"/package/hdf5", r"/spec/\w{32}", r"/package/hdf5"):
         page = (await get(datasette, path)).text
         found = re.search(rf'href="({link}\?[^"#]*)', page)
@@ -103,7 +104,8 @@ async def test_many_packages_go_on_in_the_list(index_site: Any, page: str) -> No
     lost.
     """
     packages = r'<a href="/package/([^"?]+)'
-    path, shown = page, []
+    path = page
+    shown = []
     while path:
         text = (await get(index_site, path)).text
         shown += re.findall(packages, text)

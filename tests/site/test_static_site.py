@@ -346,7 +346,8 @@ def test_a_link_in_the_folder_is_replaced(
     """Whatever a file of the folder links to stays as it is, and the folder gets
     files.
     """
-    folder, kept = tmp_path / "public", tmp_path / "kept"
+    folder = tmp_path / "public"
+    kept = tmp_path / "kept"
     export(samples_file, folder)
     new = contents(folder)
     kept.mkdir()

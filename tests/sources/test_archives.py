@@ -93,7 +93,8 @@ def test_links_and_devices_in_archives_are_refused(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as tar:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE):
             member = tarfile.TarInfo("link.md")
-            member.type, member.linkname = kind, "/etc/passwd"
+            member.type = kind
+            member.linkname = "/etc/passwd"
             tar.addfile(member)
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive_file:
         entry = zipfile.ZipInfo("link.md")
@@ -197,7 +198,8 @@ def packed(path: Path, parts: Iterable[bytes]) -> Path:
 def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
     """Return the header of a member that claims to have so many bytes."""
     member = tarfile.TarInfo(name)
-    member.size, member.type = size, kind
+    member.size = size
+    member.type = kind
     return member.tobuf(tarfile.GNU_FORMAT)
 
 
@@ -291,7 +293,8 @@ def test_a_zip_file_unpacks_to_a_bounded_size(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.md", bytes(10 * MEGABYTE))
     data = path.read_bytes()
-    start, end = data.index(b"PK\1\2"), data.index(b"PK\5\6")
+    start = data.index(b"PK\1\2")
+    end = data.index(b"PK\5\6")
     directory = data[start:end] * 100
     path.write_bytes(
         data[:start]

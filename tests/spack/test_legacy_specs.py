@@ -93,9 +93,11 @@ def test_the_place_of_a_compiler_says_nothing(
     """Wherever the compiler stands among what is asked of a package, the spec is the
     same.
     """
-    anywhere, behind = [], []
+    anywhere = []
+    behind = []
     for number, (is_compiled, own) in enumerate(nodes):
-        name, compiler = f"{'^' * bool(number)}p{number}", ["%gcc@12"] * is_compiled
+        name = f"{'^' * bool(number)}p{number}"
+        compiler = ["%gcc@12"] * is_compiled
         place = chance.randint(0, len(own))
         anywhere += [name, *own[:place], *compiler, *own[place:]]
         behind += [name, *own, *compiler]

@@ -107,7 +107,9 @@ def test_very_long_numbers(digits: str) -> None:
 @given(VERSIONS, VERSIONS, VERSIONS)
 def test_total_order(a: str, b: str, c: str) -> None:
     """Any two versions compare one way only, and the order is transitive."""
-    ka, kb, kc = version_key(a), version_key(b), version_key(c)
+    ka = version_key(a)
+    kb = version_key(b)
+    kc = version_key(c)
     assert (ka < kb) + (kb < ka) + (a == b) == 1
     assert not (ka < kb and kb < kc) or ka < kc
 

@@ -202,7 +202,8 @@ def shared_configurations(conn: sqlite3.Connection) -> list[list[str]]:
 
 def everything_below(dag_hash: str) -> list[str]:
     """Return what a spec of the real index needs in any way, directly or not."""
-    found, ahead = {dag_hash}, [dag_hash]
+    found = {dag_hash}
+    ahead = [dag_hash]
     while ahead:
         new = edges()[ahead.pop()].keys() - found
         found |= new
@@ -214,7 +215,8 @@ def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None
     """Others of a node's configuration replace it only if they need the same names and
     versions.
     """
-    chance, statuses = Random(26), Counter[str]()
+    chance = Random(26)
+    statuses = Counter[str]()
     for some in shared_configurations(real_index)[::2]:
         root, *others = chance.sample(some, len(some))
         below = {each: installs()[each]["spec"] for each in everything_below(root)}
@@ -244,7 +246,8 @@ def test_what_differs_is_named(built: Build) -> None:
     """Of a node that is alike, the packages and versions are told that only one of both
     needs.
     """
-    zlib, mpi = node("zlib", version="1.3"), node("openmpi", version="5.0")
+    zlib = node("zlib", version="1.3")
+    mpi = node("openmpi", version="5.0")
     hdf5 = node(
         "hdf5", edge("zlib", "link"), edge("openmpi", "run"), edge("cmake", "build")
     )

@@ -70,7 +70,8 @@ def needed(records: dict[str, Any], hashes: set[str]) -> set[str]:
     """Return the specs that some specs link or run, at any depth, as the records say
     it.
     """
-    found, ahead = set[str](), [*hashes]
+    found = set[str]()
+    ahead = [*hashes]
     while ahead:
         for each in records[ahead.pop()].get("dependencies", ()):
             if (
@@ -125,7 +126,8 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
                 retention(folder / "x.db", **rules)
             return
         found = retention(folder / "x.db", paths, **rules)
-    binaries, keep = set[str]().union(*listed.values()), {*found.keep}
+    binaries = set[str]().union(*listed.values())
+    keep = {*found.keep}
     assert keep.isdisjoint(found.prune)
     assert keep.union(found.prune) == {each.hash for each in found.binaries} == binaries
     assert needed(records, keep).isdisjoint(found.prune)
@@ -306,7 +308,8 @@ def test_a_missing_hash_is_named_with_its_place(tmp_path: Path) -> None:
         (tmp_path / "in" / release / "e4s" / "index.json").write_bytes(index(*records))
     build(tmp_path / "in", tmp_path / "x.db")
     done = run("retention", tmp_path / "x.db", "--release", "develop", "--newest", 1)
-    b, c = hash_of("b")[:7], hash_of("c")[:7]
+    b = hash_of("b")[:7]
+    c = hash_of("c")[:7]
     assert (
         f"b@1.0/{b} is needed, and the release develop does not have it: it is in v1.0\n"
     ) in done.stderr

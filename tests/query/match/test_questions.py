@@ -71,7 +71,8 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     """
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
-    lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
+    lookups = read_lookups(mixed)
+    query = parse_query("hwloc namespace=builtin")
     (note,) = why_not(Question(lookups, query)).notes
     assert note.startswith("such a spec is known as a dependency")
 

@@ -142,7 +142,8 @@ def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
     """A filter of a page asks for a word itself, and not for what Spack could mean by
     it.
     """
-    lookups, every = read_lookups(all_samples), ids_of(all_samples, "*")
+    lookups = read_lookups(all_samples)
+    every = ids_of(all_samples, "*")
     words = {
         each.id: each.configuration for each in configurations_by_id(lookups, every)
     }

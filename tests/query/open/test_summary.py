@@ -84,7 +84,8 @@ PUBLIC = "Spack's public build cache"
 CACHE = "https://cache.spack.io/"
 BINARIES = "https://binaries.spack.io/develop"
 OWN = "https://cache.example.org/v1"
-A, BOTH = "Build cache of a.org", "file:///srv/mirror and ghcr.io"
+A = "Build cache of a.org"
+BOTH = "file:///srv/mirror and ghcr.io"
 
 
 @pytest.mark.parametrize(

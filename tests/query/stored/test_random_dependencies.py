@@ -34,7 +34,8 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
         answers_are_those_of_a_walk(drawn, conn, queries)
 
 
-MPI, C = ("mpi",), ("c", "cxx")
+MPI = ("mpi",)
+C = ("c", "cxx")
 RECORDS = [
     node(
         "aa",
@@ -164,7 +165,8 @@ def answers_are_those_of_a_walk(
     drawn: Sources, conn: sqlite3.Connection, queries: list[str]
 ) -> None:
     """Compare all answers to queries, everywhere and in each release of a mirror."""
-    walk, lookups = Walk.of(drawn, conn), read_lookups(conn)
+    walk = Walk.of(drawn, conn)
+    lookups = read_lookups(conn)
     for text in queries:
         try:
             question = Question(lookups, parse_query(text))

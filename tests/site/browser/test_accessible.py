@@ -53,7 +53,8 @@ def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
     """Buttons that only scripts bring have their place before: what is read stays where
     it is.
     """
-    page, script = visit.page, "**/static/site.js*"
+    page = visit.page
+    script = "**/static/site.js*"
     for path in (
         "/",
         "/package/hdf5",

@@ -136,7 +136,8 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
     """Open a page; yield what sticks out, what is pale, and what axe finds on our own
     pages.
     """
-    page, is_own = visit.page, path not in (*OTHERS, *WRONG)
+    page = visit.page
+    is_own = path not in (*OTHERS, *WRONG)
     page.set_viewport_size(WIDE)
     page.goto(path)
     # Widths are those of the page as it comes, before anything is unfolded.

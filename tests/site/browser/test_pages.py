@@ -244,7 +244,8 @@ def test_rows_begin_on_the_first_screen(
 ) -> None:
     """Whoever opens a page sees the first row, or what to type, without scrolling."""
     visit = Visit(browser, server, viewport=size)
-    places, links = {}, {}
+    places = {}
+    links = {}
     for path in (
         "/packages",
         "/spack-cache/configurations",

@@ -28,7 +28,9 @@ class Walk:
     """A visitor whose keys and clicks are counted."""
 
     def __init__(self, visit: Visit) -> None:
-        self.page, self.keys, self.clicks = visit.page, 0, 0
+        self.page = visit.page
+        self.keys = 0
+        self.clicks = 0
         self.address = visit.server.address
 
     def search(self, text: str) -> None:

@@ -21,7 +21,8 @@ class Visit:
     """One visitor's browser window, and what went wrong in it."""
 
     def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
-        self.server, self.options = server, options
+        self.server = server
+        self.options = options
         self.faults: list[str] = []
         self.context: BrowserContext = browser.new_context(
             base_url=server.address, **options

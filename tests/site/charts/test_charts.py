@@ -217,7 +217,8 @@ def test_a_stacked_bar(title: str, shares: list[Share]) -> None:
 def test_a_grid(arguments: dict[str, Any]) -> None:
     """Each cell has its count, each life its words, and each mark its name."""
     chart = grid(address, **arguments)
-    rows, span = arguments["rows"], arguments["span"]
+    rows = arguments["rows"]
+    span = arguments["span"]
     check(chart, [cell.count for row in rows for cell in row.cells if cell.count])
     tree = parsed(chart)
     columns = 1 + 2 * (span is not None) + len(arguments["columns"])

@@ -78,7 +78,8 @@ class Proxy:
     """What stands before the site: it passes the base on, or cuts it off."""
 
     def __init__(self, served: Any, *, passes_on: bool) -> None:
-        self._served, self._passes_on = served, passes_on
+        self._served = served
+        self._passes_on = passes_on
 
     async def get(self, path: str) -> Any:
         """Ask for a whole path, as a visitor of the proxy does."""

@@ -372,7 +372,8 @@ async def test_odd_texts_in_the_fields_of_tables(datasette: Any, place: int) -> 
     tables.
     """
     for number in range(place % 4, len(TEXTS), 4):
-        text, end = TEXTS[number], ("", ".json", ".csv")[number % 3]
+        text = TEXTS[number]
+        end = ("", ".json", ".csv")[number % 3]
         field = COLUMN_FIELDS[place].format(text, text)
         await refused_or_answered(datasette, f"/spack-cache/packages{end}?{field}")
 

@@ -83,7 +83,8 @@ def test_a_large_result_is_shown_within_bounds(
     time.
     """
     before = own_server.cpu_seconds()
-    address, params = f"{own_server.address}{SQL}{end}", {"sql": LARGE[name]}
+    address = f"{own_server.address}{SQL}{end}"
+    params = {"sql": LARGE[name]}
     answer = httpx.get(address, params=params, timeout=60, verify=False)
 
     assert answer.status_code == 200, answer.text[:300]
@@ -98,7 +99,8 @@ def test_a_statement_that_cannot_be_interrupted_is_ended(own_server: Server) -> 
     served.
     """
     before = own_server.cpu_seconds()
-    address, params = f"{own_server.address}{SQL}.json", {"sql": PATCHES}
+    address = f"{own_server.address}{SQL}.json"
+    params = {"sql": PATCHES}
     answer = httpx.get(address, params=params, timeout=60, verify=False)
 
     # 400 if this SQLite is quick enough to notice the time between two of the calls.

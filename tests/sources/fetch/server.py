@@ -72,7 +72,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request."""
-        site, path = self.site, self.path.partition("?")[0]
+        site = self.site
+        path = self.path.partition("?")[0]
         site.requests.append(
             Request(self.path, {k.lower(): v for k, v in self.headers.items()})
         )

@@ -30,8 +30,11 @@ from tests.sources.fetch.mirrors import (
 from tests.sources.fetch.object_store import for_login
 from tests.sources.fetch.server import Site, serve, status
 
-OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
-KEY, SECRET, SESSION = "AKIDEXAMPLE", "a/secret+key=", "a-session-token=="
+OLD = index("zlib")
+NEW = index("zlib", "hdf5", size=200_000)
+KEY = "AKIDEXAMPLE"
+SECRET = "a/secret+key="
+SESSION = "a-session-token=="
 AMAZON = (
     "AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_DEFAULT_REGION AWS_REGION "
     "S3_ENDPOINT_URL"
@@ -78,7 +81,8 @@ def test_addresses_of_objects(url: str, endpoint: str | None, address: str) -> N
 
 def test_the_nearest_login() -> None:
     """The nearest mirror above an address counts, and no mirror that only begins so."""
-    outer, inner = Login("outer", "a"), Login("inner", "b")
+    outer = Login("outer", "a")
+    inner = Login("inner", "b")
     mirrors = [
         Mirror("oci://host/a", login=outer),
         Mirror("oci://host/a/b", login=inner),

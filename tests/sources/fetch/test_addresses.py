@@ -35,11 +35,9 @@ def test_a_mirror_is_known_by_its_index(ending: str) -> None:
     assert mirror_place(f"https://host/a/b{ending}")[0] == "https://host/a/b"
 
 
-NO_URL, NO_SCHEME, QUERY = (
-    "is not a URL, ",
-    "cannot be downloaded, ",
-    "has a query or a fragment, ",
-)
+NO_URL = "is not a URL, "
+NO_SCHEME = "cannot be downloaded, "
+QUERY = "has a query or a fragment, "
 
 
 @pytest.mark.parametrize(
@@ -155,10 +153,8 @@ def test_names_of_a_manifest_that_lead_elsewhere() -> None:
     """A name from the network that is not a folder's is a fault; the others are
     fetched.
     """
-    good, bad = (
-        {"label": "root", "url": "https://host/a"},
-        {"label": "../x", "url": "https://b/c"},
-    )
+    good = {"label": "root", "url": "https://host/a"}
+    bad = {"label": "../x", "url": "https://b/c"}
     manifest = {"develop": [good, bad], "..": [good]}
 
     selected = read_release_manifest(URL, json.dumps(manifest).encode())

@@ -34,8 +34,11 @@ from tests.sources.fetch.server import Answer, Handler, Site, cut, drop, instead
 
 pytestmark = pytest.mark.slow
 
-OLD, NEW = index("zlib"), index("zlib", "hdf5", size=300_000)
-INDEX, MANIFEST, BLOB = f"/m/{LAYOUT_2}", f"/m/{LAYOUT_3}", f"/m/{blob_path(NEW)}"
+OLD = index("zlib")
+NEW = index("zlib", "hdf5", size=300_000)
+INDEX = f"/m/{LAYOUT_2}"
+MANIFEST = f"/m/{LAYOUT_3}"
+BLOB = f"/m/{blob_path(NEW)}"
 ONCE = FetchLimits(retries=0, pause=0.01)
 SMALL = FetchLimits(max_size=100_000)
 LAYOUTS: dict[str, Callable[[bytes], dict[str, bytes]]] = {
@@ -139,7 +142,8 @@ BOMB = instead(gzip.compress(bytes(64_000_000), 1), content_encoding="gzip")
 TOO_LARGE = "has more than 100,000 bytes, expected less (--max-size)"
 OTHER_SUM = f"has the checksum {sha256(OLD)}, expected {sha256(NEW)} as in the mirror"
 TRAVERSAL = instead(manifest(NEW, "../../../../etc/passwd"))
-IMPATIENT, HASTY = FetchLimits(timeout=0.5, retries=0), FetchLimits(deadline=1)
+IMPATIENT = FetchLimits(timeout=0.5, retries=0)
+HASTY = FetchLimits(deadline=1)
 FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
     "a part": (INDEX, sends(206), QUICK, "answers 206, expected 200"),
     "never asked by condition": (BLOB, status(304), QUICK, "answers 304, expected 200"),

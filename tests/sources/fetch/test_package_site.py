@@ -48,10 +48,8 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-ZLIB, HDF5 = (
-    as_json(published("zlib", "1.3")),
-    as_json(published("hdf5", "1.14", "1.12")),
-)
+ZLIB = as_json(published("zlib", "1.3"))
+HDF5 = as_json(published("hdf5", "1.14", "1.12"))
 REPOSITORY = archive(
     **{"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5}
 )

@@ -32,7 +32,8 @@ pytestmark = pytest.mark.slow
 
 NEW = index("zlib", "hdf5", size=200_000)
 IMAGE = "/v2/caches/mine"
-MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
+MANIFEST = f"{IMAGE}/manifests/index.spack"
+BLOB = f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
 
 
 def bring(host: str, output: Path) -> FetchReport:

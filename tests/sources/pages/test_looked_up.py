@@ -162,7 +162,8 @@ def test_a_repeated_listing_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> N
         return decode_piece(piece)
 
     monkeypatch.setattr(listings, "decode_piece", noted)
-    one, two = spec(1), spec(2)
+    one = spec(1)
+    two = spec(2)
     pages = []
     for specs in ([one], [one, two], [two, one], [one]):
         pages.append(page_with(json.dumps(specs).encode()))
