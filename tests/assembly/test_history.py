@@ -314,8 +314,11 @@ def test_a_mirror_of_its_own_is_not_replaced_by_a_copy(tmp_path: Path) -> None:
     file = tmp_path / "x.db"
     build(dated, file)
     build([file, night(tmp_path / "mirrors", "b")], file, snapshot="2026-11-25")
-    names = {name: {row[0] for row in rows} for name, rows in listed(file).items()}
-    assert names == {"site": {hash_of("b")}, "site-2026-11-25": {hash_of("a")}}
+
+    releases = listed(file)
+    assert releases.keys() == {"site", "site-2026-11-25"}
+    assert {row[0] for row in releases["site"]} == {hash_of("b")}
+    assert {row[0] for row in releases["site-2026-11-25"]} == {hash_of("a")}
 
 
 @pytest.mark.parametrize(

@@ -105,25 +105,19 @@ def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
 
 
 ALIKE: tuple[dict[str, Any], ...] = (
-    *(
-        {"variants": ["a b"]},
-        {"variants": ["a", "b"]},
-        {"variants": []},
-        {"variants": [""]},
-    ),
-    *(
-        {"stacks": ["a", "b"]},
-        {"stacks": ['a","b']},
-        {"versions": ["01"]},
-        {"versions": ["1"]},
-    ),
-    *(
-        {"compiler": "gcc"},
-        {"compiler": "none"},
-        {"tarball": "x"},
-        {"tarball": "y"},
-        {},
-    ),
+    {},
+    {"variants": ["a b"]},
+    {"variants": ["a", "b"]},
+    {"variants": []},
+    {"variants": [""]},
+    {"stacks": ["a", "b"]},
+    {"stacks": ['a","b']},
+    {"versions": ["01"]},
+    {"versions": ["1"]},
+    {"compiler": "gcc"},
+    {"compiler": "none"},
+    {"tarball": "x"},
+    {"tarball": "y"},
     {"tarball": "https://x"},
     {
         "tarball": "https://x/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
@@ -154,24 +148,31 @@ ROWS = "SELECT source, code, message, hash, value FROM problems ORDER BY id"
 def test_problems_of_a_page_come_before_those_with_other_pages(built: Build) -> None:
     """Each has its page, hash and value; sources that add up have none."""
     assert built(a=page(), b=page(release="v0.20")).execute(ROWS).fetchall() == []
-    found = built(
-        c=page(release="v0.9", specs=[spec(1, target="zen2"), spec(2, target="zen2")]),
-        a=page(meta={"num_specs": 7}, specs=[spec(1), spec(2)]),
-        b=page(
-            release="v0.20", specs=[spec(1, target="zen2")], meta={"targets": ["zen3"]}
-        ),
-    ).execute(ROWS)
+    one_on_zen2 = spec(1, target="zen2")
+    two_on_zen2 = spec(2, target="zen2")
+    wrong_number = page(meta={"num_specs": 7}, specs=[spec(1), spec(2)])
+    wrong_target = page(
+        release="v0.20", specs=[one_on_zen2], meta={"targets": ["zen3"]}
+    )
+    other_targets = page(release="v0.9", specs=[one_on_zen2, two_on_zen2])
+
+    database = built(c=other_targets, a=wrong_number, b=wrong_target)
+
     other = "has another configuration here than in a.md: target zen2, not x86_64_v3"
+    targets = (
+        "meta.targets declares zen3, which no spec has "
+        "and does not declare zen2, which specs have"
+    )
     one = spec_hash(1)
     two = spec_hash(2)
-    rows = [(*row[:4], row[4] and json.loads(row[4])) for row in found]
+    rows = database.execute(ROWS).fetchall()
     assert [row[:4] for row in rows] == [
         ("a.md", "num_specs", "meta declares num_specs 7, the page lists 2", None),
-        ("b.md", "targets", "meta.targets declares zen3, which no spec has and does not declare "
-                            "zen2, which specs have", None),
+        ("b.md", "targets", targets, None),
         ("b.md", "two_configurations", f"the spec {one} {other}", one),
         ("c.md", "two_configurations", f"the spec {one} {other}", one),
         ("c.md", "two_configurations", f"the spec {two} {other}", two),
-    ]  # fmt: skip
-    assert [row[4] for row in rows[:2]] == [7, ["zen3"]]
-    assert {row[4]["target"] for row in rows[2:]} == {"zen2"}
+    ]
+    values = [json.loads(row[4]) for row in rows]
+    assert values[:2] == [7, ["zen3"]]
+    assert {configuration["target"] for configuration in values[2:]} == {"zen2"}

@@ -128,19 +128,20 @@ def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) 
 
 def test_maintainers_licenses_and_tags_are_rows(tmp_path: Path) -> None:
     """Those of the richest file that has any; a database of them gives them again."""
-    file = built(
-        tmp_path / "in",
-        published("a", "1", maintainers=["x", "y"]),
-        list=[listed("a", "1", maintainers=["z"]), listed("b", "1", maintainers=["x"])],
-        repology=catalogued(
-            {
-                "name": "a",
-                "version": [{"version": "1"}],
-                "licenses": ["MIT", "BSD when @:1"],
-                "categories": ["e4s"],
-            }
-        ),
+    richest = published("a", "1", maintainers=["x", "y"])
+    short = [
+        listed("a", "1", maintainers=["z"]),
+        listed("b", "1", maintainers=["x"]),
+    ]
+    repology = catalogued(
+        {
+            "name": "a",
+            "version": [{"version": "1"}],
+            "licenses": ["MIT", "BSD when @:1"],
+            "categories": ["e4s"],
+        }
     )
+    file = built(tmp_path / "in", richest, list=short, repology=repology)
     again = tmp_path / "again.db"
     build(file, again)
     assert again.read_bytes() == file.read_bytes()

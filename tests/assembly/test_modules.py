@@ -208,19 +208,18 @@ def test_a_database_with_modules_is_a_source(
     for at in "ab":
         specs = [node("zlib"), node("cmake"), node("cmake", hash=hash_of("cmake2"))]
         tree = tree_of(tmp_path / at / "opt", *specs, node(f"own-{at}"))
-        lists = [
-            of_spack(tmp_path / at, [(hash_of("zlib"), f"/{at}-secret", "zlib/1.0")]),
-            of_lmod(
-                tmp_path / at,
-                [("own_" + at, f"/{at}-secret", f"own_{at}/1.0", False)]
-                + [
-                    ("cmake", f"/{at}-secret/{tree}", "cmake/1.0", False)
-                    for tree in "xy"
-                ],
-            ),
-        ]
+        secret = f"/{at}-secret"
+        index = of_spack(tmp_path / at, [(hash_of("zlib"), secret, "zlib/1.0")])
+        listing = of_lmod(
+            tmp_path / at,
+            [
+                (f"own_{at}", secret, f"own_{at}/1.0", False),
+                ("cmake", f"{secret}/x", "cmake/1.0", False),
+                ("cmake", f"{secret}/y", "cmake/1.0", False),
+            ],
+        )
         named.append((at, tree))
-        modules += [(at, path) for path in lists]
+        modules += [(at, index), (at, listing)]
         parts.append(tmp_path / f"{at}.db")
         options: dict[str, Any] = {"without_paths": without_paths}
         build([], parts[-1], installations=named[-1:], modules=modules[-2:], **options)

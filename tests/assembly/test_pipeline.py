@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import tarfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import zstandard
@@ -52,9 +53,11 @@ def test_archives_give_what_their_folder_gives(
     if suffix == ".zip":
         shutil.make_archive(str(tmp_path / "archive"), "zip", folder)
     else:
-        with tarfile.open(path, "w:gz" if suffix == ".tar.gz" else "w:") as tar:
+        mode: Literal["w:gz", "w:"] = "w:gz" if suffix == ".tar.gz" else "w:"
+        prefix = "./" if suffix == ".tar" else ""
+        with tarfile.open(path, mode) as tar:
             for release in folder.iterdir():
-                tar.add(release, f"{'./' if suffix == '.tar' else ''}{release.name}")
+                tar.add(release, f"{prefix}{release.name}")
     if suffix == ".tar.zst":
         path.write_bytes(zstandard.compress(path.read_bytes()))
     assert built(tmp_path / "x.db", path) == built(tmp_path / "y.db", folder)

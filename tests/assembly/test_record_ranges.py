@@ -62,21 +62,19 @@ def build_days(folder: Path, days: Mapping[str, Content]) -> Path:
 
 def changing_days() -> dict[str, Content]:
     """Return four days on which the records of one stack of two change."""
-    kept = [("a", "builtin", True), ("b", "builtin", True)]
-    first = {"root": [*kept, ("c", "builtin", True)], "e4s": kept}
+    a = ("a", "builtin", True)
+    b = ("b", "builtin", True)
+    c = ("c", "builtin", True)
+    d = ("d", "builtin", True)
+    e = ("e", "builtin", True)
+    other_recipe = ("b", "ours", True)
+    only_a_record = ("c", "builtin", False)
     return {
-        DAYS[0]: first,
-        # One binary more, another recipe of b, and c is only a record.
-        DAYS[1]: {
-            "root": [
-                *(kept[0], ("b", "ours", True), ("c", "builtin", False)),
-                ("d", "builtin", True),
-            ],
-            "e4s": kept,
-        },
+        DAYS[0]: {"root": [a, b, c], "e4s": [a, b]},
+        DAYS[1]: {"root": [a, other_recipe, only_a_record, d], "e4s": [a, b]},
         # As on the first day, with one binary more.
-        DAYS[2]: {**first, "e4s": [*kept, ("e", "builtin", True)]},
-        DAYS[3]: {"root": kept, "e4s": kept[:1]},
+        DAYS[2]: {"root": [a, b, c], "e4s": [a, b, e]},
+        DAYS[3]: {"root": [a, b], "e4s": [a]},
     }
 
 
@@ -124,6 +122,7 @@ def test_dependencies_are_read_once(tmp_path: Path) -> None:
     needs = [edge("b", "link"), edge("c", "build")]
     texts = [record(node(name)) for name in ("b", "c")]
     file = tmp_path / "history.db"
+    sources: list[Path] = []
     for number, day in enumerate(DAYS):
         folder = tmp_path / day
         for stack in ("root", "e4s"):
@@ -134,7 +133,8 @@ def test_dependencies_are_read_once(tmp_path: Path) -> None:
             write_layout3(
                 folder / "site" / stack, {None: index(*texts, record(spec), new)}
             )
-        build([folder, file] if number else folder, file, snapshot=day)
+        build([folder, *sources], file, snapshot=day)
+        sources = [file]
 
     columns = read_database(File(str(file), file.name, "database"))
     assert len(columns.tables["records"]["spec"]) == 4 * 2 * 5

@@ -39,21 +39,24 @@ def expected_rows(
     records: Iterable[dict[str, Any]], release: str = "installed"
 ) -> list[tuple[Any, ...]]:
     """Return the rows of `installations` that records of a tree should have."""
-    return sorted(
-        (
-            each["spec"]["hash"],
-            each["spec"]["name"],
-            each["spec"]["version"],
-            release,
-            each["path"],
-            int(each["explicit"]),
-            datetime.fromtimestamp(each["installation_time"], UTC).strftime(
-                "%Y-%m-%d %H:%M:%S"
-            ),
+    rows = []
+    for entry in records:
+        if not entry["installed"]:
+            continue
+        spec = entry["spec"]
+        installed_at = datetime.fromtimestamp(entry["installation_time"], UTC)
+        rows.append(
+            (
+                spec["hash"],
+                spec["name"],
+                spec["version"],
+                release,
+                entry["path"],
+                int(entry["explicit"]),
+                installed_at.strftime("%Y-%m-%d %H:%M:%S"),
+            )
         )
-        for each in records
-        if each["installed"]
-    )
+    return sorted(rows)
 
 
 def test_every_installed_spec_is_in_the_view(real_tree: sqlite3.Connection) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.model import ROOT
+from spack_cache_db.model import ROOT, Configuration
 from spack_cache_db.query.answers.diff import Amount, compare, diff
 from spack_cache_db.query.answers.diff_databases import diff_databases
 from spack_cache_db.query.names.scope import UnknownNameError
@@ -20,7 +20,13 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected
 from spack_cache_db.spack.targets import Build, build_runs_on
 from spack_cache_db.spack.versions import version_key
-from tests.contradictions import EXAMPLE, STACKS, Listing, database_of, listings
+from tests.contradictions import (
+    EXAMPLE,
+    STACKS,
+    Listing,
+    database_of,
+    listings,
+)
 from tests.indexes import edge, hash_of, index, node, record
 from tests.oracle import Oracle
 
@@ -33,96 +39,120 @@ def expected(sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str])
     """Return the answer of `diff --json`, without causes, from what the sources say one
     by one.
     """
-    was, now = (_side(sources, name, narrowing) for name in sides)
-
-    def both(key: Any) -> dict[str, list[Any]]:
-        before, after = ({key(each) for each in side.values()} for side in (was, now))
-        return {"added": sorted(after - before), "removed": sorted(before - after)}
-
-    before, after = (
-        {(key, each.configuration) for key, each in side.items()} for side in (was, now)
-    )
-    shown = [{each.configuration for each in side.values()} for side in (was, now)]
-    removed, added = (
-        Counter(each for _, each in some) for some in (before - after, after - before)
-    )
-    kept = Counter(each for _, each in before & after)
-    versions = both(
-        lambda each: (each.configuration.package, each.configuration.version)
-    )
+    old_name, new_name = sides
+    old_side = _side(sources, old_name, narrowing)
+    new_side = _side(sources, new_name, narrowing)
+    old_packages = {shown.configuration.package for shown in old_side.values()}
+    new_packages = {shown.configuration.package for shown in new_side.values()}
+    old_versions = _versions(old_side)
+    new_versions = _versions(new_side)
+    old_stacks = _stacks(old_side)
+    new_stacks = _stacks(new_side)
     return {
-        "packages": both(lambda each: each.configuration.package),
+        "packages": {
+            "added": sorted(new_packages - old_packages),
+            "removed": sorted(old_packages - new_packages),
+        },
         "versions": {
-            side: [
-                list(each)
-                for each in sorted(some, key=lambda v: (v[0], version_key(v[1])))
-            ]
-            for side, some in versions.items()
+            "added": _in_version_order(new_versions - old_versions),
+            "removed": _in_version_order(old_versions - new_versions),
         },
-        "configurations": {
-            "added": _words(
-                {key: {"specs": added[key]} for key in shown[1] - shown[0]}
-            ),
-            "removed": _words(
-                {key: {"specs": removed[key]} for key in shown[0] - shown[1]}
-            ),
-            **{
-                change: _words(
-                    {
-                        key: {
-                            "kept": kept[key],
-                            "added": added[key],
-                            "removed": removed[key],
-                        }
-                        for key in shown[0] & shown[1]
-                        if (bool(added[key]), bool(removed[key])) == changed
-                    }
-                )
-                for change, changed in {
-                    "grown": (True, False),
-                    "shrunk": (False, True),
-                    "rebuilt": (True, True),
-                }.items()
-            },
-        },
+        "configurations": _changed_configurations(old_side, new_side),
         "stacks": {
-            "added": sorted(_stacks(now) - _stacks(was)),
-            "removed": sorted(_stacks(was) - _stacks(now)),
+            "added": sorted(new_stacks - old_stacks),
+            "removed": sorted(old_stacks - new_stacks),
         },
         "specs": {
-            "kept": len(was.keys() & now.keys()),
-            "added": len(now.keys() - was.keys()),
-            "removed": len(was.keys() - now.keys()),
+            "kept": len(old_side.keys() & new_side.keys()),
+            "added": len(new_side.keys() - old_side.keys()),
+            "removed": len(old_side.keys() - new_side.keys()),
         },
     }
+
+
+def _versions(side: dict[str, Listing]) -> set[tuple[str, str]]:
+    """Return the packages of a side with their versions."""
+    configurations = {shown.configuration for shown in side.values()}
+    return {(each.package, each.version) for each in configurations}
+
+
+def _in_version_order(versions: set[tuple[str, str]]) -> list[list[str]]:
+    """Return packages and versions as JSON has them, in the order of the answer."""
+    ordered = sorted(versions, key=lambda pair: (pair[0], version_key(pair[1])))
+    return [[package, version] for package, version in ordered]
+
+
+def _changed_configurations(
+    old_side: dict[str, Listing], new_side: dict[str, Listing]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the configurations by how they changed, with numbers of binaries."""
+    # A binary that changes its configuration is removed from one and added to another.
+    before = {(key, shown.configuration) for key, shown in old_side.items()}
+    after = {(key, shown.configuration) for key, shown in new_side.items()}
+    kept = Counter(configuration for _, configuration in before & after)
+    added = Counter(configuration for _, configuration in after - before)
+    removed = Counter(configuration for _, configuration in before - after)
+
+    changes: dict[str, dict[Configuration, dict[str, int]]] = {
+        "added": {},
+        "removed": {},
+        "grown": {},
+        "shrunk": {},
+        "rebuilt": {},
+    }
+    old_configurations = {shown.configuration for shown in old_side.values()}
+    new_configurations = {shown.configuration for shown in new_side.values()}
+    for configuration in new_configurations - old_configurations:
+        changes["added"][configuration] = {"specs": added[configuration]}
+    for configuration in old_configurations - new_configurations:
+        changes["removed"][configuration] = {"specs": removed[configuration]}
+    for configuration in old_configurations & new_configurations:
+        counts = {
+            "kept": kept[configuration],
+            "added": added[configuration],
+            "removed": removed[configuration],
+        }
+        if counts["added"] and counts["removed"]:
+            changes["rebuilt"][configuration] = counts
+        elif counts["added"]:
+            changes["grown"][configuration] = counts
+        elif counts["removed"]:
+            changes["shrunk"][configuration] = counts
+    return {change: _words(counts) for change, counts in changes.items()}
 
 
 def expected_by_stack(
     sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str]
 ) -> dict[str, Amount]:
     """Return what each stack kept, got and lost, from what the sources say."""
-    was, now = (_side(sources, name, narrowing) for name in sides)
+    old_name, new_name = sides
+    old_side = _side(sources, old_name, narrowing)
+    new_side = _side(sources, new_name, narrowing)
     amounts = {}
-    for stack in sorted(_stacks(was) | _stacks(now)):
-        old = {key for key, each in was.items() if stack in each.stacks}
-        new = {key for key, each in now.items() if stack in each.stacks}
+    for stack in sorted(_stacks(old_side) | _stacks(new_side)):
+        old = {key for key, shown in old_side.items() if stack in shown.stacks}
+        new = {key for key, shown in new_side.items() if stack in shown.stacks}
         amounts[stack] = Amount(len(old & new), len(new - old), len(old - new))
     return amounts
 
 
 def _side(sources: Oracle, name: str, narrowing: dict[str, str]) -> dict[str, Listing]:
+    """Return the binaries of a release, or of one stack in it (`develop:e4s`)."""
     release, _, stack = name.partition(":")
     stack = stack or narrowing.get("stack", "")
-    return {
-        key: each
-        for key, each in sources.shown[release].items()
-        if (not stack or stack in each.stacks)
-        and narrowing.get("package") in (None, each.configuration.package)
-        and narrowing.get("target") in (None, each.configuration.target)
-        and (
-            "host" not in narrowing or build_runs_on(_build_of(each), narrowing["host"])
-        )
-    }
+    side = {}
+    for key, shown in sources.shown[release].items():
+        if stack and stack not in shown.stacks:
+            continue
+        if narrowing.get("package") not in (None, shown.configuration.package):
+            continue
+        if narrowing.get("target") not in (None, shown.configuration.target):
+            continue
+        host = narrowing.get("host")
+        if host is not None and not build_runs_on(_build_of(shown), host):
+            continue
+        side[key] = shown
+    return side
 
 
 def _build_of(listing: Listing) -> Build:
@@ -130,13 +160,13 @@ def _build_of(listing: Listing) -> Build:
 
 
 def _stacks(side: dict[str, Listing]) -> set[str]:
-    return {name for each in side.values() for name in each.stacks} - {ROOT}
+    return {name for shown in side.values() for name in shown.stacks} - {ROOT}
 
 
 def _words(counts: dict[Any, dict[str, int]]) -> list[dict[str, Any]]:
     return _sorted(
-        {**key._asdict(), "variants": list(key.variants), **more}
-        for key, more in counts.items()
+        {**configuration._asdict(), "variants": list(configuration.variants), **numbers}
+        for configuration, numbers in counts.items()
     )
 
 
