@@ -251,9 +251,9 @@ def write_sources(folder: Path, drawn: list[Listing]) -> Path:
         (folder / f"{release}-{package}.md").write_bytes(
             page(package, release, details)
         )
-    for (release, stack), some in records.items():
+    for (release, stack), stack_records in records.items():
         (folder / release / stack).mkdir(parents=True)
-        (folder / release / stack / "index.json").write_bytes(index(*some))
+        (folder / release / stack / "index.json").write_bytes(index(*stack_records))
     return folder
 
 
@@ -275,27 +275,29 @@ def _detail(each: Listing) -> dict[str, Any]:
 
 def _record(each: Listing) -> dict[str, Any]:
     package, version, compiler, os, platform, target, variants = each.configuration
-    parameters = {variant.name: variant for variant in map(parse_variant, variants)}
+    parameters: dict[str, Any] = {}
+    for variant in map(parse_variant, variants):
+        if variant.kind == "bool":
+            parameters[variant.name] = variant.values == ("true",)
+        elif variant.name == "k":
+            # A variant of several values.
+            parameters[variant.name] = [*variant.values]
+        else:
+            parameters[variant.name] = variant.value
     # Only records of before Spack 1.0 name their compiler.
-    said: dict[str, Any] = {"original_specfile_version": 5 if compiler == "none" else 4}
+    annotations: dict[str, Any] = {"original_specfile_version": 5}
     if compiler != "none":
-        said["compiler"] = compiler.replace("@", "@=")
-    one = node(
+        annotations["original_specfile_version"] = 4
+        annotations["compiler"] = compiler.replace("@", "@=")
+    spec_node = node(
         package,
         hash=each.dag_hash,
         version=version,
         arch={"platform": platform, "platform_os": os, "target": target},
-        parameters={
-            name: variant.values == ("true",)
-            if variant.kind == "bool"
-            else [*variant.values]
-            if name == "k"
-            else variant.value
-            for name, variant in parameters.items()
-        },
-        annotations=said,
+        parameters=parameters,
+        annotations=annotations,
     )
-    return record(one, is_binary=each.is_binary)
+    return record(spec_node, is_binary=each.is_binary)
 
 
 def database_of(drawn: list[Listing]) -> AbstractContextManager[sqlite3.Connection]:

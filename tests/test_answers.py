@@ -314,28 +314,30 @@ def each_page_of_a_spec_follows_the_rule(
         assert [(each.release, each.size, each.tarball) for each in page.listings] == [
             (name, each.size, each.tarball) for name, each in shown.items()
         ]
-        # The recipe's hash is that of the package, and is held against the first index.
-        first_package = next(
-            (
-                each.configuration.package
-                for release in expected.releases
-                for each in sorted(expected.said, key=lambda each: each.index or "")
-                if (each.dag_hash, each.release) == (dag_hash, release)
-                and each.index is not None
-            ),
-            None,
-        )
-        assert {path for path, _ in page.otherwise} == {
-            f"{each.release}-{each.configuration.package}.md"
-            if each.index is None
-            else f"{each.release}/{each.index}/index.json"
-            for each in expected.said
-            if each.dag_hash == dag_hash
-            and (
-                each.configuration != own
-                or (
-                    each.index is not None
-                    and each.configuration.package != first_package
-                )
-            )
-        }
+        contradicting = {path for path, _ in page.otherwise}
+        assert contradicting == contradicting_sources(expected, dag_hash, own)
+
+
+def contradicting_sources(
+    expected: Oracle, dag_hash: str, own: Configuration
+) -> set[str]:
+    """Return the paths of sources that have another configuration of a spec, or an
+    index that has it as another package than the first index has.
+    """
+    listings = [listing for listing in expected.said if listing.dag_hash == dag_hash]
+
+    # The recipe's hash is that of the package, and is held against the first index.
+    in_indexes = [listing for listing in listings if listing.index is not None]
+    in_indexes.sort(key=lambda listing: listing.index or "")
+    in_indexes.sort(key=lambda listing: expected.releases.index(listing.release))
+
+    paths = set()
+    for listing in listings:
+        if listing.configuration != own and listing.index is None:
+            paths.add(f"{listing.release}-{listing.configuration.package}.md")
+    for listing in in_indexes:
+        first_package = in_indexes[0].configuration.package
+        is_of_another_package = listing.configuration.package != first_package
+        if listing.configuration != own or is_of_another_package:
+            paths.add(f"{listing.release}/{listing.index}/index.json")
+    return paths

@@ -101,55 +101,53 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
     """`builds` has each spec's own configuration, `build_listings` that which its
     release shows.
     """
-    places = {dag_hash: expected.of(dag_hash) for dag_hash in expected.own}
-    assert {
-        *conn.execute(
-            f"SELECT hash, {WORDS}, stacks, release_count, first_seen, is_current "
-            "FROM builds"
-        )
-    } == {
-        (
-            key,
-            *printed(each),
-            as_json(where["stacks"]),
-            len(where["releases"]),
-            where["first_seen"],
-            is_current(where["releases"]),
-        )
-        for (key, each), where in zip(
-            expected.own.items(), places.values(), strict=True
-        )
-    }
-    shown = [each for some in expected.shown.values() for each in some.values()]
+    builds = set()
+    for dag_hash, configuration in expected.own.items():
+        places = expected.of(dag_hash)
+        stacks = as_json(places["stacks"])
+        releases = places["releases"]
+        words = printed(configuration)
+        seen = (len(releases), places["first_seen"], is_current(releases))
+        builds.add((dag_hash, *words, stacks, *seen))
+    rows = conn.execute(
+        f"SELECT hash, {WORDS}, stacks, release_count, first_seen, is_current "
+        "FROM builds"
+    )
+    assert set(rows) == builds
+
+    build_listings = []
+    listing_stacks = set()
+    for listing in every_listing(expected):
+        words = printed(listing.configuration)
+        stacks = as_json(listing.stacks)
+        key = (listing.release, listing.dag_hash)
+        build_listings.append((*key, *words, stacks, listing.size, listing.tarball))
+        for stack in listing.stacks:
+            if stack != "root":
+                listing_stacks.add((*key, stack))
     rows = conn.execute(
         f"SELECT release, hash, {WORDS}, stacks, size, tarball FROM build_listings"
     )
-    assert sorted(rows, key=str) == sorted(
-        (
-            (
-                *(each.release, each.dag_hash, *printed(each.configuration)),
-                *(as_json(each.stacks), each.size, each.tarball),
-            )
-            for each in shown
-        ),
-        key=str,
-    )
-    listed = {
-        (each.release, each.dag_hash, stack)
-        for each in shown
-        for stack in each.stacks
-        if stack != "root"
-    }
-    assert sorted(conn.execute("SELECT * FROM listing_stacks")) == sorted(listed)
-    stacks = {(dag_hash, stack) for _, dag_hash, stack in listed}
-    assert sorted(conn.execute("SELECT * FROM spec_stacks")) == sorted(stacks)
-    assert sorted(
-        conn.execute("SELECT hash, name, value FROM spec_variants")
-    ) == sorted(
-        (dag_hash, *pair)
-        for dag_hash, each in expected.own.items()
-        for pair in {pair for text in each.variants for pair in values_of(text)}
-    )
+    assert sorted(rows, key=str) == sorted(build_listings, key=str)
+    rows = conn.execute("SELECT * FROM listing_stacks")
+    assert sorted(rows) == sorted(listing_stacks)
+
+    spec_stacks = {(dag_hash, stack) for _, dag_hash, stack in listing_stacks}
+    rows = conn.execute("SELECT * FROM spec_stacks")
+    assert sorted(rows) == sorted(spec_stacks)
+
+    spec_variants = set()
+    for dag_hash, configuration in expected.own.items():
+        for text in configuration.variants:
+            for name, value in values_of(text):
+                spec_variants.add((dag_hash, name, value))
+    rows = conn.execute("SELECT hash, name, value FROM spec_variants")
+    assert sorted(rows) == sorted(spec_variants)
+
+
+def every_listing(expected: Oracle) -> list[Listing]:
+    """Return the listings of all releases, as each release shows them."""
+    return [listing for shown in expected.shown.values() for listing in shown.values()]
 
 
 def values_of(text: str) -> list[tuple[str, str]]:
@@ -162,36 +160,38 @@ def values_of(text: str) -> list[tuple[str, str]]:
 
 def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
     """Counts and days of configurations, packages, releases and stacks."""
-    specs = Counter(expected.own.values())
-    assert {*conn.execute(CONFIGURATIONS)} == {
-        (
-            *(*printed(each), specs[each], len(releases), *days_of(releases)),
-            is_current(releases),
-        )
-        for each, releases in expected.showing.items()
-    }
-    assert {*conn.execute(PACKAGES)} == {
-        (
-            *(name, sum(each.package == name for each in specs)),
-            sum(each.package == name for each in expected.own.values()),
-            *(
-                newest_version(each.version for each in specs if each.package == name),
-                len(having),
-            ),
-            *days_of(having),
-            is_current(having),
-        )
-        for name, having in expected.packages.items()
-    }
-    assert {
-        *conn.execute("SELECT name, date, spec_count, package_count FROM releases")
-    } == {
-        (
-            *(name, day_of(name), len(shown)),
-            sum(name in having for having in expected.packages.values()),
-        )
-        for name, shown in expected.shown.items()
-    }
+    spec_counts = Counter(expected.own.values())
+    configurations = set()
+    for configuration, releases in expected.showing.items():
+        counts = (spec_counts[configuration], len(releases))
+        seen = (*days_of(releases), is_current(releases))
+        configurations.add((*printed(configuration), *counts, *seen))
+    assert set(conn.execute(CONFIGURATIONS)) == configurations
+
+    packages = set()
+    for name, having in expected.packages.items():
+        own = [each for each in spec_counts if each.package == name]
+        spec_count = sum(spec_counts[configuration] for configuration in own)
+        newest = newest_version(configuration.version for configuration in own)
+        seen = (*days_of(having), is_current(having))
+        packages.add((name, len(own), spec_count, newest, len(having), *seen))
+    assert set(conn.execute(PACKAGES)) == packages
+
+    expected_releases = set()
+    for name, shown in expected.shown.items():
+        package_count = sum(name in having for having in expected.packages.values())
+        expected_releases.add((name, day_of(name), len(shown), package_count))
+    rows = conn.execute("SELECT name, date, spec_count, package_count FROM releases")
+    assert set(rows) == expected_releases
+
+    releases_follow_the_one_before(conn, expected)
+    stacks_follow_the_rule(conn, expected)
+
+
+def releases_follow_the_one_before(conn: sqlite3.Connection, expected: Oracle) -> None:
+    """Each release has the numbers of what was added and removed since the previous
+    one.
+    """
     previous = (
         "SELECT releases.name, before.name, releases.added_count, releases.removed_count"
         " FROM releases LEFT JOIN releases AS before ON before.id = releases.previous_release_id"
@@ -203,27 +203,30 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
             now = {*expected.shown[name]}
             then = {*expected.shown[before]}
             assert (added, removed) == (len(now - then), len(then - now))
-    held = {
-        stack: Counter(expected.counting(stack=stack).values())
-        for stack in expected.stacks
-    }
-    assert {*conn.execute(IN_STACKS)} == {
-        (*printed(each), stack, held[stack][each])
-        for each in expected.showing
-        for stack in expected.stacks_of(each)
-    }
-    assert {*conn.execute(STACK_COUNTS)} == {
-        (
-            stack,
-            sum(
-                any(stack in each.stacks for each in shown.values())
-                for shown in expected.shown.values()
-            ),
-            len(found),
-        )
-        for stack in expected.stacks
-        if (found := expected.counting(stack=stack))
-    }
+
+
+def stacks_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
+    """Each stack has the numbers of its releases and binaries, and each configuration
+    the number of its binaries in each of its stacks.
+    """
+    configurations = set()
+    stack_counts = set()
+    for stack in expected.stacks:
+        configuration_of = expected.counting(stack=stack)
+        spec_counts = Counter(configuration_of.values())
+        for configuration in expected.showing:
+            if stack in expected.stacks_of(configuration):
+                words = printed(configuration)
+                configurations.add((*words, stack, spec_counts[configuration]))
+        releases = {
+            listing.release
+            for listing in every_listing(expected)
+            if stack in listing.stacks
+        }
+        if configuration_of:
+            stack_counts.add((stack, len(releases), len(configuration_of)))
+    assert set(conn.execute(IN_STACKS)) == configurations
+    assert set(conn.execute(STACK_COUNTS)) == stack_counts
 
 
 def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:

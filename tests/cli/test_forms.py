@@ -50,11 +50,19 @@ def table_of(text: str) -> list[dict[str, str]]:
 
 def cell(name: str, value: Any) -> str:
     """Return a value of JSON as a cell of CSV."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
     if isinstance(value, list):
-        return ("; " if name == "differences" else " ").join(value)
-    return (
-        "" if value is None else str(int(value) if isinstance(value, bool) else value)
-    )
+        separator = "; " if name == "differences" else " "
+        return separator.join(value)
+    return str(value)
+
+
+def cells(row: dict[str, Any]) -> dict[str, str]:
+    """Return a row of JSON as a row of CSV."""
+    return {name: cell(name, value) for name, value in row.items()}
 
 
 @pytest.mark.parametrize(
@@ -83,15 +91,15 @@ def test_every_form_has_the_same_rows(
     words = [
         {"USER": user, "USED": next(iter(needs))}.get(word, word) for word in command
     ]
-    plain, as_json, as_csv = (
-        run(*words, file, *form) for form in ((), ("--json",), ("--csv",))
-    )
+
+    plain = run(*words, file)
+    as_json = run(*words, file, "--json")
+    as_csv = run(*words, file, "--csv")
+
     assert {each.exit_code for each in (plain, as_json, as_csv)} == {status}
     rows = json.loads(as_json.stdout)
     assert rows
-    assert table_of(as_csv.stdout) == [
-        {name: cell(name, value) for name, value in row.items()} for row in rows
-    ]
+    assert table_of(as_csv.stdout) == [cells(row) for row in rows]
     if command[0] not in ("find", "history"):
         lines = plain.stdout.splitlines()
         first = next(iter(rows[0]))
@@ -101,23 +109,22 @@ def test_every_form_has_the_same_rows(
         ]
 
 
-@pytest.mark.parametrize("options", [(), ("--package", "py-ml-dtypes")])
-def test_differences(options: tuple[str, ...], file: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "package"),
+    [((), None), (("--package", "py-ml-dtypes"), "py-ml-dtypes")],
+)
+def test_differences(options: tuple[str, ...], package: str | None, file: Path) -> None:
     """JSON and CSV are the answer of Python; people get the totals, and what is new or
     gone.
     """
     command = ("diff", SNAPSHOT, BRANCH, file, *options)
-    found = diff(file, SNAPSHOT, BRANCH, package=options[1] if options else None)
-    assert json.loads(run(*command, "--json").stdout) == json.loads(
-        json.dumps(found.as_dict())
-    )
-    assert table_of(run(*command, "--csv").stdout) == [
-        {
-            name: cell(name, [*value] if name == "variants" else value)
-            for name, value in row.items()
-        }
-        for row in found.rows.records
-    ]
+    found = diff(file, SNAPSHOT, BRANCH, package=package)
+
+    as_json = json.loads(run(*command, "--json").stdout)
+    assert as_json == json.loads(json.dumps(found.as_dict()))
+    as_csv = table_of(run(*command, "--csv").stdout)
+    rows = json.loads(json.dumps(found.rows.records))
+    assert as_csv == [cells(row) for row in rows]
     for form in ((), ("--markdown",)):
         text = run(*command, *form).stdout
         assert f"{found.specs.added:,} added" in text

@@ -193,18 +193,19 @@ class History:
 
     def spec_count(self) -> int:
         """Return the number of distinct hashes that any release lists."""
-        return sum(
-            len(
-                {
-                    number
-                    for release in self.releases
-                    if release.week >= package.first_week
-                    for number in slot.generations(release)
-                }
-            )
-            for package in self.packages
-            for slot in package.slots
-        )
+        count = 0
+        for package in self.packages:
+            releases = [
+                release
+                for release in self.releases
+                if release.week >= package.first_week
+            ]
+            for slot in package.slots:
+                generations: set[int] = set()
+                for release in releases:
+                    generations.update(slot.generations(release))
+                count += len(generations)
+        return count
 
 
 def history(scale: float, variety: Variety = VARIETIES["usual"]) -> History:
@@ -261,18 +262,20 @@ def _package(
         )
         for _ in range(count)
     ]
+    # The order of these steps decides what `random` gives to each.
+    first_week = renamed if kind == "none" else _first_week(random, weeks)
     most_versions = len(weeks) // variety.weeks_per_version
+    versions = vocabulary.versions(most_versions + 3, random)
+    bumps = _births(random, weeks, 1 / variety.weeks_per_version, most_versions)
     return Package(
         name,
-        _first_week(random, weeks) if kind != "none" else renamed,
-        versions=vocabulary.versions(most_versions + 3, random),
-        bumps=tuple(
-            _births(random, weeks, 1 / variety.weeks_per_version, most_versions)
-        ),
+        first_week,
+        versions=versions,
+        bumps=tuple(bumps),
         renamed=renamed,
         slots=tuple(
-            _slot(f"{name}/{n}", recipes[n % count], weeks, variety)
-            for n in range(slots)
+            _slot(f"{name}/{number}", recipes[number % count], weeks, variety)
+            for number in range(slots)
         ),
         known={},
     )

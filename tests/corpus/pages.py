@@ -82,13 +82,18 @@ def _stacks(listing: Listing, release: Release) -> tuple[str, ...]:
 def _meta(
     release: Release, found: Sequence[Configuration], stacks: Sequence[tuple[str, ...]]
 ) -> dict[str, object]:
+    versions = {each.version for each in found}
+    compilers = {_compiler(each.compiler, release.era) for each in found}
+    operating_systems = {each.os for each in found}
+    platforms = {each.platform for each in found}
+    targets = {each.target for each in found}
     by_stack = Counter(name for names in stacks for name in names)
     meta: dict[str, object] = {
-        "versions": sorted({each.version for each in found}),
-        "compilers": sorted({_compiler(each.compiler, release.era) for each in found}),
-        "oss": sorted({each.os for each in found}),
-        "platforms": sorted({each.platform for each in found}),
-        "targets": sorted({each.target for each in found}),
+        "versions": sorted(versions),
+        "compilers": sorted(compilers),
+        "oss": sorted(operating_systems),
+        "platforms": sorted(platforms),
+        "targets": sorted(targets),
         "stacks": sorted(by_stack),
         "num_specs": len(found),
         "num_specs_by_stack": dict(by_stack),
@@ -128,18 +133,19 @@ def _sorted_parts(each: Configuration, era: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=4096)
 def _insertion_parts(each: Configuration, prefix: str) -> tuple[str, str]:
-    where = f"{each.platform}-{each.os}-{each.target}"
-    compiler = each.compiler.replace("@", "-")
-    named = f"{each.package}-{each.version}"
-    folder = (
-        f"https://binaries.spack.io/{prefix}/build_cache/{where}/{compiler}/{named}"
-    )
-    return (
-        f'", "compiler": "{_compiler(each.compiler, "C")}", "versions": ["{each.version}"], '
+    compiler = _compiler(each.compiler, "C")
+    between = (
+        f'", "compiler": "{compiler}", "versions": ["{each.version}"], '
         f'"os": "{each.os}", "platform": "{each.platform}", "target": "{each.target}", '
-        f'"variants": {_texts(each.variants)}, "stacks": ',
-        f"{folder}/{where}-{compiler}-{named}-",
+        f'"variants": {_texts(each.variants)}, "stacks": '
     )
+
+    machine = f"{each.platform}-{each.os}-{each.target}"
+    built_with = each.compiler.replace("@", "-")
+    package = f"{each.package}-{each.version}"
+    build_cache = f"https://binaries.spack.io/{prefix}/build_cache"
+    folder = f"{build_cache}/{machine}/{built_with}/{package}"
+    return between, f"{folder}/{machine}-{built_with}-{package}-"
 
 
 @lru_cache(maxsize=4096)

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -23,15 +24,15 @@ def peak(text: str, limits: Limits = SITE) -> tuple[Environment | None, int]:
     """Return what an environment asks for, None if it is refused; and the bytes that it
     took.
     """
+    environment = None
     tracemalloc.start()
     try:
-        return read_environment(
-            text.encode(), "x", limits
-        ), tracemalloc.get_traced_memory()[1]
-    except UnreadableEnvironment:
-        return None, tracemalloc.get_traced_memory()[1]
+        with suppress(UnreadableEnvironment):
+            environment = read_environment(text.encode(), "x", limits)
+        _, most_memory = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+    return environment, most_memory
 
 
 def manifest(specs: Any, definitions: Any = (), packages: Any = None) -> str:
@@ -62,48 +63,34 @@ def options(count: int, text: str = "v{}=a") -> list[str]:
 
 VERSIONS = "@" + ",".join(f"{number}.1:{number}.5" for number in range(97))
 OTHERS = "@" + ",".join(f"{number}.3:{number}.7" for number in range(97))
+LONG_EXCLUDES = {
+    "matrix": [["x " + " ".join(options(300))], options(500, "w{}=b")],
+    "exclude": [" ".join(options(250)) + " +z"] * 6,
+}
+MANY_VERSIONS = {"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}
+MANY_CONDITIONS = [
+    {"spec": f"@{number}:", "when": f"@{number}:{number + 200}"}
+    for number in range(600)
+]
+LONG_OPTIONS = [" ".join(options(9, f"+v{number}_{{}}")) for number in range(40)]
+
+
+def requiring(package: str, requirements: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the section `packages:` with requirements of one package."""
+    return {package: {"require": requirements}}
+
+
 HOSTILE = {
     "doubled matrices": manifest(
         ["$d59"], doublings({"matrix": [["x"], ["+a", "~a"]]}, 60)
     ),
-    "long excludes": manifest(
-        [
-            {
-                "matrix": [["x " + " ".join(options(300))], options(500, "w{}=b")],
-                "exclude": [" ".join(options(250)) + " +z"] * 6,
-            }
-        ]
-    ),
-    "version lists": manifest(
-        [{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]
-    ),
-    "one of many": manifest(
-        ["a"], packages={"a": {"require": [{"one_of": options(900)}]}}
-    ),
+    "long excludes": manifest([LONG_EXCLUDES]),
+    "version lists": manifest([MANY_VERSIONS]),
+    "one of many": manifest(["a"], packages=requiring("a", [{"one_of": options(900)}])),
     "conditions": manifest(
-        [f"a@{n}" for n in range(400)],
-        packages={
-            "a": {
-                "require": [
-                    {"spec": f"@{n}:", "when": f"@{n}:{n + 200}"} for n in range(600)
-                ]
-            }
-        },
+        options(400, "a@{}"), packages=requiring("a", MANY_CONDITIONS)
     ),
-    "products": manifest(
-        ["a"],
-        packages={
-            "all": {
-                "require": [
-                    {
-                        "one_of": [
-                            " ".join(f"+v{k}_{n}" for n in range(9)) for k in range(40)
-                        ]
-                    }
-                ]
-            }
-        },
-    ),
+    "products": manifest(["a"], packages=requiring("all", [{"one_of": LONG_OPTIONS}])),
 }
 
 

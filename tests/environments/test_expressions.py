@@ -4,6 +4,7 @@ anything.
 
 import os
 import re
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -108,16 +109,16 @@ ATOMS = st.sampled_from(
         "True",
     ]
 )
-CONDITIONS = st.recursive(
-    ATOMS,
-    lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(["and", "or", "==", "!="]), inner).map(
-            lambda parts: f"({' '.join(parts)})"
-        ),
-        inner.map(lambda text: f"(not {text})"),
-    ),
-    max_leaves=8,
-)
+
+
+def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Return a strategy for conditions that are made of others."""
+    operators = st.sampled_from(["and", "or", "==", "!="])
+    pairs = st.builds("({} {} {})".format, inner, operators, inner)
+    return pairs | inner.map("(not {})".format)
+
+
+CONDITIONS = st.recursive(ATOMS, joined, max_leaves=8)
 
 
 @given(
@@ -130,14 +131,19 @@ def test_a_condition_has_pythons_truth(
     value.
     """
     found = evaluate_condition(text, {"os": "rhel8", "platform": platform}, env)
-    truths = {
-        bool(eval(text, {"os": "rhel8", "platform": name, "env": variables}))
-        for name in ([platform] if platform else ["linux", "darwin", "rhel8", "", "x"])
-        for variables in (
-            [env] if env is not None else [{}, ENV, {"NO": "linux"}, os.environ]
-        )
-    }
 
+    # What is unknown may be any of these.
+    platforms = ["linux", "darwin", "rhel8", "", "x"]
+    if platform is not None:
+        platforms = [platform]
+    environments: list[Mapping[str, str]] = [{}, ENV, {"NO": "linux"}, os.environ]
+    if env is not None:
+        environments = [env]
+    truths = set()
+    for name in platforms:
+        for variables in environments:
+            known = {"os": "rhel8", "platform": name, "env": variables}
+            truths.add(bool(eval(text, known)))
     if platform is not None and env is not None:
         assert truths == {found}
     assert found is None or truths == {found}

@@ -1,6 +1,7 @@
 """In what specs of one configuration differ."""
 
 import sqlite3
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.differences import (
     Differences,
+    Facts,
     differences,
     distinctions,
     read_facts,
@@ -184,14 +186,17 @@ def test_what_differs_is_said_differently(real_index: sqlite3.Connection) -> Non
     told = distinctions(read_lookups(real_index), groups.values())
     hashes = dict(real_index.execute("SELECT id, hash FROM specs"))
     facts = read_facts(read_lookups(real_index), hashes)
-    specs = {dag_hash: facts[spec] for spec, dag_hash in hashes.items()}
+    facts_by_hash = {dag_hash: facts[spec] for spec, dag_hash in hashes.items()}
+
+    def facts_of(dag_hashes: Iterable[str]) -> set[Facts]:
+        return {facts_by_hash[dag_hash] for dag_hash in dag_hashes}
 
     assert {*told} == {spec for group in groups.values() for spec in group}
     for group in groups.values():
         for one, other in combinations(group, 2):
-            is_alike = all(
-                {specs[each] for each in reached(hashes[one])}
-                == {specs[each] for each in reached(hashes[other])}
-                for reached in (run_time, used)
-            )
+            needs_one = facts_of(run_time(hashes[one]))
+            needs_other = facts_of(run_time(hashes[other]))
+            uses_one = facts_of(used(hashes[one]))
+            uses_other = facts_of(used(hashes[other]))
+            is_alike = needs_one == needs_other and uses_one == uses_other
             assert (told[one] == told[other]) == is_alike

@@ -103,20 +103,19 @@ def nearest_misses_least(
     configuration, labels = why.nearest
     text = why.read_as or text
     places = {name: names.get(name) for name in ("release", "stack") if names.get(name)}
+    # As few of the release and the stack are left out as possible.
     for size in range(len(places) + 1):
-        every = [
-            (each, missed | {f"{name} {places[name]}" for name in out})
-            for out in combinations(places, size)
-            for each, missed in misses_by_hash(
-                conn,
-                text,
-                {name: value for name, value in names.items() if name not in out},
-            ).values()
-        ]
-        if every:
+        candidates: list[tuple[Configuration, set[str]]] = []
+        for left_out in combinations(places, size):
+            kept = {name: names[name] for name in names if name not in left_out}
+            missed_places = {f"{name} {places[name]}" for name in left_out}
+            for candidate, missed in misses_by_hash(conn, text, kept).values():
+                candidates.append((candidate, missed | missed_places))
+        if candidates:
             break
-    assert len(labels) == min(len(missed) for _, missed in every)
-    assert (configuration, {*labels}) in every
+
+    assert len(labels) == min(len(missed) for _, missed in candidates)
+    assert (configuration, {*labels}) in candidates
     return True
 
 
@@ -180,12 +179,11 @@ def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) 
 def names_in(conn: sqlite3.Connection) -> st.SearchStrategy[dict[str, Any]]:
     """Return what narrows an answer, by names of the file."""
     lookups = read_lookups(conn)
-    stacks = [each.name for each in lookups.stacks.values()]
+    releases = [release.name for release in lookups.releases.values()]
+    stacks = [stack.name for stack in lookups.stacks.values()]
     return st.fixed_dictionaries(
         {
-            "release": st.sampled_from(
-                [None, *(each.name for each in lookups.releases.values())]
-            ),
+            "release": st.sampled_from([None, *releases]),
             "stack": st.sampled_from([None, *stacks]),
             "host": st.sampled_from([None, None, "zen3"]),
             "os": st.sampled_from([None, None, "rhel8"]),

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -70,33 +71,38 @@ def history_follows_the_rule(
     conn: sqlite3.Connection, sources: Oracle, text: str, narrowing: dict[str, str]
 ) -> None:
     """Compare a history with the sources."""
-    answers = {
-        name: sources.answer(text, release=name, **narrowing)
-        for name in sources.releases
-    }
-    hashes = {
-        name: {each for some in found.values() for each in some}
-        for name, found in answers.items()
-    }
+    # For each release: its binaries, and how many configurations they have.
+    hashes: dict[str, set[str]] = {}
+    configuration_counts = {}
+    for release in sources.releases:
+        answer = sources.answer(text, release=release, **narrowing)
+        hashes[release] = set().union(*answer.values())
+        configuration_counts[release] = len(answer)
+
     before = releases_before(sources.releases)
-    expected = [
-        {
-            "release": name,
-            "date": release_date(name),
-            "specs": len(hashes[name]),
-            "configurations": len(answers[name]),
-            "added": len(hashes[name] - was),
-            "removed": len(was - hashes[name]),
-        }
-        for name in reversed(sources.releases)
-        for was in (hashes.get(before.get(name, ""), set()),)
-    ]
+    expected: list[dict[str, Any]] = []
+    for release in reversed(sources.releases):
+        now = hashes[release]
+        previous = hashes[before[release]] if release in before else set()
+        expected.append(
+            {
+                "release": release,
+                "date": release_date(release),
+                "specs": len(now),
+                "configurations": configuration_counts[release],
+                "added": len(now - previous),
+                "removed": len(previous - now),
+            }
+        )
+
     found = history(conn, text, **narrowing)
+
     assert found.rows.records == expected
-    days = sorted(each["date"] for each in expected if each["specs"] and each["date"])
-    assert (found.first_seen, found.last_seen) == (
-        (days[0], days[-1]) if days else (None, None)
-    )
+    days = sorted(row["date"] for row in expected if row["specs"] and row["date"])
+    if days:
+        assert (found.first_seen, found.last_seen) == (days[0], days[-1])
+    else:
+        assert (found.first_seen, found.last_seen) == (None, None)
 
 
 def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
@@ -141,20 +147,26 @@ def views_follow_the_rule(drawn: list[Listing]) -> None:
         expected = set()
         for release, older in before.items():
             found = diff(conn, older, release)
-            for change, some in found.by_change.items():
-                for each in some:
-                    *names, variants = each.configuration
-                    expected.add(
-                        (release, change, *names, " ".join(variants), *each.specs)
-                    )
+            for change, changed in found.by_change.items():
+                for each in changed:
+                    key = (release, change, *printed(each.configuration))
+                    expected.add((*key, *each.specs))
         previous = dict(conn.execute("SELECT release, previous FROM release_changes"))
         counted = conn.execute(
             f"SELECT release, {words}, spec_count FROM release_counts"
         ).fetchall()
-    assert {*rows} == expected and len(rows) == len(expected)
+    assert set(rows) == expected
+    assert len(rows) == len(expected)
     assert previous.items() <= before.items()
-    assert Counter({row[:-1]: row[-1] for row in counted}) == Counter(
-        (name, *each.configuration[:-1], " ".join(each.configuration.variants))
-        for name, some in sources.shown.items()
-        for each in some.values()
-    )
+
+    shown_counts: Counter[tuple[str, ...]] = Counter()
+    for release, shown in sources.shown.items():
+        for listing in shown.values():
+            shown_counts[release, *printed(listing.configuration)] += 1
+    assert {row[:-1]: row[-1] for row in counted} == shown_counts
+
+
+def printed(configuration: Configuration) -> tuple[str, ...]:
+    """Return a configuration as the views print it."""
+    *words, variants = configuration
+    return (*words, " ".join(variants))

@@ -25,15 +25,14 @@ PACKAGES = ("aa", "bb", "cc")
 DAYS = ("2025-01-05", "2025-01-12")
 RUN = {"link", "run"}
 RULES: tuple[dict[str, Any], ...] = (
-    *(
-        {},
-        {},
-        {"newest": 1},
-        {"newest": 2},
-        {"newer_than": DAYS[1]},
-        {"keep_stacks": ["e4s"]},
-    ),
-    *({"newer_than": 6}, {"keep_stacks": ["e4s", "ml"], "newest": 1, "newer_than": 7}),
+    {},
+    {},
+    {"newest": 1},
+    {"newest": 2},
+    {"newer_than": DAYS[1]},
+    {"keep_stacks": ["e4s"]},
+    {"newer_than": 6},
+    {"keep_stacks": ["e4s", "ml"], "newest": 1, "newer_than": 7},
 )
 MOSTLY = st.sampled_from([True, True, True, False])
 COUNT = 8
@@ -49,20 +48,19 @@ def nodes(draw: st.DrawFn) -> list[dict[str, Any]]:
     )
     found = []
     for number in range(COUNT):
-        later = [*range(number + 1, COUNT)]
-        needs = (
-            draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
-            if later
-            else []
-        )
-        edges = [
-            edge(f"s{to}", *draw(types)) | {"name": PACKAGES[to % 3]} for to in needs
-        ]
-        external = (
-            {} if draw(MOSTLY) or draw(MOSTLY) else {"external": {"path": "/usr"}}
-        )
-        each = node(f"s{number}", *edges, version=str(number), **external)
-        found.append(each | {"name": PACKAGES[number % 3]})
+        later = list(range(number + 1, COUNT))
+        needs = []
+        if later:
+            needs = draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
+        edges = []
+        for needed_number in needs:
+            needed_edge = edge(f"s{needed_number}", *draw(types))
+            edges.append(needed_edge | {"name": PACKAGES[needed_number % 3]})
+        # One of sixteen.
+        is_external = not (draw(MOSTLY) or draw(MOSTLY))
+        more = {"external": {"path": "/usr"}} if is_external else {}
+        spec_node = node(f"s{number}", *edges, version=str(number), **more)
+        found.append(spec_node | {"name": PACKAGES[number % 3]})
     return found
 
 
@@ -73,13 +71,11 @@ def needed(records: dict[str, Any], hashes: set[str]) -> set[str]:
     found = set[str]()
     ahead = [*hashes]
     while ahead:
-        for each in records[ahead.pop()].get("dependencies", ()):
-            if (
-                RUN.intersection(each["parameters"]["deptypes"])
-                and each["hash"] not in found
-            ):
-                found.add(each["hash"])
-                ahead.append(each["hash"])
+        for dependency in records[ahead.pop()].get("dependencies", ()):
+            is_run_time = RUN.intersection(dependency["parameters"]["deptypes"])
+            if is_run_time and dependency["hash"] not in found:
+                found.add(dependency["hash"])
+                ahead.append(dependency["hash"])
     return found
 
 
@@ -126,24 +122,33 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
                 retention(folder / "x.db", **rules)
             return
         found = retention(folder / "x.db", paths, **rules)
+
+    # Each binary is either kept or pruned, and nothing that a kept one needs is pruned.
     binaries = set[str]().union(*listed.values())
-    keep = {*found.keep}
+    keep = set(found.keep)
     assert keep.isdisjoint(found.prune)
     assert keep.union(found.prune) == {each.hash for each in found.binaries} == binaries
     assert needed(records, keep).isdisjoint(found.prune)
+
+    # The rules about stacks and days.
     for place, hashes in listed.items():
         is_new = place.startswith(("develop/", f"develop-{DAYS[1]}"))
-        if place.partition("/")[2] in rules["keep_stacks"] or (
-            "newer_than" in rules and is_new
-        ):
+        is_kept_as_new = "newer_than" in rules and is_new
+        if place.partition("/")[2] in rules["keep_stacks"] or is_kept_as_new:
             assert hashes <= keep
-    for package in (
-        {records[each]["name"] for each in binaries} if "newest" in rules else ()
-    ):
-        own = {each for each in binaries if records[each]["name"] == package}
-        versions = sorted({records[each]["version"] for each in own}, key=preference)
-        newest = versions[-rules["newest"] :]
-        assert {each for each in own if records[each]["version"] in newest} <= keep
+
+    # The rule about versions.
+    if "newest" in rules:
+        for package in {records[dag_hash]["name"] for dag_hash in binaries}:
+            version_of = {
+                dag_hash: records[dag_hash]["version"]
+                for dag_hash in binaries
+                if records[dag_hash]["name"] == package
+            }
+            versions = sorted(set(version_of.values()), key=preference)
+            newest = versions[-rules["newest"] :]
+            for dag_hash, version in version_of.items():
+                assert version not in newest or dag_hash in keep
 
 
 def test_a_spliced_binary_needs_that_of_its_build_spec(tmp_path: Path) -> None:
@@ -170,12 +175,10 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         spec(number, versions=[version], size=size)
         for number, (version, size) in enumerate(sizes.items())
     ]
-    folder = write(
-        tmp_path / "pages",
-        a=page("foo", "develop", specs[2:]),
-        b=page("foo", f"develop-{DAYS[0]}", specs[:2]),
-        c=page("foo", f"develop-{DAYS[1]}", specs[1:3]),
-    )
+    branch = page("foo", "develop", specs[2:])
+    first_day = page("foo", f"develop-{DAYS[0]}", specs[:2])
+    second_day = page("foo", f"develop-{DAYS[1]}", specs[1:3])
+    folder = write(tmp_path / "pages", a=branch, b=first_day, c=second_day)
     build([folder], tmp_path / "x.db")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "x.db"

@@ -59,10 +59,11 @@ def test_answers_are_spacks(cache: sqlite3.Connection) -> None:
     refused.
     """
     hashes = [dag_hash for dag_hash, *_ in SPACK["specs"]]
-    found = {text: by_sql(cache, text) for text in SPACK["answers"]}
-    spacks = {
-        text: {hashes[at] for at in places} for text, places in SPACK["answers"].items()
-    }
+    found = {}
+    spacks = {}
+    for text, places in SPACK["answers"].items():
+        found[text] = by_sql(cache, text)
+        spacks[text] = {hashes[place] for place in places}
     refused = {text for text, answer in found.items() if isinstance(answer, str)}
     wrong = {text for text in found.keys() - refused if found[text] != spacks[text]}
 

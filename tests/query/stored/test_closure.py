@@ -169,7 +169,8 @@ def closure_of(lookups: Lookups, name: str, release: str | None = None) -> Closu
     ids = {dag_hash: key for key, dag_hash in rows}
     key = ids.get(hash_of(name)) or ids[name]
     named = lookups.release(release)
-    return closures(lookups, [key], named.id if named else None)[key]
+    release_id = named.id if named else None
+    return closures(lookups, [key], release_id)[key]
 
 
 def packages(members: tuple[Any, ...]) -> list[str]:

@@ -314,14 +314,10 @@ def descriptions(
     """
     folder = tmp_path_factory.mktemp("texts")
     texts = json.loads(gzip.decompress((DATA / "descriptions.json.gz").read_bytes()))
-    packages = [
-        published(
-            name,
-            description=text,
-            dependent_to=described(*(f"u{at}" for at in range(count))),
-        )
-        for name, (text, count) in texts.items()
-    ]
+    packages = []
+    for name, (text, user_count) in texts.items():
+        users = described(*(f"u{number}" for number in range(user_count)))
+        packages.append(published(name, description=text, dependent_to=users))
     build(write_packages(folder / "in", *packages), folder / "x.db")
     connection = sqlite3.connect(folder / "x.db")
     yield connection
