@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.indexes import edge, hash_of, index, node, old_node, record
 from tests.package_data import catalogued, described, listed, published
@@ -26,21 +27,18 @@ def write_every_kind(folder: Path) -> Path:
     """Write pages, indexes, an installation and package data, some of which contradict
     others.
     """
+    old_spec = spec(1, tarball="http://m", os="rhel8")
+    new_spec = spec(1, size="7")
+    ml_spec = spec(2, variants=["+x", "k=a,b"], stacks=["ml"])
+    without_compiler = spec(3, compiler="none")
+    without_version = spec(5, versions=[])
     write(
         folder / "pages",
-        old=page(
-            "zlib", "develop-2025-01-05", [spec(1, tarball="http://m", os="rhel8")]
-        ),
-        new=page(
-            "zlib",
-            "develop",
-            [spec(1, size="7"), spec(2, variants=["+x", "k=a,b"], stacks=["ml"])],
-        ),
-        wrong=page(
-            "zstd", "develop", [spec(3, compiler="none")], meta={"num_specs": 7}
-        ),
-        other=page("zstd", "v0.22", [spec(3), spec(4, versions=["2.0", "1.0"][:1])]),
-        refused=page("zstd", "v0.23", [spec(5, versions=[])]),
+        old=page("zlib", "develop-2025-01-05", [old_spec]),
+        new=page("zlib", "develop", [new_spec, ml_spec]),
+        wrong=page("zstd", "develop", [without_compiler], meta={"num_specs": 7}),
+        other=page("zstd", "v0.22", [spec(3), spec(4, versions=["2.0"])]),
+        refused=page("zstd", "v0.23", [without_version]),
     )
     glibc = record(node("glibc", external={"path": "/usr"}), is_binary=False)
     app = record(
@@ -87,23 +85,18 @@ def write_every_kind(folder: Path) -> Path:
             {"name": "zlib-api", "description": "The package zlib."},
         ],
     )
-    texts = {
-        "zlib": json.dumps(zlib),
-        "gmake": json.dumps(published("gmake", "4.4", dependent_to=described("zlib"))),
-        "repology": json.dumps(
-            catalogued(
-                {
-                    "name": "catalogued",
-                    "maintainers": ["ada"],
-                    "licenses": ["MIT when @2:"],
-                    "categories": ["e4s"],
-                }
-            )
-        ),
-        "list": json.dumps(
-            [listed("zlib", "1.4", "1.3"), listed("zstd", "1.5"), "gdbm"]
-        ),
+    of_repology = {
+        "name": "catalogued",
+        "maintainers": ["ada"],
+        "licenses": ["MIT when @2:"],
+        "categories": ["e4s"],
     }
-    for name, text in texts.items():
-        (folder / "packages" / f"{name}.json").write_text(text)
+    contents: dict[str, Any] = {
+        "zlib": zlib,
+        "gmake": published("gmake", "4.4", dependent_to=described("zlib")),
+        "repology": catalogued(of_repology),
+        "list": [listed("zlib", "1.4", "1.3"), listed("zstd", "1.5"), "gdbm"],
+    }
+    for name, content in contents.items():
+        (folder / "packages" / f"{name}.json").write_text(json.dumps(content))
     return folder

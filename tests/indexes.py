@@ -158,7 +158,8 @@ def signed(text: str) -> str:
     # gpg puts `- ` before lines that begin with a dash.
     lines = []
     for line in text.split("\n"):
-        lines.append(f"- {line}" if line.startswith("-") else line)
+        escaped = f"- {line}" if line.startswith("-") else line
+        lines.append(escaped)
     body = "\n".join(lines)
     return (
         f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\n"

@@ -42,18 +42,21 @@ def meta_of(specs: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return the `meta` that fits the specs of a page."""
     listed = list(specs)
     stacks = Counter(stack for each in listed for stack in each["stacks"])
+    versions = {version for each in listed for version in each["versions"]}
     return {
-        "compilers": sorted({each["compiler"] for each in listed}),
+        "compilers": _values(listed, "compiler"),
         "num_specs": len(listed),
         "num_specs_by_stack": dict(sorted(stacks.items())),
-        "oss": sorted({each["os"] for each in listed}),
-        "platforms": sorted({each["platform"] for each in listed}),
+        "oss": _values(listed, "os"),
+        "platforms": _values(listed, "platform"),
         "stacks": sorted(stacks),
-        "targets": sorted({each["target"] for each in listed}),
-        "versions": sorted(
-            {version for each in listed for version in each["versions"]}
-        ),
+        "targets": _values(listed, "target"),
+        "versions": sorted(versions),
     }
+
+
+def _values(specs: list[dict[str, Any]], key: str) -> list[str]:
+    return sorted({each[key] for each in specs})
 
 
 def page(

@@ -43,18 +43,19 @@ def values_of(path: str, data: bytes) -> Values:
     """
     page = parse_page(RawFile(path, path, data))
     details = {}
-    for each in details_of(page):
-        configuration = normal_configuration(page.package, each)
-        details[each.hash] = {
-            name: getattr(each, name)
-            for name in SpecDetail.__struct_fields__
-            if name != "tarball" or isinstance(each.tarball, str)
-        } | {
-            "compiler": configuration.compiler,
-            "versions": [configuration.version],
-            "variants": [*configuration.variants],
-            "stacks": [*as_set("stack", each.stacks)],
+    for detail in details_of(page):
+        values: dict[str, object] = {
+            name: getattr(detail, name) for name in SpecDetail.__struct_fields__
         }
+        if not isinstance(detail.tarball, str):
+            del values["tarball"]
+        # What a page may write in several ways is in its normal form.
+        configuration = normal_configuration(page.package, detail)
+        values["compiler"] = configuration.compiler
+        values["versions"] = [configuration.version]
+        values["variants"] = [*configuration.variants]
+        values["stacks"] = [*as_set("stack", detail.stacks)]
+        details[detail.hash] = values
     return {"meta": declared_meta(page.meta), "spec_details": details}
 
 

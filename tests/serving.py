@@ -85,19 +85,12 @@ def serving(
     with tempfile.NamedTemporaryFile(
         "w", dir=folder, suffix=".log", delete=False
     ) as stream:
+        input_stream = subprocess.DEVNULL if terminal is None else terminal
+        program = [sys.executable, "-m", "spack_cache_db"]
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "spack_cache_db",
-                "serve",
-                str(file),
-                "--port",
-                "0",
-                *options,
-            ],
+            [*program, "serve", str(file), "--port", "0", *options],
             text=True,
-            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            stdin=input_stream,
             stdout=stream,
             stderr=stream,
             env={**os.environ, "TMPDIR": str(folder)},

@@ -26,19 +26,18 @@ def records() -> dict[str, Configuration]:
 def write_records(folder: Path) -> Path:
     """Write the pages of the records."""
     folder.mkdir()
-    for name in sorted({record.package for record in records().values()}):
-        specs = [
-            spec(
-                hash=dag_hash,
-                versions=[record.version],
-                compiler=record.compiler,
-                os=record.os,
-                platform=record.platform,
-                target=record.target,
-                variants=list(record.variants),
-            )
-            for dag_hash, record in records().items()
-            if record.package == name
-        ]
-        (folder / f"{name}.md").write_bytes(page(name, "cache", specs))
+    specs_of: dict[str, list[dict[str, Any]]] = {}
+    for dag_hash, record in records().items():
+        detail = spec(
+            hash=dag_hash,
+            versions=[record.version],
+            compiler=record.compiler,
+            os=record.os,
+            platform=record.platform,
+            target=record.target,
+            variants=list(record.variants),
+        )
+        specs_of.setdefault(record.package, []).append(detail)
+    for package, specs in specs_of.items():
+        (folder / f"{package}.md").write_bytes(page(package, "cache", specs))
     return folder

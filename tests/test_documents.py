@@ -250,11 +250,11 @@ def type_all(reader: Reader, blocks: Iterable[Fence]) -> None:
 
 def test_every_document_is_read() -> None:
     """A document with commands is among those that are typed, or it is said why not."""
-    with_commands = {
-        path.relative_to(ROOT).as_posix()
-        for path in DOCUMENTS
-        if any(fence.language in {"sh", "console"} for fence in fences(path))
-    }
+    with_commands = set()
+    for path in DOCUMENTS:
+        languages = {fence.language for fence in fences(path)}
+        if "sh" in languages or "console" in languages:
+            with_commands.add(path.relative_to(ROOT).as_posix())
     assert with_commands == {*READ, TUTORIAL, OPERATE, *NOT_TYPED}
 
 

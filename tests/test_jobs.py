@@ -79,7 +79,8 @@ def published(files: dict[str, bytes], missing: int = 404) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             content = files.get(self.path)
-            self.send_response(missing if content is None else 200)
+            status = missing if content is None else 200
+            self.send_response(status)
             self.end_headers()
             self.wfile.write(content or b"no such file")
 

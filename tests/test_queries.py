@@ -4,7 +4,7 @@ sources.
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +117,15 @@ HISTORY: list[tuple[str, dict[str, str], list[tuple[Any, ...]]]] = [
 def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """Two snapshots and their branch: binaries are added, replaced, lost and kept."""
     folder = tmp_path_factory.mktemp("history")
+    kept = spec(1, variants=[A])
+    lost = spec(2, variants=[A], stacks=["ml"])
+    lost_package = spec(3, variants=[A], target="aarch64")
+    added = spec(4, variants=[A])
     newest = spec(5, versions=["2.0"], variants=[B], stacks=["e4s", "ml", "root"])
     pages = {
-        "a": page(
-            "aa", OLD, [spec(1, variants=[A]), spec(2, variants=[A], stacks=["ml"])]
-        ),
-        "b": page("bb", OLD, [spec(3, variants=[A], target="aarch64")]),
-        "c": page("aa", NEW, [spec(1, variants=[A]), spec(4, variants=[A]), newest]),
+        "a": page("aa", OLD, [kept, lost]),
+        "b": page("bb", OLD, [lost_package]),
+        "c": page("aa", NEW, [kept, added, newest]),
         "d": page("aa", "develop", [newest]),
     }
     build([write(folder / "pages", **pages)], folder / "x.db")
@@ -155,6 +157,15 @@ def test_binaries_that_snapshots_keep(history: sqlite3.Connection) -> None:
     }
 
 
+def write_listed(folder: Path, hashes: Mapping[str, tuple[int, ...]]) -> Path:
+    """Write the pages of one package that list the numbered specs of each release."""
+    pages = {}
+    for number, (release, spec_numbers) in enumerate(hashes.items()):
+        specs = [spec(spec_number) for spec_number in spec_numbers]
+        pages[f"p{number}"] = page("aa", release, specs)
+    return write(folder, **pages)
+
+
 def test_a_survival_curve_knows_both_ends_of_a_history(tmp_path: Path) -> None:
     """The documented statement leaves out what may be older than the history, and what
     is listed now has not ended.
@@ -168,11 +179,7 @@ def test_a_survival_curve_knows_both_ends_of_a_history(tmp_path: Path) -> None:
         days[2]: (1, 5, 7),
         "develop": (1, 6),
     }
-    pages = {
-        f"p{number}": page("aa", release, [spec(number) for number in listed])
-        for number, (release, listed) in enumerate(hashes.items())
-    }
-    build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
+    build([write_listed(tmp_path / "pages", hashes)], tmp_path / "x.db")
     document = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
     (statement,) = re.findall(r"```sql\n(-- The share of.*?)```", document, re.DOTALL)
     connection = sqlite3.connect(tmp_path / "x.db")
@@ -214,11 +221,7 @@ def test_lifetimes_are_the_documented_curve(tmp_path: Path) -> None:
     """In percent, with the last value of each age."""
     days = ("develop-2025-01-01", "develop-2025-01-11", "develop-2025-01-31")
     hashes = {days[0]: (1,), days[1]: (2, 3, 4), days[2]: (3, 5), "develop": (4,)}
-    pages = {
-        f"p{number}": page("aa", release, [spec(number) for number in numbers])
-        for number, (release, numbers) in enumerate(hashes.items())
-    }
-    build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
+    build([write_listed(tmp_path / "pages", hashes)], tmp_path / "x.db")
     connection = sqlite3.connect(tmp_path / "x.db")
     # Of 2 to 5, one has ended at an age of 0 days.
     assert run(connection, "lifetimes") == [{"days": 0, "percent": 75.0}]
@@ -234,10 +237,10 @@ def test_most_needed_packages(real_index: sqlite3.Connection) -> None:
             for other, types in needed.items():
                 if types & {"link", "run"}:
                     users.setdefault(names[other], set()).add(dag_hash)
-    expected = {
-        package: (len(hashes), len({names[each] for each in hashes}))
-        for package, hashes in users.items()
-    }
+    expected = {}
+    for package, hashes in users.items():
+        user_packages = {names[dag_hash] for dag_hash in hashes}
+        expected[package] = (len(hashes), len(user_packages))
     assert {
         row["package"]: (row["needed_by"], row["package_count"])
         for row in run(real_index, "most_needed_packages")
@@ -363,18 +366,17 @@ def test_another_release_may_have_it(tmp_path: Path) -> None:
         (tmp_path / name / "root" / "index.json").write_bytes(data)
     build([str(tmp_path)], tmp_path / "x.db")
     connection = sqlite3.connect(tmp_path / "x.db")
-    lacking = {
-        release: {
-            (row["package"], row["is_binary"], row["release_count"])
-            for row in run(
-                connection,
-                "dependencies_without_binary",
-                hash=hash_of("main"),
-                release=release,
-            )
+    lacking = {}
+    for release in ("", "develop", "v1.0"):
+        rows = run(
+            connection,
+            "dependencies_without_binary",
+            hash=hash_of("main"),
+            release=release,
+        )
+        lacking[release] = {
+            (row["package"], row["is_binary"], row["release_count"]) for row in rows
         }
-        for release in ("", "develop", "v1.0")
-    }
     connection.close()
 
     assert lacking["develop"] == lacking[""] == {("system", 0, 0)}
@@ -404,15 +406,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         named=snapshot("named", "20", "3.0"),
         simple=snapshot("simple", "20", "1.0", "0.9"),
     )
+    deprecated = [{"name": "1.0"}]
+    users = [{"name": "old", "description": "The old one."}]
     data = write_packages(
         folder / "data",
-        published("old", "3.0", "2.0", "1.5", versions_deprecated=[{"name": "1.0"}]),
+        published("old", "3.0", "2.0", "1.5", versions_deprecated=deprecated),
         published("current", "2.0"),
-        published(
-            "needed",
-            "1.0",
-            dependent_to=[{"name": "old", "description": "The old one."}],
-        ),
+        published("needed", "1.0", dependent_to=users),
         published("alone", "4.0"),
         names=["named"],
         simple=[listed("simple", "1.0")],

@@ -182,11 +182,15 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
         "From develop of old.db to develop of new.db, 1 binary was removed, 1 added"
     )
     assert lines[-2:] == [
-        *("The release v1.1 is only in new.db.", "The release v1.0 is only in old.db.")
+        "The release v1.1 is only in new.db.",
+        "The release v1.0 is only in old.db.",
     ]
-    assert [(case[1].split("@")[0], case[2]) for case in cases(nights / "r.xml")] == [
-        *(("lib", "failure"), ("tool", "")),
-        *(("the release v1.1", ""), ("the release v1.0", "failure")),
+    outcomes = [(case[1].split("@")[0], case[2]) for case in cases(nights / "r.xml")]
+    assert outcomes == [
+        ("lib", "failure"),
+        ("tool", ""),
+        ("the release v1.1", ""),
+        ("the release v1.0", "failure"),
     ]
     found = json.loads(run("diff", "--databases", *PAIR, "--json").stdout)
     assert (found["releases_added"], found["releases_removed"]) == (["v1.1"], ["v1.0"])

@@ -39,11 +39,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def odd(text: str | None) -> str | None:
     """Return a text of a database, or its JSON, with odd characters in it."""
-    for character, word in PLAIN.items() if text else ():
-        is_json = text is not None and text[:1] in "[{"
-        text = (text or "").replace(
-            word, json.dumps(character)[1:-1] if is_json else character
-        )
+    if not text:
+        return text
+    is_json = text[0] in "[{"
+    for character, word in PLAIN.items():
+        if is_json:
+            text = text.replace(word, json.dumps(character)[1:-1])
+        else:
+            text = text.replace(word, character)
     return text
 
 

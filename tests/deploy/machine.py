@@ -62,17 +62,17 @@ class Machine:
             f'exec curl -sS --fail-with-body http://127.0.0.1:{systemctl}/ -d "$*"',
         )
         path = self.folder / "pwd"
+        environment = {
+            name: value for name, value in os.environ.items() if name.startswith("PIP_")
+        }
+        environment["PATH"] = self.manager.path
+        environment["HOME"] = str(self.folder)
+        # It takes longer than to compile what the commands import.
+        environment["PIP_NO_COMPILE"] = "1"
         done = completed(
             ["sh", "-eu", "-c", f"{self.there(commands)}\npwd > {path}"],
             cwd=folder,
-            env={"PATH": self.manager.path, "HOME": str(self.folder)}
-            | {
-                name: value
-                for name, value in os.environ.items()
-                if name.startswith("PIP_")
-            }
-            # It takes longer than to compile what the commands import.
-            | {"PIP_NO_COMPILE": "1"},
+            env=environment,
             stderr=subprocess.STDOUT,
         )
         assert done.returncode == 0, f"{commands}\n{done.stdout}"

@@ -114,7 +114,8 @@ def apply(unit: Unit) -> None:
     refused = [
         _ERRNO | getattr(errno, name) for name in unit.get("SystemCallErrorNumber", ())
     ]
-    _restrict_calls(calls, refused[0] if refused else _KILL)
+    action = refused[0] if refused else _KILL
+    _restrict_calls(calls, action)
 
 
 def call_number(name: str) -> int:

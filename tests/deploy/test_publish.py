@@ -75,18 +75,16 @@ class Site:
 
     def publish(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run the script to its end."""
-        return completed(
-            [SCRIPT, *map(str, arguments)],
-            start_new_session=True,
-            env={
-                "PATH": f"{self.commands}:{PATH}",
-                "SPACK_CACHE_FOLDER": str(self.srv),
-                "SPACK_CACHE_HEALTH": f"http://127.0.0.1:{self.health}/-/health.json",
-                "SPACK_CACHE_START": "true",
-                "SPACK_CACHE_PROXY_CACHE": str(self.folder / "cache"),
-                "SPACK_CACHE_PATIENCE": "1",
-            },
-        )
+        environment = {
+            "PATH": f"{self.commands}:{PATH}",
+            "SPACK_CACHE_FOLDER": str(self.srv),
+            "SPACK_CACHE_HEALTH": f"http://127.0.0.1:{self.health}/-/health.json",
+            "SPACK_CACHE_START": "true",
+            "SPACK_CACHE_PROXY_CACHE": str(self.folder / "cache"),
+            "SPACK_CACHE_PATIENCE": "1",
+        }
+        command = [SCRIPT, *map(str, arguments)]
+        return completed(command, start_new_session=True, env=environment)
 
     def is_whole(self, *contents: bytes) -> bool:
         """Return whether one of these databases is published, with its own inspect

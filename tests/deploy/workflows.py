@@ -88,19 +88,18 @@ class Runner:
         # The folder that was added last is searched first.
         added = (self.folder / "path").read_text().split()
         path = [*reversed(added), str(self.commands), PATH]
-        step_environment = {}
+        environment = {
+            "PATH": ":".join(path),
+            "HOME": str(self.folder),
+            "GITHUB_PATH": str(self.folder / "path"),
+            **self.environment,
+        }
         for name, value in variables.items():
-            step_environment[name] = _evaluated(value)
+            environment[name] = _evaluated(value)
         done = completed(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", commands],
             cwd=self.folder / "workspace",
-            env={
-                "PATH": ":".join(path),
-                "HOME": str(self.folder),
-                "GITHUB_PATH": str(self.folder / "path"),
-                **self.environment,
-                **step_environment,
-            },
+            env=environment,
             stderr=subprocess.STDOUT,
         )
         self.output += done.stdout

@@ -135,11 +135,9 @@ def test_the_same_database_gives_the_same_bytes(
     for name in "ab":
         spack_cache_db.export(database, tmp_path / name, format=form)
     spack_cache_db.export(database, tmp_path / "b", format=form)
-    contents = [
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
-        for name in "ab"
-    ]
-    assert contents[0] == contents[1]
+    first = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
+    second = {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()}
+    assert first == second
 
 
 def test_checksums_and_sizes_are_those_of_the_files(exported: tuple[str, Path]) -> None:

@@ -112,7 +112,9 @@ def test_another_file_is_refused_once(
     shown.
     """
     bad = served.path.with_name("bad")
-    bad.write_bytes(new.read_bytes()[:-3000] if content is None else content)
+    if content is None:
+        content = new.read_bytes()[:-3000]
+    bad.write_bytes(content)
     bad.replace(served.path)
     for _ in range(3):
         assert not served.refresh()

@@ -114,18 +114,27 @@ def site(
     inspected = json.loads(
         database.with_suffix(".inspect.json").read_text(encoding="utf-8")
     )
+    options: dict[str, Any] = {"files": [str(database)]}
+    if immutable:
+        options = {"immutables": [str(database)], "inspect_data": inspected}
+    if not IS_065:
+        options["config"] = config
     return Datasette(
-        [] if immutable else [str(database)],
-        immutables=[str(database)] if immutable else [],
-        inspect_data=inspected if immutable else None,
+        **options,
         metadata=described or metadata(),
         template_dir=str(templates),
         plugins_dir=str(ROOT / "plugins"),
         static_mounts=[("static", str(ROOT / "static"))],
         settings={**site_settings(), **changes},
         cors=cors,
-        **({} if IS_065 else {"config": config}),
     )
+
+
+def site_described(database: Path, described: dict[str, Any]) -> Any:
+    """Return the site with metadata that Datasette 1.0 takes as its configuration."""
+    if IS_065:
+        return site(database, described)
+    return site(database, config=described)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from spack_cache_db.site.routes import ROUTES
 from spack_cache_db.site.table_addresses import OPERATORS
 from tests.site.addresses import OWN, get
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import IS_065, metadata, site
+from tests.site.conftest import metadata, site, site_described
 from tests.site.http.test_permissions import DATA, closed
 
 pytestmark = pytest.mark.slow
@@ -252,6 +252,6 @@ async def test_queries_of_others_are_left_alone(database: Path) -> None:
     """A canned query of the metadata that lists no parameters takes any."""
     described = metadata()
     described["databases"]["spack-cache"]["queries"]["mine"] = {"sql": "select :a as a"}
-    served = site(database, described if IS_065 else None, config=described)
+    served = site_described(database, described)
 
     assert (await get(served, "/spack-cache/mine.json?a=1&b=2")).status_code == 200

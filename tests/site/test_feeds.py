@@ -14,7 +14,7 @@ import feedparser
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from tests.pagetexts import page, spec, spec_hash, write
+from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 from tests.site.conftest import site
 
@@ -26,15 +26,20 @@ WEEKS = (
     "develop-2025-01-19",
     "develop-2025-01-26",
 )
+HDF5 = (1, "1.0", "e4s")
+HDF5_IN_ML = (2, "1.0", "ml")
+NEW_HDF5 = (4, "1.1", "e4s")
+ZLIB = (3, "1.3", "e4s")
+ZLIB_IN_ML = (5, "1.3", "ml")
+"""Specs: number, version and stack."""
+
 LISTED: tuple[dict[str, tuple[tuple[int, str, str], ...]], ...] = (
-    {"hdf5": ((1, "1.0", "e4s"), (2, "1.0", "ml")), "zlib": ((3, "1.3", "e4s"),)},
-    {"hdf5": ((1, "1.0", "e4s"), (4, "1.1", "e4s")), "zlib": ((3, "1.3", "e4s"),)},
-    {"hdf5": ((1, "1.0", "e4s"), (4, "1.1", "e4s")), "zlib": ((3, "1.3", "e4s"),)},
-    {"hdf5": ((4, "1.1", "e4s"),), "zlib": ((5, "1.3", "ml"),)},
+    {"hdf5": (HDF5, HDF5_IN_ML), "zlib": (ZLIB,)},
+    {"hdf5": (HDF5, NEW_HDF5), "zlib": (ZLIB,)},
+    {"hdf5": (HDF5, NEW_HDF5), "zlib": (ZLIB,)},
+    {"hdf5": (NEW_HDF5,), "zlib": (ZLIB_IN_ML,)},
 )
-"""The specs of each week: number, version and stack. Nothing changes in the third
-week.
-"""
+"""The specs of each week. Nothing changes in the third week."""
 
 CHANGES = {
     "/feed.atom": {
@@ -62,19 +67,17 @@ rebuilt, which is no change.
 
 def write_weeks(folder: Path, weeks: int) -> Path:
     """Write the pages of the first weeks, and of the branch and a release."""
-    places = [*zip(WEEKS[:weeks], LISTED[:weeks], strict=True)]
-    pages = {
-        f"{package}-{release}": page(
-            package,
-            release,
-            [
-                spec(hash=spec_hash(number), versions=[version], stacks=[stack, "root"])
-                for number, version, stack in specs
-            ],
-        )
-        for release, packages in [*places, ("develop", LISTED[3]), ("v1.0", LISTED[0])]
-        for package, specs in packages.items()
-    }
+    releases = dict(zip(WEEKS[:weeks], LISTED[:weeks], strict=True))
+    releases["develop"] = LISTED[3]
+    releases["v1.0"] = LISTED[0]
+    pages = {}
+    for release, packages in releases.items():
+        for package, listed in packages.items():
+            specs = [
+                spec(number, versions=[version], stacks=[stack, "root"])
+                for number, version, stack in listed
+            ]
+            pages[f"{package}-{release}"] = page(package, release, specs)
     return write(folder, **pages)
 
 

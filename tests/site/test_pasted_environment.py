@@ -107,11 +107,9 @@ async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None
     *mirrors, trust, install = blocks[0].splitlines()
 
     assert len(blocks) == 1
+    mirror_of = {each["release"]: each["mirror"] for each in having}
     assert mirrors == [
-        f"spack mirror add {release} {url}"
-        for release, url in dict.fromkeys(
-            (each["release"], each["mirror"]) for each in having
-        )
+        f"spack mirror add {release} {url}" for release, url in mirror_of.items()
     ]
     assert trust == "yes | spack buildcache keys --install --trust"
     words = install.removeprefix("spack install --cache-only ").split()

@@ -287,10 +287,11 @@ async def test_a_list_can_be_taken(datasette: Any, path: str, rows: int) -> None
 
     assert [row["name"] for row in as_json.json()] == names
     assert len(names) == rows
-    assert [*csv.DictReader(io.StringIO(as_csv.text))] == [
-        {name: "" if value is None else str(value) for name, value in row.items()}
-        for row in as_json.json()
-    ]
+    csv_rows = csv.DictReader(io.StringIO(as_csv.text))
+    for csv_row, json_row in zip(csv_rows, as_json.json(), strict=True):
+        assert csv_row.keys() == json_row.keys()
+        for name, value in json_row.items():
+            assert csv_row[name] == ("" if value is None else str(value))
 
 
 @pytest.mark.asyncio

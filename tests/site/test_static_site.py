@@ -272,13 +272,11 @@ def test_a_kill_at_any_step_leaves_a_folder_of_ours(tmp_path: Path) -> None:
     completed([sys.executable, "-c", KILLED, file, start, folders], check=True)
     killed = [*folders.iterdir()]
     assert len(killed) > len(new)
-    states = {
-        (
-            frozenset(contents(each).items()),
-            *sorted(path.name for path in each.rglob("*")),
-        ): each
-        for each in killed
-    }
+    # Many kills leave the same files: one folder of each state is enough.
+    states = {}
+    for folder in killed:
+        names = sorted(path.name for path in folder.rglob("*"))
+        states[frozenset(contents(folder).items()), *names] = folder
     for number, folder in enumerate(states.values()):
         shown = contents(folder)
         assert all(

@@ -97,7 +97,9 @@ def answer_of_site(lookups: Lookups, text: str) -> Answer:
         name = page.path.removeprefix("/package/")
         if is_package and not tokens:
             tokens = tokens_of_spec(lookups, parse(name), EVERYWHERE)
-        return _answer(tokens, [name] if is_package else None)
+        if not is_package:
+            return _answer(tokens, None)
+        return _answer(tokens, [name])
 
     if page.reading is not None and not page.is_of_compiler:
         tokens = tokens_of_words(lookups, text, page.reading, EVERYWHERE)
@@ -108,13 +110,15 @@ def answer_of_site(lookups: Lookups, text: str) -> Answer:
         names = [*(row.name for row in found.rows), *found.more, *found.unbuilt]
         return _answer(tokens, names)
     package = parse(page.spec).name if page.spec else None
-    return _answer(tokens, [package] if package else [])
+    packages = [package] if package else []
+    return _answer(tokens, packages)
 
 
 def _answer(tokens: Iterable[Token], packages: list[str] | None) -> Answer:
     # Words that the full-text search of the website finds in configurations.
     pairs = [(token.label, token.text) for token in tokens if token.label != "words"]
-    return Answer(sorted(pairs), None if packages is None else packages[:FIRST])
+    first_packages = None if packages is None else packages[:FIRST]
+    return Answer(sorted(pairs), first_packages)
 
 
 def is_same(of_browser: Answer, of_site: Answer) -> bool:

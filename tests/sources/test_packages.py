@@ -194,7 +194,9 @@ def test_what_says_nothing_is_left_out() -> None:
 def test_a_homepage_is_an_address_of_the_web(form: Any, homepage: str) -> None:
     """Anything else is left out, and a problem."""
     value = form("a", "1", homepage=homepage)
-    (found,) = facts(value if form is published else [value])
+    # A list of packages has one value for each of them.
+    document = value if form is published else [value]
+    (found,) = facts(document)
     assert "homepage" not in found.texts
     (problem,) = found.problems
     assert problem.code == "package_text"

@@ -47,14 +47,8 @@ def whole_input(folder: Path) -> dict[str, Path]:
         (folder / "pages" / name).write_bytes(b"")
     new = write_layout3(folder / "v3" / "new", {None: INDEX})
     blob = write_blob(new, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
-    binary = (
-        new
-        / "v3"
-        / "manifests"
-        / "spec"
-        / "a"
-        / f"a-1.0-{hash_of('a')}.spec.manifest.json"
-    )
+    manifests = new / "v3" / "manifests"
+    binary = manifests / "spec" / "a" / f"a-1.0-{hash_of('a')}.spec.manifest.json"
     binary.parent.mkdir(parents=True)
     binary.write_text(json.dumps({"version": 3, "data": [blob]}))
     (new / "mirror.json").write_text('{"url": "https://host/new"}')
@@ -73,13 +67,14 @@ def whole_input(folder: Path) -> dict[str, Path]:
         for path in (new / "blobs").rglob("*")
         if path.is_file() and path.stat().st_size > 99
     )
+    pages = folder / "pages"
     return {
-        "page": folder / "pages" / "b.md",
-        **{
-            name: folder / "pages" / name
-            for name in ("x.tar", "x.tar.gz", "x.tar.zst", "x.zip")
-        },
-        "index manifest": new / "v3" / "manifests" / "index" / "index.manifest.json",
+        "page": pages / "b.md",
+        "x.tar": pages / "x.tar",
+        "x.tar.gz": pages / "x.tar.gz",
+        "x.tar.zst": pages / "x.tar.zst",
+        "x.zip": pages / "x.zip",
+        "index manifest": manifests / "index" / "index.manifest.json",
         "blob": blob_path,
         "binary's manifest": binary,
         "address": new / "mirror.json",

@@ -96,8 +96,8 @@ def test_the_place_of_a_compiler_says_nothing(
     anywhere = []
     behind = []
     for number, (is_compiled, own) in enumerate(nodes):
-        name = f"{'^' * bool(number)}p{number}"
-        compiler = ["%gcc@12"] * is_compiled
+        name = f"^p{number}" if number else "p0"
+        compiler = ["%gcc@12"] if is_compiled else []
         place = chance.randint(0, len(own))
         anywhere += [name, *own[:place], *compiler, *own[place:]]
         behind += [name, *own, *compiler]

@@ -24,12 +24,12 @@ SPACK: dict[str, Any] = json.loads((DATA / "versions.json").read_text())
 WORDS = (
     "1 2 10 01 a b z Z rc alpha beta final p dev main develop stable master 20240101"
 )
-PLAIN = st.lists(
-    st.tuples(st.sampled_from(WORDS.split()), st.sampled_from((".", "-", "_", ""))),
-    min_size=1,
-    max_size=5,
-).map(
-    lambda parts: "".join(word + separator for word, separator in parts).rstrip("._-")
+SEPARATORS = (".", "-", "_", "")
+PARTS = st.builds(
+    "{}{}".format, st.sampled_from(WORDS.split()), st.sampled_from(SEPARATORS)
+)
+PLAIN = st.lists(PARTS, min_size=1, max_size=5).map(
+    lambda parts: "".join(parts).rstrip("._-")
 )
 GIT = st.builds("git.{}={}".format, st.sampled_from(("main", "v1", "0a")), PLAIN)
 VERSIONS = st.one_of(PLAIN, PLAIN, GIT)

@@ -93,10 +93,11 @@ def axe_finds(page: Page, options: Any = ALL_RULES) -> list[tuple[Any, ...]]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.axe_script)
     run = "async options => (await axe.run(document, options)).violations"
-    return [
-        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-        for each in page.evaluate(run, options)
-    ]
+    found = []
+    for violation in page.evaluate(run, options):
+        elements = [node["html"][:120] for node in violation["nodes"][:3]]
+        found.append((violation["id"], elements))
+    return found
 
 
 def axe_finds_on(page: Page, size: ViewportSize) -> Iterator[tuple[Any, ...]]:

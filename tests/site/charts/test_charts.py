@@ -204,13 +204,15 @@ def test_a_stacked_bar(title: str, shares: list[Share]) -> None:
     chart = stacked_bar(title, shares, "dependencies")
     total = sum(share.count for share in shares)
     assert bool(chart) is bool(total)
-    check(chart, [share.count for share in shares] if total else [])
+    counts = [share.count for share in shares] if total else []
+    check(chart, counts)
     widths = [
         float(rectangle.get("width", "").rstrip("%"))
         for rectangle in parsed(chart).iter("rect")
         if rectangle.get("x")
     ]
-    assert sum(widths) == pytest.approx(100 if total else 0, abs=0.01)
+    whole = 100 if total else 0
+    assert sum(widths) == pytest.approx(whole, abs=0.01)
 
 
 @given(grids())

@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.site.routes import ROUTES
 from tests.site.addresses import OWN, UNKNOWN
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import IS_065, SQL, metadata, site
+from tests.site.conftest import SQL, metadata, site_described
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def closed(database: Path, *where: str, to: object, key: str = "allow") -> Any:
     for each in where:
         place = place.setdefault(each, {})
     place[key] = to
-    return site(database, described if IS_065 else metadata(), config=described)
+    return site_described(database, described)
 
 
 async def status(served: Any, path: str, actor: dict[str, str] | None = None) -> int:
@@ -62,13 +62,10 @@ async def status(served: Any, path: str, actor: dict[str, str] | None = None) ->
 
 def test_every_route_is_asked_for_here() -> None:
     """Each of our routes is that of some address below; a new one needs an address."""
-    paths = [each.partition("?")[0] for each in CLOSED]
+    paths = [address.partition("?")[0] for address in CLOSED]
 
-    assert [
-        pattern
-        for pattern, *_ in ROUTES
-        if not any(re.match(pattern, p) for p in paths)
-    ] == []
+    for pattern, *_ in ROUTES:
+        assert any(re.match(pattern, path) for path in paths), pattern
 
 
 @pytest.mark.asyncio
@@ -106,7 +103,7 @@ async def test_a_database_may_be_open_where_the_rest_is_not(database: Path) -> N
     """What is said of the database comes before what is said of the instance."""
     described = metadata() | {"allow": STAFF}
     described["databases"]["spack-cache"]["allow"] = True
-    served = site(database, described if IS_065 else metadata(), config=described)
+    served = site_described(database, described)
 
     assert [await status(served, path) for path in ("/", "/spack-cache.db")] == [
         200,

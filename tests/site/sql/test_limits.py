@@ -20,24 +20,25 @@ ENDED_SECONDS = 2 * 2.0
 NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
 A_LOT = "replace(hex(zeroblob(49500)), '00', 'a')"
 MOST = f"({A_LOT} || {A_LOT} || {A_LOT} || {A_LOT})"
+CONTROLS = "replace(hex(zeroblob(49500)), '00', printf('%c%c', 1, 2) || '\t\v')"
+
+
+def repeated(column: str, count: int) -> str:
+    """Return a statement for one row with as many columns."""
+    return f"SELECT {', '.join([column] * count)}"
+
+
+def thousand_rows(column: str) -> str:
+    """Return a statement for a thousand rows of 24 columns."""
+    return f"{NUMBERS.format('')}{repeated(column, 24)} FROM n LIMIT 1000"
+
+
 LARGE = {
-    "cells": NUMBERS.format("")
-    + "SELECT "
-    + ", ".join(["x"] * 24)
-    + " FROM n LIMIT 1000",
-    "addresses": NUMBERS.format("")
-    + "SELECT "
-    + ", ".join(["'https://a.b/' || x"] * 24)
-    + " FROM n LIMIT 1000",
-    "hashes": NUMBERS.format("")
-    + "SELECT "
-    + ", ".join([f"'{'a' * 32}' AS hash"] * 24)
-    + " FROM n LIMIT 1000",
-    "control characters": "SELECT "
-    + ", ".join(
-        ["replace(hex(zeroblob(49500)), '00', printf('%c%c', 1, 2) || '\t\v')"] * 20
-    ),
-    "a million letters": f"SELECT {', '.join([MOST] * 19)}",
+    "cells": thousand_rows("x"),
+    "addresses": thousand_rows("'https://a.b/' || x"),
+    "hashes": thousand_rows(f"'{'a' * 32}' AS hash"),
+    "control characters": repeated(CONTROLS, 20),
+    "a million letters": repeated(MOST, 19),
 }
 """Results just within the limits: their pages have to be."""
 MEMBERS = (

@@ -10,19 +10,19 @@ from markupsafe import Markup
 from spack_cache_db.site.sql.numbers import BAR_WIDTH, readable_rows
 from tests.site.addresses import get
 
+BAR = r'<rect[^>]* width="([^"]*)"'
+
 
 def readable(columns: list[str], rows: list[list[Any]]) -> list[list[object]]:
     """Return the cells of a result whose values are shown as texts."""
-    return readable_rows(columns, rows, [[str(value) for value in row] for row in rows])
+    texts = [list(map(str, row)) for row in rows]
+    return readable_rows(columns, rows, texts)
 
 
 def widths(rows: list[list[object]]) -> list[float]:
     """Return the lengths of the bars in the last column."""
-    return [
-        float(width)
-        for row in rows
-        for width in re.findall(r'<rect[^>]* width="([^"]*)"', str(row[-1]))
-    ]
+    last_cells = "".join(str(row[-1]) for row in rows)
+    return [float(width) for width in re.findall(BAR, last_cells)]
 
 
 def test_the_last_numbers_have_bars() -> None:

@@ -74,14 +74,17 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a request."""
         site = self.site
         path = self.path.partition("?")[0]
-        site.requests.append(
-            Request(self.path, {k.lower(): v for k, v in self.headers.items()})
-        )
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        site.requests.append(Request(self.path, headers))
         data = site.files.get(path, b"")
         if site.answers.get(path):
             answer = site.answers[path].pop(0)
+        elif path in site.always:
+            answer = site.always[path]
+        elif path in site.files:
+            answer = good
         else:
-            answer = site.always.get(path, good if path in site.files else missing)
+            answer = missing
         answer(self, data)
 
     def send(self, status: int, data: bytes, **headers: object) -> None:

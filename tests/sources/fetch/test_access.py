@@ -199,10 +199,10 @@ def test_a_file_that_the_network_names(
 def test_a_folder_without_an_index(tmp_path: Path, output: Path, name: str) -> None:
     """Whatever `build` reads of a folder without a mirror's index is fetched, once."""
     folder = tmp_path / "mirror"
-    if name in (".spack-db", "alone"):
-        written(
-            folder / name if name == ".spack-db" else folder, {"index.json": real()}
-        )
+    if name == ".spack-db":
+        written(folder / name, {"index.json": real()})
+    elif name == "alone":
+        written(folder, {"index.json": real()})
     else:
         shutil.copytree(MIRRORS / name, folder)
 

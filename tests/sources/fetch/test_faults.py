@@ -124,18 +124,23 @@ def endless(handler: Handler, data: bytes) -> None:
         handler.wfile.write(b" " * 65536)
 
 
-def trickle(head: bool) -> Answer:
-    """Send a byte now and then, of the head or of the body."""
+def trickling_head(handler: Handler, data: bytes) -> None:
+    """Send a byte of the head now and then."""
+    trickle(handler, b"H")
 
-    def answer(handler: Handler, data: bytes) -> None:
-        if not head:
-            handler.send(200, b"", content_length=10**6)
-        for _ in range(100):
-            handler.wfile.write(b"H" if head else b"x" * 1000)
-            handler.wfile.flush()
-            threading.Event().wait(0.03)
 
-    return answer
+def trickling_body(handler: Handler, data: bytes) -> None:
+    """Send a thousand bytes of the body now and then."""
+    handler.send(200, b"", content_length=10**6)
+    trickle(handler, b"x" * 1000)
+
+
+def trickle(handler: Handler, piece: bytes) -> None:
+    """Send the same bytes again and again, slowly."""
+    for _ in range(100):
+        handler.wfile.write(piece)
+        handler.wfile.flush()
+        threading.Event().wait(0.03)
 
 
 BOMB = instead(gzip.compress(bytes(64_000_000), 1), content_encoding="gzip")
@@ -160,11 +165,11 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
     "a bomb": (INDEX, BOMB, SMALL, TOO_LARGE),
     "slow head": (
         MANIFEST,
-        trickle(True),
+        trickling_head,
         IMPATIENT,
         "does not answer in time; tried 1 time",
     ),
-    "slow body": (BLOB, trickle(False), HASTY, "takes more than 1 s (--deadline)"),
+    "slow body": (BLOB, trickling_body, HASTY, "takes more than 1 s (--deadline)"),
     "busy for long": (
         MANIFEST,
         status(429, retry_after=3600),
@@ -185,22 +190,19 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
         "names no index, expected one of media type application/",
     ),
     "a path for a sum": (MANIFEST, TRAVERSAL, QUICK, "broken manifest: "),
-    **{
-        f"leads to {location!r}": (
-            MANIFEST,
-            status(302, location=location),
-            ONCE,
-            message,
-        )
-        for location, message in {
-            "file://host/etc/passwd": "leads to file://, expected",
-            "ftp://host/etc/passwd": "leads to ftp://, expected",
-            **dict.fromkeys(
-                ("data:,x", "http://[", "http:///a", "http://127.0.0.1:99999/"), ""
-            ),
-            "\x01": "",
-        }.items()
-    },
+}
+LOCATIONS = {
+    "file://host/etc/passwd": "leads to file://, expected",
+    "ftp://host/etc/passwd": "leads to ftp://, expected",
+    "data:,x": "",
+    "http://[": "",
+    "http:///a": "",
+    "http://127.0.0.1:99999/": "",
+    "\x01": "",
+}
+FAULTS |= {
+    f"leads to {location!r}": (MANIFEST, status(302, location=location), ONCE, message)
+    for location, message in LOCATIONS.items()
 }
 
 

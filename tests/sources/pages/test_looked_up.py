@@ -3,6 +3,7 @@ whole page gives.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -54,15 +55,20 @@ def rows_of(columns: Columns) -> Rows:
         document, dag_hash, configuration, stacks, size, tarball = row
         rows.append(
             (
-                columns.documents[document - 1],
-                things["hashes"][dag_hash - 1],
-                things["configurations"][configuration - 1],
-                things["stack_sets"][stacks - 1],
-                things["sizes"][size - 1] if size else None,
-                things["tarballs"][tarball - 1] if tarball else None,
+                value_of(columns.documents, document),
+                value_of(things["hashes"], dag_hash),
+                value_of(things["configurations"], configuration),
+                value_of(things["stack_sets"], stacks),
+                value_of(things["sizes"], size),
+                value_of(things["tarballs"], tarball),
             )
         )
     return rows
+
+
+def value_of(values: Sequence[Any], number: int) -> Any:
+    """Return the value with a number; 0 is none."""
+    return values[number - 1] if number else None
 
 
 def read_whole(pages: list[Page]) -> tuple[Rows, list[str]]:
