@@ -43,11 +43,15 @@ class OldDatabase:
 
 _WITHOUT_MODULES = {"has_modules": False, "has_named_installation": False}
 
+_WITHOUT_SNAPSHOTS = {"has_snapshots": False, **_WITHOUT_MODULES}
+
 OLD_DATABASES = (
-    *(
-        OldDatabase(str(version), version, has_snapshots=False, **_WITHOUT_MODULES)
-        for version in range(15, 21)
-    ),
+    OldDatabase("15", 15, **_WITHOUT_SNAPSHOTS),
+    OldDatabase("16", 16, **_WITHOUT_SNAPSHOTS),
+    OldDatabase("17", 17, **_WITHOUT_SNAPSHOTS),
+    OldDatabase("18", 18, **_WITHOUT_SNAPSHOTS),
+    OldDatabase("19", 19, **_WITHOUT_SNAPSHOTS),
+    OldDatabase("20", 20, **_WITHOUT_SNAPSHOTS),
     OldDatabase("21-1", 21, **_WITHOUT_MODULES),
     OldDatabase("21-2", 21, **_WITHOUT_MODULES),
     OldDatabase("21-3", 21, has_modules=False),

@@ -51,16 +51,21 @@ def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
     check_answerable(query)
     compilers = [compiler_of_pages(edge) for edge in query.dependencies]
     variants = [parse_variant(text) for text in spec.variants]
-    return (
-        query.name in (None, spec.package)
-        and dag_hash.startswith(query.hash or "")
-        and query.os in (None, spec.os)
-        and query.platform in (None, spec.platform)
-        and target_matches(query.target, spec.target)
-        and version_matches(query.versions, spec.version)
-        and all(compiler_matches(compiler, spec.compiler) for compiler in compilers)
-        and all(_has_variant(variants, constraint) for constraint in query.variants)
-    )
+    if query.name not in (None, spec.package):
+        return False
+    if not dag_hash.startswith(query.hash or ""):
+        return False
+    if query.os not in (None, spec.os):
+        return False
+    if query.platform not in (None, spec.platform):
+        return False
+    if not target_matches(query.target, spec.target):
+        return False
+    if not version_matches(query.versions, spec.version):
+        return False
+    if not all(compiler_matches(compiler, spec.compiler) for compiler in compilers):
+        return False
+    return all(_has_variant(variants, constraint) for constraint in query.variants)
 
 
 def _has_variant(variants: list[Variant], constraint: VariantConstraint) -> bool:

@@ -17,14 +17,16 @@ REPOLOGY = DATA / "repology" / "repology.json"
 
 def published(name: str, *versions: str, **more: Any) -> dict[str, Any]:
     """Return what a file of the packages site says of a package."""
+    with_checksums = [
+        {"name": version, "sha256": f"{version}-of-{name}"} for version in versions
+    ]
+    latest = versions[0] if versions else ""
     return {
         "name": name,
         "aliases": [],
-        "versions": [
-            {"name": each, "sha256": f"{each}-of-{name}"} for each in versions
-        ],
+        "versions": with_checksums,
         "versions_deprecated": [],
-        "latest_version": versions[0] if versions else "",
+        "latest_version": latest,
         "build_system": "CMakePackage",
         "conflicts": [],
         "variants": [],

@@ -14,7 +14,7 @@ from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.find import find
 from tests import builds
 from tests.indexes import edge, hash_of, index, node, record
-from tests.pagetexts import page, spec, spec_hash, write
+from tests.pagetexts import page, spec, write
 
 MIRRORS = (("develop", "e4s"), ("develop", "ml"), ("v1.9", "e4s"))
 """In the order in which they count."""
@@ -122,6 +122,7 @@ def _mostly(usual: str, *others: str) -> st.SearchStrategy[str]:
     return st.sampled_from([usual] * 2 * len(others) + [*others])
 
 
+_HASHES = (f"/{hash_of('s2')[:1]}", f"/{hash_of('s3')}")
 _NODES = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(
@@ -131,7 +132,7 @@ _NODES = st.builds(
     _mostly(
         "", "+x", "~x", "++x", " cflags=-g", " namespace=own", " patches=ababababa"
     ),
-    _mostly("", f"/{hash_of('s2')[:1]}", f"/{hash_of('s3')}"),
+    _mostly("", *_HASHES),
 )
 _DIRECT = st.builds(
     " {}{}".format,
@@ -210,28 +211,25 @@ def _alike(name: str, *edges: dict[str, Any]) -> dict[str, Any]:
     return {**node(name, *edges), "name": "app"}
 
 
+_WITH_MPICH = record(_alike("one", edge("mpich", "link", virtuals=("mpi",))))
+_WITH_OPENMPI = record(_alike("two", edge("openmpi", "link", virtuals=("mpi",))))
+_MPICH = record(node("mpich"))
+_OPENMPI = record(node("openmpi", edge("hwloc", "link")))
+_HWLOC = record(node("hwloc"), is_binary=False)
 _ALIKE = {
-    ("develop", "e4s"): [
-        record(_alike("one", edge("mpich", "link", virtuals=("mpi",)))),
-        record(_alike("two", edge("openmpi", "link", virtuals=("mpi",)))),
-        record(node("mpich")),
-        record(node("openmpi", edge("hwloc", "link"))),
-        record(node("hwloc"), is_binary=False),
-    ],
-    ("v1.9", "ml"): [
-        record(_alike("two", edge("openmpi", "link", virtuals=("mpi",)))),
-        record(node("openmpi", edge("hwloc", "link"))),
-        record(node("hwloc"), is_binary=False),
-    ],
+    ("develop", "e4s"): [_WITH_MPICH, _WITH_OPENMPI, _MPICH, _OPENMPI, _HWLOC],
+    ("v1.9", "ml"): [_WITH_OPENMPI, _OPENMPI, _HWLOC],
 }
+
+_SHOWN_HWLOC = spec(
+    6, compiler="none", os="debian12", variants=["build_system=generic"]
+)
+_SHOWN_APP = spec(9, stacks=["hep"])
+_SHOWN_TOOLS = [spec(8), spec(7, compiler="llvm@17.0.6")]
 _SHOWN = {
-    "hwloc": page(
-        "hwloc",
-        "develop",
-        [spec(6, compiler="none", os="debian12", variants=["build_system=generic"])],
-    ),
-    "app": page("app", "develop", [spec(hash=spec_hash(9), stacks=["hep"])]),
-    "tool": page("tool", "develop", [spec(8), spec(7, compiler="llvm@17.0.6")]),
+    "hwloc": page("hwloc", "develop", [_SHOWN_HWLOC]),
+    "app": page("app", "develop", [_SHOWN_APP]),
+    "tool": page("tool", "develop", _SHOWN_TOOLS),
 }
 LOOK_ALIKES = Sources(
     {place: ("8", records) for place, records in _ALIKE.items()}, _SHOWN

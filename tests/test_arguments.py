@@ -23,7 +23,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     if inspect.isfunction(getattr(api, name))
 }
 ELSEWHERE = {
-    *("db", "file", "output", "paths", "baseline", "options", "limits", "connection"),
+    "db",
+    "file",
+    "output",
+    "paths",
+    "baseline",
+    "options",
+    "limits",
+    "connection",
 }
 """Arguments that are checked where they are opened."""
 

@@ -75,20 +75,16 @@ def test_lines_end_in_a_line_feed(line_break: str) -> None:
 @pytest.mark.parametrize(
     "scalar",
     [
-        *(
-            '!!int ""',
-            "!!bool x",
-            "!!timestamp x",
-            "!!float x",
-            "!!binary é",
-            "2026-13-45",
-        ),
-        *(
-            "!!python/object:os.system x",
-            "9" * 5_000,
-            "1" + ":1" * 10_000,
-            "? [a]\n  : b",
-        ),
+        '!!int ""',
+        "!!bool x",
+        "!!timestamp x",
+        "!!float x",
+        "!!binary é",
+        "2026-13-45",
+        "!!python/object:os.system x",
+        "9" * 5_000,
+        "1" + ":1" * 10_000,
+        "? [a]\n  : b",
     ],
 )
 def test_a_value_that_its_tag_does_not_allow_is_refused_with_its_line(
@@ -149,10 +145,9 @@ DOUBLING = "\n".join(
     ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 9))]
 )
 LONG = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 9)}]"
-MERGING_ALL = "\n".join(
-    ["m0: &m0 {" + ", ".join(f"k{n}: v" for n in range(50)) + "}"]
-    + [f"m{n}: &m{n} {{<<: *m{n - 1}}}" for n in range(1, 9)]
-)
+FIFTY_KEYS = ", ".join(f"k{n}: v" for n in range(50))
+MERGES = [f"m{n}: &m{n} {{<<: *m{n - 1}}}" for n in range(1, 9)]
+MERGING_ALL = "\n".join([f"m0: &m0 {{{FIFTY_KEYS}}}", *MERGES])
 
 
 @pytest.mark.parametrize("read", READERS)

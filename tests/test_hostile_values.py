@@ -66,28 +66,11 @@ COMMANDS = [
     ("retention", "FILE", "--newest", "1", "--release", "a"),
 ]
 PAGES = [
-    *(
-        "/",
-        "/packages",
-        "/releases",
-        "/stacks",
-        "/about",
-        "/feed.atom",
-        "/badge/top.svg",
-    ),
-    *(
-        "/package/top",
-        f"/spec/{hash_of('top')}",
-        "/release/a",
-        "/find?q=top",
-        "/diff/a...here",
-    ),
-    *(
-        "/coverage/a",
-        "/spack-cache/builds",
-        "/spack-cache/builds.json?_facet_array=stacks",
-    ),
-]
+    "/", "/packages", "/releases", "/stacks", "/about", "/feed.atom", "/badge/top.svg",
+    "/package/top", f"/spec/{hash_of('top')}", "/release/a", "/find?q=top",
+    "/diff/a...here", "/coverage/a", "/spack-cache/builds",
+    "/spack-cache/builds.json?_facet_array=stacks",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

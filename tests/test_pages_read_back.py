@@ -51,15 +51,15 @@ TARBALLS = st.one_of(
         "linux-ubuntu24.04-zen3-gcc-13.2.0-zlib-1.0-{}.spack"
     ),
 )
+TWO_WORDS = st.lists(WORDS, unique=True, max_size=2)
+META_COMPILERS = st.sampled_from(["gcc@=1", "none", "", "@1"])
 METAS = st.fixed_dictionaries(
     {},
     optional={
         "num_specs": st.integers(0, 9),
-        "stacks": st.lists(WORDS, unique=True, max_size=2),
-        "versions": st.lists(WORDS, unique=True, max_size=2),
-        "compilers": st.lists(
-            st.sampled_from(["gcc@=1", "none", "", "@1"]), unique=True
-        ),
+        "stacks": TWO_WORDS,
+        "versions": TWO_WORDS,
+        "compilers": st.lists(META_COMPILERS, unique=True),
         "num_specs_by_stack": st.dictionaries(WORDS, st.integers(0, 9), max_size=2),
     },
 )
@@ -76,14 +76,17 @@ def spec_lists(draw: st.DrawFn) -> list[dict[str, Any]]:
 def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
     """Draw one spec."""
     tarball = draw(TARBALLS)
+    version = draw(st.just("1.0") | NAMES)
+    # No two variants have the same name.
+    variants = st.lists(VARIANTS, max_size=3, unique_by=lambda text: text[:4])
     detail = spec(
         number,
         compiler=draw(COMPILERS),
-        versions=[draw(st.one_of(st.just("1.0"), NAMES))],
+        versions=[version],
         target=draw(st.sampled_from(["zen3", "x86_64_v3"])),
         stacks=draw(st.lists(NAMES, unique=True, max_size=3)),
-        variants=draw(st.lists(VARIANTS, max_size=3, unique_by=lambda text: text[:4])),
-        size=draw(st.one_of(st.just("-"), CELLS)),
+        variants=draw(variants),
+        size=draw(st.just("-") | CELLS),
     )
     if tarball is None:
         return detail

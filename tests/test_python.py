@@ -38,7 +38,11 @@ class PathLike:
 
 
 PATHS: tuple[Callable[[Path], Any], ...] = (
-    *(str, Path, PathLike, lambda path: (path, str(path)), lambda path: iter([path])),
+    str,
+    Path,
+    PathLike,
+    lambda path: (path, str(path)),
+    lambda path: iter([path]),
 )
 
 

@@ -303,7 +303,9 @@ def shown(found: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
     kinds = {(1, 0): "binary", (0, 1): "external", (0, 0): "known as a dependency"}
     return {
         (
-            *(row["hash"], row["package"], row["version"]),
+            row["hash"],
+            row["package"],
+            row["version"],
             kinds[row["is_binary"], row["is_external"]],
         )
         for row in found
@@ -398,13 +400,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         return page(package, f"develop-2025-04-{day}", specs)
 
+    old = snapshot("old", "06", "1.0")
+    new = snapshot("old", "20", "1.0", "1.5")
+    current = snapshot("current", "20", "2.0", "2.0-local")
+    named = snapshot("named", "20", "3.0")
+    simple = snapshot("simple", "20", "1.0", "0.9")
     pages = write(
-        folder / "pages",
-        old=snapshot("old", "06", "1.0"),
-        new=snapshot("old", "20", "1.0", "1.5"),
-        current=snapshot("current", "20", "2.0", "2.0-local"),
-        named=snapshot("named", "20", "3.0"),
-        simple=snapshot("simple", "20", "1.0", "0.9"),
+        folder / "pages", old=old, new=new, current=current, named=named, simple=simple
     )
     deprecated = [{"name": "1.0"}]
     users = [{"name": "old", "description": "The old one."}]

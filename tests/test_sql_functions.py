@@ -22,29 +22,11 @@ from spack_cache_db.spack.version_order import version_order
 from spack_cache_db.spack.versions import is_stable, version_key
 
 VERSIONS = (
-    *("1.2", "1.2.0", "1.10", "1.9", "1.2-3", "1.2.3", "1.2a", "1.2.a", "1.2alpha1"),
-    *(
-        "1.2beta",
-        "1.2rc1",
-        "1.2rc2",
-        "1.2.0-rc1",
-        "develop",
-        "main",
-        "master",
-        "stable",
-    ),
-    *(
-        "git.main=1.4",
-        "git.v1=1.4",
-        "0" * 40,
-        "2024.01.01",
-        "20240101",
-        "1",
-        "a",
-        "abc",
-    ),
-    *("1." + "9" * 50, "1." + "9" * 5000, "1.01", "1.1", "x-1", "x_1", "nightly-1"),
-)
+    "1.2", "1.2.0", "1.10", "1.9", "1.2-3", "1.2.3", "1.2a", "1.2.a", "1.2alpha1",
+    "1.2beta", "1.2rc1", "1.2rc2", "1.2.0-rc1", "develop", "main", "master", "stable",
+    "git.main=1.4", "git.v1=1.4", "0" * 40, "2024.01.01", "20240101", "1", "a", "abc",
+    "1." + "9" * 50, "1." + "9" * 5000, "1.01", "1.1", "x-1", "x_1", "nightly-1",
+)  # fmt: skip
 WORDS = st.text("019abz.-_", min_size=1, max_size=12) | st.sampled_from(VERSIONS)
 
 

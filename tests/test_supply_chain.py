@@ -70,7 +70,10 @@ def test_sqlite_for_browsers_is_the_published_one() -> None:
     the locks.
     """
     lines = (ROOT / "requirements" / "sqlite-wasm.sha256").read_text().splitlines()
-    recorded = {name: checksum for checksum, name in (line.split() for line in lines)}
+    recorded = {}
+    for line in lines:
+        checksum, name = line.split()
+        recorded[name] = checksum
     assert recorded.keys() == {"static-site/sqlite3.js", "static-site/sqlite3.wasm"}
     for name, checksum in recorded.items():
         assert sha256((ROOT / name).read_bytes()).hexdigest() == checksum

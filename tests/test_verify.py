@@ -60,10 +60,11 @@ def columns_of(conn: sqlite3.Connection) -> dict[str, list[str]]:
     tables = conn.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
-    return {
-        name: [row[1] for row in conn.execute(f"PRAGMA table_info([{name}])")]
-        for (name,) in tables
-    }
+    columns = {}
+    for (name,) in tables:
+        rows = conn.execute(f"PRAGMA table_info([{name}])")
+        columns[name] = [row[1] for row in rows]
+    return columns
 
 
 def other_value(value: Any) -> Any:

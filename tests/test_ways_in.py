@@ -142,9 +142,10 @@ def test_aliases_that_double_take_no_memory(
     command.
     """
     path = tmp_path / "doubling.yaml"
-    path.write_text(
-        f"{DOUBLING}\n{text}\n" if text != "---" else f"---\n{DOUBLING}\n---\n"
-    )
+    if text == "---":
+        path.write_text(f"---\n{DOUBLING}\n---\n")
+    else:
+        path.write_text(f"{DOUBLING}\n{text}\n")
     places = {"folder": tmp_path, "samples_file": samples_file, "path": path}
     words = [each.format(**places) for each in arguments]
     status, megabytes, output = peak_memory(

@@ -27,12 +27,32 @@ def as_old(file: Path) -> None:
         db.execute("PRAGMA user_version = 1")
 
 
-DAMAGES: dict[str, Callable[[Path], object]] = {
+def truncated(file: Path) -> None:
+    """Leave only the beginning of a file."""
+    os.truncate(file, 20_000)
+
+
+def emptied(file: Path) -> None:
+    """Leave nothing of a file."""
+    os.truncate(file, 0)
+
+
+def overwritten(file: Path) -> None:
+    """Replace a file by bytes that mean nothing."""
+    file.write_bytes(b"x" * 5000)
+
+
+def as_page(file: Path) -> None:
+    """Replace a file by a page."""
+    file.write_text("---\ntitle: x\n---\n")
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
     "old": as_old,
-    "truncated": lambda file: os.truncate(file, 20_000),
-    "empty": lambda file: os.truncate(file, 0),
-    "overwritten": lambda file: file.write_bytes(b"x" * 5000),
-    "page": lambda file: file.write_text("---\ntitle: x\n---\n"),
+    "truncated": truncated,
+    "empty": emptied,
+    "overwritten": overwritten,
+    "page": as_page,
 }
 
 

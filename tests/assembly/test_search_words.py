@@ -18,20 +18,16 @@ HDF5 = spec(
     os="ubuntu22.04",
     target="zen3",
     variants=[
-        *(
-            "+cuda",
-            "++pic",
-            "~java",
-            "mpi=True",
-            "build_type=Release",
-            "cuda_arch=80,90",
-        ),
-        *(
-            "libs=shared,static",
-            "languages='c,c++'",
-            "k='two words'",
-            "prefix=/usr/local",
-        ),
+        "+cuda",
+        "++pic",
+        "~java",
+        "mpi=True",
+        "build_type=Release",
+        "cuda_arch=80,90",
+        "libs=shared,static",
+        "languages='c,c++'",
+        "k='two words'",
+        "prefix=/usr/local",
     ],
 )
 TORCH = spec(

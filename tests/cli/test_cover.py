@@ -52,16 +52,9 @@ def test_a_table(samples_file: Path) -> None:
         "binary",
     ]
     assert "newest 4.0.1" in lines[5]
-    assert lines[-1].split()[1:-3] == [
-        *(
-            "py-mpi4py@4:",
-            "%gcc@13",
-            "py-mpi4py@4.0.1",
-            "gcc@13.2.0",
-            "ubuntu24.04",
-            "x86_64_v3",
-        ),
-    ]
+    assert " ".join(lines[-1].split()[1:-3]) == (
+        "py-mpi4py@4: %gcc@13 py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
+    )
 
 
 def test_only_one_status(samples_file: Path) -> None:
@@ -280,12 +273,8 @@ def test_a_folder(
 
     assert result.exit_code == 2, result.output
     assert total == "2 of 3 specs have a binary, in 3 environments"
-    assert first.split() == [
-        "a/spack.yaml",
-        *["1", "of", "2"],
-        *["near", "1,", "binary", "1"],
-    ]
-    assert second.split()[:4] == ["b/c/spack.yaml", *["1", "of", "1"]]
+    assert " ".join(first.split()) == "a/spack.yaml 1 of 2 near 1, binary 1"
+    assert " ".join(second.split()[:4]) == "b/c/spack.yaml 1 of 1"
     assert broken.startswith("d/spack.yaml") and "broken YAML" in broken
     monkeypatch.setenv("COLUMNS", "50")
     narrow = run_on(environments, samples_file).stdout
@@ -331,11 +320,9 @@ def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
     assert said["environments"][0] == {"path": "a/spack.yaml", **alone}
     assert "broken YAML" in said["environments"][2]["error"]
     assert [(row["environment"], row["status"]) for row in rows] == [
-        *(
-            ("a/spack.yaml", "binary"),
-            ("a/spack.yaml", "near"),
-            ("b/c/spack.yaml", "binary"),
-        ),
+        ("a/spack.yaml", "binary"),
+        ("a/spack.yaml", "near"),
+        ("b/c/spack.yaml", "binary"),
     ]
     assert run_on(path, samples_file, "--markdown").stdout in markdown + "\n"
 

@@ -53,19 +53,9 @@ def test_one_row_has_all_its_columns(samples_file: Path) -> None:
     spec.
     """
     lines = run("py-mpi4py@3", samples_file).stdout.splitlines()
-    assert lines[2].split() == [
-        *(
-            "package",
-            "version",
-            "compiler",
-            "os",
-            "platform",
-            "target",
-            "binaries",
-            "releases",
-        ),
-        *("variants", "stacks"),
-    ]
+    assert " ".join(lines[2].split()) == (
+        "package version compiler os platform target binaries releases variants stacks"
+    )
     hashes = run("py-mpi4py@3", samples_file, "--hashes").stdout.splitlines()
     assert (hashes[0], len(hashes)) == ("1 configuration, 5 binaries", 3 + 5)
 

@@ -98,7 +98,9 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
         "lib: known as a dependency, no binary of it is in this database"
     )
     assert [case[1:3] for case in cases(nights / "r.xml")] == [
-        *(("app", ""), ("lib@1", "failure"), ("nothing@1", "skipped")),
+        ("app", ""),
+        ("lib@1", "failure"),
+        ("nothing@1", "skipped"),
     ]
     found = json.loads(run(*gate, "--json", "--only", "lost").stdout)
     assert (found["lost"], [each["spec"] for each in found["specs"]]) == (1, ["lib@1"])
@@ -160,13 +162,11 @@ def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
     found = json.loads(run(*gate, "--json").stdout)
     assert found["lost"] == found["environments"][0]["lost"] == 1
     assert [(case[2], case[3][:5]) for case in cases(nights / "r.xml")] == [
-        *(
-            ("", ""),
-            ("failure", "lost:"),
-            ("", ""),
-            ("skipped", "missi"),
-            ("failure", "envs/"),
-        ),
+        ("", ""),
+        ("failure", "lost:"),
+        ("", ""),
+        ("skipped", "missi"),
+        ("failure", "envs/"),
     ]
     (nights / "envs" / "c" / "spack.yaml").unlink()
     assert run(*gate).exit_code == 1
@@ -196,7 +196,8 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
     assert (found["releases_added"], found["releases_removed"]) == (["v1.1"], ["v1.0"])
     rows = run("diff", "--databases", *PAIR, "--csv").stdout.splitlines()
     assert [row.split(",")[:3] for row in rows[1:]] == [
-        *(["develop", "removed", "lib"], ["develop", "added", "tool"])
+        ["develop", "removed", "lib"],
+        ["develop", "added", "tool"],
     ]
     one = run("diff", "--databases", *PAIR, "--release", "develop", "--package", "app")
     assert (one.exit_code, one.stdout.count("\n")) == (0, 1)

@@ -19,17 +19,9 @@ QUERY = (
     *(f"spack_cache_db.{name}" for name in ("api", "query.database", "spack.parser")),
 )
 HEAVY = {
-    *(
-        "asyncio",
-        "datasette",
-        "httpx",
-        "msgspec",
-        "multiprocessing",
-        "numpy",
-        "sqlite_utils",
-    ),
-    *("tarfile", "uvicorn", "yaml", "zstandard", *QUERY),
-}
+    "asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy",
+    "sqlite_utils", "tarfile", "uvicorn", "yaml", "zstandard", *QUERY,
+}  # fmt: skip
 SERVERS = {"httpx", "datasette", "uvicorn"}
 PROGRAM = f"""
 import json, sys

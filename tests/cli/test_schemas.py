@@ -24,20 +24,17 @@ CALLS: dict[str, tuple[str, ...]] = {
     "build": ("build pages -o b.db", "build pages -o b.db --snapshot 2025-01-05"),
     "check": ("check pages", "check pages broken.md"),
     "cover": (
-        *(
-            "cover specs.txt all.db",
-            "cover specs.txt all.db --only near --baseline e4s.db",
-        ),
-        *(
-            "cover spack.lock all.db",
-            "cover spack.yaml all.db",
-            "cover specs.txt tree.db",
-        ),
+        "cover specs.txt all.db",
+        "cover specs.txt all.db --only near --baseline e4s.db",
+        "cover spack.lock all.db",
+        "cover spack.yaml all.db",
+        "cover specs.txt tree.db",
     ),
     "cover FOLDER": ("cover envs all.db", "cover envs all.db --baseline e4s.db"),
     "dependents": (f"dependents {next(iter(graphs.edges()[USER]))} e4s.db",),
     "dependents SPEC": (
-        *("dependents zlib-ng all.db", "dependents zlib-ng@99 all.db"),
+        "dependents zlib-ng all.db",
+        "dependents zlib-ng@99 all.db",
         "dependents py-mpi4py pages.db",
     ),
     "deps": (f"deps {USER} e4s.db",),
@@ -61,7 +58,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "find --hashes": ("find gmake --hashes all.db", "find zlib --hashes tree.db"),
     "find --install": (
-        *("find hdf5 e4s.db --install", "find zlib tree.db --install"),
+        "find hdf5 e4s.db --install",
+        "find zlib tree.db --install",
         "find nothing e4s.db --install",
     ),
     "history": ("history py-ml-dtypes all.db",),

@@ -163,13 +163,11 @@ def _library() -> ctypes.CDLL:
     library.seccomp_init.restype = ctypes.c_void_p
     library.seccomp_init.argtypes = [ctypes.c_uint32]
     library.seccomp_rule_add_array.argtypes = [
-        *(
-            ctypes.c_void_p,
-            ctypes.c_uint32,
-            ctypes.c_int,
-            ctypes.c_uint,
-            ctypes.c_void_p,
-        )
+        ctypes.c_void_p,
+        ctypes.c_uint32,
+        ctypes.c_int,
+        ctypes.c_uint,
+        ctypes.c_void_p,
     ]
     return library
 

@@ -131,10 +131,15 @@ def has_servers(reader: Reader) -> None:
     ]
     assert threads(server.pid) <= int(most) // 2
     assert {each.name for each in reader.srv.iterdir()} == {
-        *(".lock", "build", "old", "pages", "published")
+        ".lock",
+        "build",
+        "old",
+        "pages",
+        "published",
     }
     assert {each.name for each in (reader.srv / "build").iterdir()} == {
-        *("next.db", "next.inspect.json")
+        "next.db",
+        "next.inspect.json",
     }
     assert "enable spack-cache" in reader.machine.manager.asked
     assert "enable --now spack-cache-update.timer" in reader.machine.manager.asked

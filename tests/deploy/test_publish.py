@@ -21,22 +21,9 @@ SCRIPT = ROOT / "deploy" / "publish.sh"
 BROKEN = b"broken"
 """A database that the server refuses."""
 COUNTED = (
-    *(
-        "chmod",
-        "cp",
-        "curl",
-        "cut",
-        "find",
-        "flock",
-        "grep",
-        "ln",
-        "ls",
-        "mkdir",
-        "mv",
-        "rm",
-    ),
-    *("sha256sum", "sync", "tail", "touch", "zstd"),
-)
+    "chmod", "cp", "curl", "cut", "find", "flock", "grep", "ln", "ls", "mkdir", "mv",
+    "rm", "sha256sum", "sync", "tail", "touch", "zstd",
+)  # fmt: skip
 """The commands of the script in whose place it can be killed."""
 KEPT_PAGE = "0123456789abcdef0123456789abcdef"
 
@@ -146,7 +133,9 @@ def test_a_database_is_published_whole(site: Site) -> None:
         assert not site.kept.exists()
     assert len([*(site.srv / "old").iterdir()]) == 2
     assert {each.name for each in site.file.parent.iterdir()} == {
-        *("spack-cache.db", "spack-cache.inspect.json", "spack-cache.db.zst")
+        "spack-cache.db",
+        "spack-cache.inspect.json",
+        "spack-cache.db.zst",
     }
 
 

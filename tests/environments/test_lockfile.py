@@ -46,15 +46,15 @@ def first_versions(version: int) -> dict[str, Any]:
     """Return a lockfile of version 1, 2 or 3: hdf5 needs zlib."""
     named = {1: "5", 2: "5", 3: "6"}[version]
     nodes = {"zlib": old_node("zlib", named), "hdf5": old_node("hdf5", named, "zlib")}
-    keys = {
-        name: hash_of(name if version == 1 else f"build of {name}") for name in nodes
-    }
     if version == 1:
-        for name, said in nodes.items():
-            del said[name]["hash"]
-    return lock(
-        version, {keys[name]: said for name, said in nodes.items()}, keys["hdf5"]
-    )
+        # The keys are the hashes of the binaries, which stand nowhere else.
+        keys = {name: hash_of(name) for name in nodes}
+        for name, spec_node in nodes.items():
+            del spec_node[name]["hash"]
+    else:
+        keys = {name: hash_of(f"build of {name}") for name in nodes}
+    specs = {keys[name]: spec_node for name, spec_node in nodes.items()}
+    return lock(version, specs, keys["hdf5"])
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -22,38 +22,12 @@ from tests.indexes import FLAGS, edge, hash_of, index, node, record
 # A package, a variant, a compiler and a target are called x, gcc or zen3.
 DEPENDENCIES = ("x", "gcc", "zen3")
 PARTS = [
-    *(
-        "@6",
-        "@1.0",
-        "+x",
-        "~x",
-        "+gcc",
-        "~gcc",
-        "+zen3",
-        "~zen3",
-        "target=zen3",
-        "os=rhel9",
-    ),
-    *("cflags=-O2", "fflags=-O2", "ldflags=-O3", 'cflags="-O2 -g"', "namespace=own"),
-    *(
-        "%gcc",
-        "%gcc@6",
-        "%gcc@1.0",
-        "%x",
-        "%x@6",
-        "%x@6+x",
-        "^x",
-        "^x@6~x",
-        "^zen3@6",
-        "%c=gcc@6",
-    ),
-    *(
-        "^gcc@6 fflags=-O2",
-        "%gcc@6 cflags=-O2",
-        "^x cflags=-O3 ldflags=-O2",
-        "^zen3~zen3",
-    ),
-]
+    "@6", "@1.0", "+x", "~x", "+gcc", "~gcc", "+zen3", "~zen3", "target=zen3",
+    "os=rhel9", "cflags=-O2", "fflags=-O2", "ldflags=-O3", 'cflags="-O2 -g"',
+    "namespace=own", "%gcc", "%gcc@6", "%gcc@1.0", "%x", "%x@6", "%x@6+x", "^x",
+    "^x@6~x", "^zen3@6", "%c=gcc@6", "^gcc@6 fflags=-O2", "%gcc@6 cflags=-O2",
+    "^x cflags=-O3 ldflags=-O2", "^zen3~zen3",
+]  # fmt: skip
 
 
 def parameters(number: int) -> dict[str, Any]:

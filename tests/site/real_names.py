@@ -36,12 +36,11 @@ OPTIONS = {
 }
 """Options of some packages; all others have one set."""
 PACKAGES = (
-    *OPTIONS,
-    *("cmake", "cuda", "fftw", "gcc", "intel-oneapi-mkl", "julia", "metis", "mpich"),
-    *("netcdf-c", "netcdf-fortran", "netlib-lapack", "openmpi", "paraview", "perl"),
-    *("parallel-netcdf", "py-h5py", "py-jax", "py-mpi4py", "py-numpy", "py-scipy"),
-    *("py-torchvision", "python", "r", "r-ggplot2", "scotch", "zlib", "zlib-ng"),
-)
+    *OPTIONS, "cmake", "cuda", "fftw", "gcc", "intel-oneapi-mkl", "julia", "metis",
+    "mpich", "netcdf-c", "netcdf-fortran", "netlib-lapack", "openmpi", "paraview",
+    "perl", "parallel-netcdf", "py-h5py", "py-jax", "py-mpi4py", "py-numpy", "py-scipy",
+    "py-torchvision", "python", "r", "r-ggplot2", "scotch", "zlib", "zlib-ng",
+)  # fmt: skip
 """Packages that searches below name."""
 VERSIONS = {
     "hdf5": ("1.14.6", "1.12.3"),
@@ -53,28 +52,27 @@ MORE_PACKAGES = 250
 """Number of other packages, of those of Spack with known descriptions."""
 
 NAMED = (
-    *("pytorch", "py-torch +cuda", "parallel hdf5", "lapack for neoverse"),
-    *("tensorflow gpu", "tensorflow-gpu", "gcc 13", "gcc@13", "gcc 11.4", "arm"),
-    *("graviton", "epyc", "A100", "MI250", "numpy python 3.11", "pytorch A100"),
-    *("cmake %gcc@13.2.0 target=zen3", "cmake %gcc@13.2.0 os=ubuntu24.04"),
-    *("pytorch cuda zen3 gcc 13", "hfd5", "pytorhc", "numpi", "messa", "hdf5"),
-    *("mesh partitioner", "mpi", "lapack", "blas", "fftw3", "libhdf5-dev"),
-    *("python3-numpy", "openmpi cuda", "sapphire rapids", "kokkos MI 300X"),
-    *("kokkos gfx90a", "nvidia a100-80gb pytorch", "petsc rocm", "H100"),
-    *("Tesla V100", "pytorch sm_90", "hdf5 without mpi", "hdf5 ~mpi", "hdf5+mpi"),
-    *("hdf5@1.14+mpi", "hdf5@1.14 +mpi %gcc@13", "hdf5 >= 1.12", "hdf5 1.12"),
-    *("scipy aarch64", "mac cmake", "cmake macos", "ubuntu 22.04 cmake"),
-    *("redhat hdf5", "oneapi hdf5", "zlib-ng", "zlib", "r-ggplot2", "py_torch"),
-    *("PyTorch", "e4s hdf5", "develop hdf5", "milan hdf5", "genoa", "zen3", "x86"),
-    *("hdf5 for zen3", "hdf5 skylake", "openblas threads=openmp", "jax", "tf"),
-    *("torchvision", "gromacs cuda", "lammps gpu", "cuda", "rocm", "zen3 cuda"),
-    *("what is pytorch", "apt install libhdf5-dev", "netcdf fortran", "netcdf"),
-    *("paraview mpi", "%gcc@12", "%gcc", "target=neoverse_v2", "target=aarch64:"),
-    *("os=ubuntu24.04", "py-torch cuda_arch=90", "trilinos rocm MI250X", "julia"),
-    *("numpy graviton", "epyc milan", "r", "python", "perl", "intel-mkl", "mkl"),
-    *("netcdf-c without netcdf fortran", "tensorflow A100", "metis icelake"),
-    *("pytorch without mpi or cuda for milan gcc 13", "a100 hdf5"),
-)
+    "pytorch", "py-torch +cuda", "parallel hdf5", "lapack for neoverse",
+    "tensorflow gpu", "tensorflow-gpu", "gcc 13", "gcc@13", "gcc 11.4", "arm",
+    "graviton", "epyc", "A100", "MI250", "numpy python 3.11", "pytorch A100",
+    "cmake %gcc@13.2.0 target=zen3", "cmake %gcc@13.2.0 os=ubuntu24.04",
+    "pytorch cuda zen3 gcc 13", "hfd5", "pytorhc", "numpi", "messa", "hdf5",
+    "mesh partitioner", "mpi", "lapack", "blas", "fftw3", "libhdf5-dev",
+    "python3-numpy", "openmpi cuda", "sapphire rapids", "kokkos MI 300X",
+    "kokkos gfx90a", "nvidia a100-80gb pytorch", "petsc rocm", "H100", "Tesla V100",
+    "pytorch sm_90", "hdf5 without mpi", "hdf5 ~mpi", "hdf5+mpi", "hdf5@1.14+mpi",
+    "hdf5@1.14 +mpi %gcc@13", "hdf5 >= 1.12", "hdf5 1.12", "scipy aarch64", "mac cmake",
+    "cmake macos", "ubuntu 22.04 cmake", "redhat hdf5", "oneapi hdf5", "zlib-ng",
+    "zlib", "r-ggplot2", "py_torch", "PyTorch", "e4s hdf5", "develop hdf5",
+    "milan hdf5", "genoa", "zen3", "x86", "hdf5 for zen3", "hdf5 skylake",
+    "openblas threads=openmp", "jax", "tf", "torchvision", "gromacs cuda", "lammps gpu",
+    "cuda", "rocm", "zen3 cuda", "what is pytorch", "apt install libhdf5-dev",
+    "netcdf fortran", "netcdf", "paraview mpi", "%gcc@12", "%gcc", "target=neoverse_v2",
+    "target=aarch64:", "os=ubuntu24.04", "py-torch cuda_arch=90",
+    "trilinos rocm MI250X", "julia", "numpy graviton", "epyc milan", "r", "python",
+    "perl", "intel-mkl", "mkl", "netcdf-c without netcdf fortran", "tensorflow A100",
+    "metis icelake", "pytorch without mpi or cuda for milan gcc 13", "a100 hdf5",
+)  # fmt: skip
 """Searches whose answers are the same in the browser and on the website."""
 
 _WORDS = {

@@ -65,35 +65,14 @@ async def test_no_page_of_a_tree_speaks_of_a_build_cache(
     """
     dag_hash, _ = sqlite3.connect(tree_file).execute(HDF5).fetchone()
     paths = (
-        *(
-            "/",
-            "/packages",
-            "/releases",
-            "/stacks",
-            "/about",
-            "/cover",
-            "/find",
-            "/feed.atom",
-        ),
-        *("/release/installed", "/package/hdf5", "/package/glibc", f"/spec/{dag_hash}"),
-        *("/packages?has=zen9", "/packages?release=installed", "/packages?host=zen4"),
-        f"/package/hdf5?open={dag_hash}",
-        *(
-            "/package/hdf5?version=9",
-            "/find?q=hdf5@99",
-            "/find?q=*",
-            "/find?q=he",
-            "/find?q=%22",
-        ),
-        *("/cover?q=hdf5", "/cover?q=hdf5@99%0Anope", "/coverage/installed?by=target"),
-        *(
-            "/package/nope",
-            "/spec/zzzzzzz",
-            "/release/nope",
-            "/stack/nope",
-            "/opensearch.xml",
-        ),
-    )
+        "/", "/packages", "/releases", "/stacks", "/about", "/cover", "/find", "/feed.atom",
+        "/release/installed", "/package/hdf5", "/package/glibc", f"/spec/{dag_hash}",
+        "/packages?has=zen9", "/packages?release=installed", "/packages?host=zen4",
+        f"/package/hdf5?open={dag_hash}", "/package/hdf5?version=9", "/find?q=hdf5@99",
+        "/find?q=*", "/find?q=he", "/find?q=%22", "/cover?q=hdf5",
+        "/cover?q=hdf5@99%0Anope", "/coverage/installed?by=target", "/package/nope",
+        "/spec/zzzzzzz", "/release/nope", "/stack/nope", "/opensearch.xml",
+    )  # fmt: skip
     for path in paths:
         page = await followed(tree, path)
         found = re.search(

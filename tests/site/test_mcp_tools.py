@@ -20,7 +20,11 @@ from tests.site.addresses import get
 from tests.site.conftest import IS_065
 
 TOOLS = (
-    *("find_binary", "check_environment", "what_changed", "explain", "dependents"),
+    "find_binary",
+    "check_environment",
+    "what_changed",
+    "explain",
+    "dependents",
     "package",
 )
 PACKAGES = (
@@ -118,8 +122,11 @@ def _path_of(plugin: Path) -> str:
 def _ask(plugin: Path, server: Server, *calls: Any, mode: str = "auto") -> Any:
     """Return the answers of the official client, in a process that has it."""
     command = [
-        *(sys.executable, "-m", "tests.site.mcp_client"),
-        *(f"{server.address}/-/mcp", mode),
+        sys.executable,
+        "-m",
+        "tests.site.mcp_client",
+        f"{server.address}/-/mcp",
+        mode,
     ]
     environment = {**os.environ, "PYTHONPATH": _path_of(plugin)}
     done = completed(command, check=True, input=json.dumps(calls), env=environment)
@@ -221,10 +228,9 @@ def test_permissions_hold_for_assistants(
     config = tmp_path / "metadata.yml"
     config.write_text("databases: {spack-cache: {allow: {id: staff}}}\n")
     port = free_port()
-    command = [
-        *(sys.executable, "-m", "spack_cache_db", "serve", str(database), "--mcp"),
-        *("--port", str(port), "--metadata", str(config)),
-    ]
+    program = [sys.executable, "-m", "spack_cache_db"]
+    options = ["--mcp", "--port", str(port), "--metadata", str(config)]
+    command = [*program, "serve", str(database), *options]
     environment = {**os.environ, "PYTHONPATH": _path_of(plugin)}
     with running(command, port, env=environment) as closed:
         call = ("package", {"name": "hdf5"})

@@ -171,23 +171,19 @@ def test_what_says_nothing_is_left_out() -> None:
 @pytest.mark.parametrize(
     "homepage",
     [
-        *(
-            '=HYPERLINK("https://x")',
-            "+1",
-            "-1",
-            "@SUM(1)",
-            "\thttps://x",
-            "javascript:alert(1)",
-        ),
-        *(
-            "www.example.org",
-            "ftp://x",
-            "https://",
-            "https://x y",
-            "https://x\u202e",
-            "",
-            " ",
-        ),
+        '=HYPERLINK("https://x")',
+        "+1",
+        "-1",
+        "@SUM(1)",
+        "\thttps://x",
+        "javascript:alert(1)",
+        "www.example.org",
+        "ftp://x",
+        "https://",
+        "https://x y",
+        "https://x\u202e",
+        "",
+        " ",
     ],
 )
 @pytest.mark.parametrize("form", [published, listed])

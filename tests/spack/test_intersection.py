@@ -97,15 +97,14 @@ PAIRS = (
     .map(st.sampled_from)
     .flatmap(lambda one: st.tuples(one, one))
 )
+VERSIONS = ["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]
+TARGETS = ["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"]
+VARIANTS = ["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]
 SPECS = st.builds(
     configuration,
-    version=st.sampled_from(
-        ["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]
-    ),
-    target=st.sampled_from(["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"]),
-    variants=st.sampled_from(
-        ["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]
-    ).map(lambda text: (text,)),
+    version=st.sampled_from(VERSIONS),
+    target=st.sampled_from(TARGETS),
+    variants=st.tuples(st.sampled_from(VARIANTS)),
 )
 
 

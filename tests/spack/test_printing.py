@@ -131,11 +131,11 @@ VALUES = [
 ]
 KEYS = ["namespace", "os", "platform", "target", "cflags", "k", "patches", "dev_path"]
 PAIRS = st.builds(
-    lambda key, sign, value, quote: f"{key}{sign}{quote}{value}{quote}",
-    st.sampled_from(KEYS),
-    st.sampled_from(["=", "=", "==", ":="]),
-    st.sampled_from(VALUES),
-    st.sampled_from(["", "'", '"']),
+    "{key}{sign}{quote}{value}{quote}".format,
+    key=st.sampled_from(KEYS),
+    sign=st.sampled_from(["=", "=", "==", ":="]),
+    value=st.sampled_from(VALUES),
+    quote=st.sampled_from(["", "'", '"']),
 )
 
 

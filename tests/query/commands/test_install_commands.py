@@ -138,12 +138,17 @@ def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
         "https://there/x/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
         f"linux-ubuntu24.04-x86_64_v3-gcc-13.2.0-zlib-1.0-{spec_hash(1)}.spack"
     )
+    indexes = {
+        "mine/root": (("foo",), "https://root"),
+        "local/root": (("foo",), None),
+    }
+    elsewhere = spec(1, tarball=tarball)
     conn = mirrors(
-        {"mine/root": (("foo",), "https://root"), "local/root": (("foo",), None)},
-        a=page("zlib", "mine", [spec(1, tarball=tarball), spec(2)]),
+        indexes,
+        a=page("zlib", "mine", [elsewhere, spec(2)]),
         b=page("zlib", "local", [spec(2)]),
         c=page("zlib", "develop", [spec(2)]),
-        d=page("zlib", "v0.18", [spec(1, tarball=tarball)]),
+        d=page("zlib", "v0.18", [elsewhere]),
     )
 
     def add(number: int, release: str) -> str:
@@ -223,11 +228,13 @@ def test_cover_names_who_has_a_binary(
 
 def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
     """A new user installs a well-known package that is there, or else the largest."""
-    conn = mirrors(
-        {"a/root": (("foo", "zlib", "hdf5"), None), "b/root": (("foo", "zlib"), None)},
-        c=page("bar", "c", [spec(1), spec(2, os="rhel8")]),
-        d=page("foo", "c", [spec(3)]),
-    )
+    indexes = {
+        "a/root": (("foo", "zlib", "hdf5"), None),
+        "b/root": (("foo", "zlib"), None),
+    }
+    of_bar = page("bar", "c", [spec(1), spec(2, os="rhel8")])
+    of_foo = page("foo", "c", [spec(3)])
+    conn = mirrors(indexes, c=of_bar, d=of_foo)
     lookups = read_lookups(conn)
     examples = [
         choose_example(lookups, release)

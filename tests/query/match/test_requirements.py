@@ -45,15 +45,17 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
     """A database of app, built with two providers of mpi, and of what both link, run
     and build.
     """
-    nodes = {
-        "mpich": node("mpich", version="4.1", parameters={"cuda": True}),
-        "openmpi": node("openmpi", edge("lib", "link"), version="5.0"),
-        "lib": node("lib", version="1.0"),
-        "tool": node("tool", version="2.0"),
-        "gcc": node("gcc", version="13.2", external={"path": "/usr"}),
-    }
+    specs = [
+        node("mpich", version="4.1", parameters={"cuda": True}),
+        node("openmpi", edge("lib", "link"), version="5.0"),
+        node("lib", version="1.0"),
+        node("tool", version="2.0"),
+        node("gcc", version="13.2", external={"path": "/usr"}),
+        node("other", edge("app openmpi", "run") | {"name": "app"}),
+        node("alone"),
+    ]
     for mpi, version in (("mpich", "1.0"), ("openmpi", "2.0")):
-        nodes[f"app {mpi}"] = node(
+        app = node(
             "app",
             edge(mpi, "link", virtuals=("mpi",)),
             edge("tool", "build", virtuals=("pkgconfig",)),
@@ -61,9 +63,8 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
             hash=hash_of(f"app {mpi}"),
             version=version,
         )
-    nodes["other"] = node("other", edge("app openmpi", "run") | {"name": "app"})
-    nodes["alone"] = node("alone")
-    records = [record(spec) for spec in nodes.values()]
+        specs.append(app)
+    records = map(record, specs)
     folder = tmp_path_factory.mktemp("mirror")
     build(write(folder / "in", a=index(*records)), folder / "x.db")
     with closing(sqlite3.connect(folder / "x.db")) as connection:

@@ -165,20 +165,11 @@ def test_examples_find_something(file: str, request: pytest.FixtureRequest) -> N
 
 def test_what_is_well_known_comes_first(built: Build) -> None:
     """A package that many know comes first, with a variant that it has."""
+    of_foo = [spec(number) for number in range(9)]
+    without_mpi = spec(11, variants=["~mpi", "+shared"], compiler="gcc@12.1.0")
+    with_mpi = spec(12, variants=["+mpi", "+shared"], target="zen3")
     conn = built(
-        a=page("foo", specs=[spec(number) for number in range(9)]),
-        b=page(
-            "hdf5",
-            specs=[
-                spec(11, variants=["~mpi", "+shared"], compiler="gcc@12.1.0"),
-                spec(
-                    12,
-                    variants=["+mpi", "+shared"],
-                    compiler="gcc@13.2.0",
-                    target="zen3",
-                ),
-            ],
-        ),
+        a=page("foo", specs=of_foo), b=page("hdf5", specs=[without_mpi, with_mpi])
     )
 
     assert read_examples(conn) == ("hdf5 +mpi", "foo")

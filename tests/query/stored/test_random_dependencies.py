@@ -58,23 +58,20 @@ RECORDS = [
     node("gcc", version="12.1.0"),
 ]
 LOW = record(node("low", external={"path": "/", "module": None}), is_binary=False)
-EXAMPLE = Sources(
-    {
-        ("develop", "e4s"): ("8", [*map(record, RECORDS), LOW]),
-        ("develop", "ml"): (
-            "6",
-            [record(old_node("old", "6", "mpich")), record(RECORDS[3])],
-        ),
-        ("v1.9", "e4s"): (
-            "8",
-            [record(node("aa")), record(node("bb", edge("aa", "link")))],
-        ),
-    },
-    {
-        "aa": page("aa", "develop", [spec(8, compiler="gcc@12.1.0", variants=["+x"])]),
-        "llvm": page("llvm", "develop", [spec(9, compiler="llvm@15.0.7", variants=[])]),
-    },
-)
+OLD_RECORD = record(old_node("old", "6", "mpich"))
+PREVIOUS = [record(node("aa")), record(node("bb", edge("aa", "link")))]
+"""The records of the release before."""
+
+EXAMPLE_MIRRORS = {
+    ("develop", "e4s"): ("8", [*map(record, RECORDS), LOW]),
+    ("develop", "ml"): ("6", [OLD_RECORD, record(RECORDS[3])]),
+    ("v1.9", "e4s"): ("8", PREVIOUS),
+}
+EXAMPLE_PAGES = {
+    "aa": page("aa", "develop", [spec(8, compiler="gcc@12.1.0", variants=["+x"])]),
+    "llvm": page("llvm", "develop", [spec(9, compiler="llvm@15.0.7", variants=[])]),
+}
+EXAMPLE = Sources(EXAMPLE_MIRRORS, EXAMPLE_PAGES)
 
 
 @pytest.mark.parametrize(

@@ -19,38 +19,19 @@ pytestmark = pytest.mark.slow
 
 BASE = "/cache/"
 TABLES = (
-    *(
-        "packages?_size=2",
-        "builds?_size=2",
-        "builds.json?_size=2",
-        "packages.json?_size=2",
-    ),
-    *(
-        "builds.json?_size=2&_shape=array",
-        "packages.json?_shape=objects&_size=2&_sort=spec_count",
-    ),
-    *(
-        "configurations?_facet=os_id&_size=3",
-        "configurations?_facet=os_id&_size=3&os_id=1",
-    ),
-    *(
-        "builds?package=hdf5&_sort=version",
-        "releases?name=develop",
-        "packages/1",
-        "packages/1.json",
-    ),
-    *(
-        "variant_values_of_package?package=hdf5",
-        "variant_values_of_package.json?package=hdf5",
-        "variant_values_of_package?package=hdf5&_hide_sql=1",
-    ),
-    *(
-        "builds?_filter_column=package&_filter_op=exact&_filter_value=hdf5",
-        "builds?package=HDF5",
-    ),
-    *("packages?_where=spec_count>1&_where=spec_count>2", "builds?_where=1"),
-    *("listings?_size=2&_labels=on", "nothing-here", "builds?packge=1"),
-)
+    "packages?_size=2", "builds?_size=2", "builds.json?_size=2",
+    "packages.json?_size=2", "builds.json?_size=2&_shape=array",
+    "packages.json?_shape=objects&_size=2&_sort=spec_count",
+    "configurations?_facet=os_id&_size=3",
+    "configurations?_facet=os_id&_size=3&os_id=1", "builds?package=hdf5&_sort=version",
+    "releases?name=develop", "packages/1", "packages/1.json",
+    "variant_values_of_package?package=hdf5",
+    "variant_values_of_package.json?package=hdf5",
+    "variant_values_of_package?package=hdf5&_hide_sql=1",
+    "builds?_filter_column=package&_filter_op=exact&_filter_value=hdf5",
+    "builds?package=HDF5", "packages?_where=spec_count>1&_where=spec_count>2",
+    "builds?_where=1", "listings?_size=2&_labels=on", "nothing-here", "builds?packge=1",
+)  # fmt: skip
 PAGES = (
     *OWN,
     *DATASETTES,

@@ -22,22 +22,23 @@ from tests.site.conftest import IS_065, SQL, metadata, site, site_described
 pytestmark = pytest.mark.slow
 
 CLOSED = (
-    *("/-/threads", "/-/messages", "/-/allow-debug", "/-/patterns", "/-/permissions"),
-    *(
-        "/-/databases.json",
-        "/-/config.json",
-        "/-/actor.json",
-        "/-/versions/x",
-        "//-/threads",
-    ),
-    *("/%2D/threads", "/spack-cache/-/create", "/spack-cache/-/queries/store"),
-    *("/spack-cache/-/queries/analyze?sql=select+1", "/spack-cache/-/execute-write"),
-    *("/spack-cache/specs/-/insert", "/spack-cache/specs/1/-/delete"),
-)
+    "/-/threads", "/-/messages", "/-/allow-debug", "/-/patterns", "/-/permissions",
+    "/-/databases.json", "/-/config.json", "/-/actor.json", "/-/versions/x",
+    "//-/threads", "/%2D/threads", "/spack-cache/-/create",
+    "/spack-cache/-/queries/store", "/spack-cache/-/queries/analyze?sql=select+1",
+    "/spack-cache/-/execute-write", "/spack-cache/specs/-/insert",
+    "/spack-cache/specs/1/-/delete",
+)  # fmt: skip
 """Datasette's debugging tools, forms that write, and information about the machine."""
 ONLY_READ = (
-    *("/", "/find", "/coverx", "/cover.html", "/spack-cache", "/spack-cache/specs"),
-    *("/spack-cache/x/-/y", "/spack-cache/cover"),
+    "/",
+    "/find",
+    "/coverx",
+    "/cover.html",
+    "/spack-cache",
+    "/spack-cache/specs",
+    "/spack-cache/x/-/y",
+    "/spack-cache/cover",
 )
 MISSING = ("/package/nope", "/nothing-here", "/spack-cache/nope")
 

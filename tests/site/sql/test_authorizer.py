@@ -111,32 +111,31 @@ def test_the_list_is_of_harmless_functions(conn: sqlite3.Connection) -> None:
     assert {"fts3_tokenizer", "load_extension"}.isdisjoint(FUNCTIONS)
     # Older versions have functions to debug full-text indexes.
     for_debugging = {
-        *("fts5_decode", "fts5_decode_none", "fts5_expr", "fts5_expr_tcl"),
-        *("fts5_fold", "fts5_isalnum", "fts5_rowid"),
+        "fts5_decode",
+        "fts5_decode_none",
+        "fts5_expr",
+        "fts5_expr_tcl",
+        "fts5_fold",
+        "fts5_isalnum",
+        "fts5_rowid",
     }
     assert have - FUNCTIONS - for_debugging <= {
-        *(
-            "changes",
-            "fts3_tokenizer",
-            "fts5",
-            "fts5_source_id",
-            "last_insert_rowid",
-            "matchinfo",
-        ),
-        *(
-            "load_extension",
-            "offsets",
-            "optimize",
-            "rtreecheck",
-            "rtreedepth",
-            "rtreenode",
-        ),
-        *(
-            "sqlite_compileoption_get",
-            "sqlite_compileoption_used",
-            "sqlite_log",
-            "subtype",
-        ),
+        "changes",
+        "fts3_tokenizer",
+        "fts5",
+        "fts5_source_id",
+        "last_insert_rowid",
+        "matchinfo",
+        "load_extension",
+        "offsets",
+        "optimize",
+        "rtreecheck",
+        "rtreedepth",
+        "rtreenode",
+        "sqlite_compileoption_get",
+        "sqlite_compileoption_used",
+        "sqlite_log",
+        "subtype",
         "total_changes",
     }
     assert "database_list" not in PRAGMAS

@@ -97,13 +97,14 @@ def test_a_listing_that_is_not_a_row_is_refused(
     assert fault(data).startswith(f"6: {expected}")
 
 
-JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner)
-    ),
-    max_leaves=4,
-)
+def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a strategy for lists and objects of some values."""
+    objects = st.dictionaries(st.text(max_size=3), inner)
+    return st.lists(inner, max_size=2) | objects
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+JSON_VALUES = st.recursive(SCALARS, containers, max_leaves=4)
 
 
 @pytest.mark.slow

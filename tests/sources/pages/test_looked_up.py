@@ -85,21 +85,20 @@ def read_whole(pages: list[Page]) -> tuple[Rows, list[str]]:
 TEXTS = st.sampled_from(
     ["a", "-", "7", "}, {", '"}, {"', "{", "}", '"', "\\", "}]", "[{", "é", "a" * 300]
 )
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": TEXTS,
+        "os": TEXTS,
+        "stacks": st.lists(TEXTS, max_size=2),
+        "variants": st.lists(TEXTS | st.just("+x"), max_size=3),
+        "versions": st.lists(TEXTS, min_size=1, max_size=2),
+        "tarball": st.sampled_from(["https://a/b", "=", "https://a/}, {"]),
+        "other": TEXTS,
+    },
+)
 LISTINGS = st.builds(
-    lambda number, changes: spec(number, **changes),
-    st.integers(1, 4),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "size": TEXTS,
-            "os": TEXTS,
-            "stacks": st.lists(TEXTS, max_size=2),
-            "variants": st.lists(TEXTS | st.just("+x"), max_size=3),
-            "versions": st.lists(TEXTS, min_size=1, max_size=2),
-            "tarball": st.sampled_from(["https://a/b", "=", "https://a/}, {"]),
-            "other": TEXTS,
-        },
-    ),
+    lambda number, changes: spec(number, **changes), st.integers(1, 4), CHANGES
 )
 """Listings, some of which are faulty."""
 
