@@ -71,6 +71,7 @@ def test_a_wrong_type_of_each_argument_is_named(
 ) -> None:
     """The message has the name of the argument; nothing is written."""
     right = needed(function, samples_file, tmp_path)
+
     for name in parameters_of(function):
         for value in (Wrong(), b"x", 1.5, [7], {7: 7}):
             if name in ("modules", "environments") and not isinstance(
@@ -95,6 +96,7 @@ def test_an_unknown_argument_is_refused_with_the_nearest(
     function.
     """
     right = needed(function, samples_file, tmp_path)
+
     for name in parameters_of(function):
         message = f"{function.__name__} has no argument {name}_, expected {name}"
         with pytest.raises(ArgumentError) as caught:
@@ -188,6 +190,7 @@ def test_every_result_is_what_the_command_prints(samples_file: Path) -> None:
     found = spack_cache_db.find(samples_file, spec, with_hashes=True)
     history = spack_cache_db.history(samples_file, spec)
     info = spack_cache_db.info(samples_file)
+
     for words, result in (
         (("find", spec), found),
         (("history", spec), history),
@@ -210,7 +213,9 @@ def test_a_baseline_has_a_name(samples_file: Path) -> None:
     with sqlite3.connect(samples_file) as conn:
         conn.backup(in_memory)
         answer = spack_cache_db.cover(samples_file, ["hdf5"], baseline=conn)
+
     assert answer.baseline == str(samples_file)
+
     answer = spack_cache_db.cover(samples_file, ["hdf5"], baseline=in_memory)
     assert answer.sentence.endswith("lost since a database in memory")
     with spack_cache_db.Cache(samples_file) as cache:

@@ -24,6 +24,7 @@ from spack_cache_db.bounded_files import (
 def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:
     """A file and a link to one, of any size up to the limit."""
     (tmp_path / "link").symlink_to("file")
+
     for size in (0, 1, 1000, LARGE, LARGE + 1):
         (tmp_path / "file").write_bytes(os.urandom(size))
         assert read_file(tmp_path / "link", size) == (tmp_path / "file").read_bytes()
@@ -80,6 +81,7 @@ def test_only_regular_files_are_read(kind: str, words: str, tmp_path: Path) -> N
         with place.open("wb") as stream:
             stream.truncate(2**34)
     (tmp_path / "link").symlink_to(place.absolute())
+
     for path in (place, tmp_path / "link"):
         with pytest.raises(OSError, match=r".") as caught:
             read_file(path, 2**35)

@@ -59,7 +59,9 @@ def test_lines_end_in_a_line_feed(line_break: str) -> None:
     is_line = line_break.endswith("\n")
     text = f"a: &x [1]{line_break}b: [2, *x]\nc:{line_break}  d: 3\n"
     node = compose(text)
+
     assert node is not None
+
     lines = {key.value: line_of(key) for key, _ in node.value}
     assert lines == {"a": 1, "b": 1 + is_line, "c": 2 + is_line}
     for rest, message in (
@@ -116,10 +118,13 @@ def test_lines_are_those_of_the_file(broken: str) -> None:
     """As editors and `grep -n` count them."""
     text = f"a:\n- &x '{broken} {broken}'\n- b: *x\n# é{broken}#\n  c: d\n"
     node = compose(text, BOUNDS)
+
     assert node is not None
+
     ((_, items),) = node.value
     first, second = items.value
     (b, x), (c, d) = second.value
+
     assert x is first
     for each, word in ((first, "'"), (b, "b:"), (c, "c:"), (d, "d\n")):
         assert line_of(each) == text[: text.index(word)].count("\n") + 1

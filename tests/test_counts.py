@@ -322,6 +322,7 @@ def test_the_rows_of_large_views_of_real_sources(
 ) -> None:
     """Binaries that only an index needs are no rows of a view, and are not counted."""
     conn = request.getfixturevalue(source)
+
     for view, sql in VIEW_COUNTS.items():
         (rows,) = conn.execute(f"SELECT count(*) FROM {view}").fetchone()
         assert tuple(conn.execute(sql).fetchone()) == (rows,)

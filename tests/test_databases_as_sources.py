@@ -158,6 +158,7 @@ def test_databases_of_the_parts_give_the_whole(
     """
     units = sorted({*map(unit_of, some)})
     sides = {unit: data.draw(st.sampled_from(["a", "b", "ab"])) for unit in units}
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for side in "ab":
@@ -194,6 +195,7 @@ def test_a_database_of_every_kind_of_source_gives_itself(tmp_path: Path) -> None
     recipes = {"own": "https://example.org/{package}"}
     named = {"first": "v0.22", "recipes": recipes}
     every: list[dict[str, Any]] = [{}, named, {"without_paths": True}]
+
     for number, options in enumerate(every):
         file = tmp_path / f"{number}.db"
         again = tmp_path / f"{number}-again.db"
@@ -220,6 +222,7 @@ def test_databases_in_folders_are_left_out(tmp_path: Path) -> None:
     build(folder, folder / "x.db")
     (folder / "a.md").unlink()
     write(folder, b=page("zstd", "develop", [spec(2)]))
+
     assert build(folder, folder / "x.db").pages == 1
     assert build([folder, folder / "x.db"], tmp_path / "y.db").pages == 1
 
@@ -232,10 +235,12 @@ def test_options_that_differ_have_to_be_given(tmp_path: Path) -> None:
     two = tmp_path / "2.db"
     build(sources, one, first="v1.0")
     build(sources, two, first="v2.0")
+
     with pytest.raises(
         InputError, match=r"2.db: was built with another --first .*1.db"
     ):
         build([one, two], tmp_path / "x.db")
+
     build([one, two], tmp_path / "x.db", first="v2.0")
     assert same(two, tmp_path / "x.db")
 
@@ -301,9 +306,11 @@ def test_a_damaged_database_is_refused(
     else:
         change(file)
     result = run("build", file, "-o", tmp_path / "y.db")
+
     assert result.exit_code == 1
     assert result.stderr.startswith(f"{file}: {said}")
     assert len(result.stderr.splitlines()) == 2
+
     other = write(tmp_path / "in", a=page())
     with pytest.raises(HistoryError):
         build([file, other], tmp_path / "y.db", keep_going=True)

@@ -52,6 +52,7 @@ def test_functions_and_errors_are_described() -> None:
         or (inspect.isclass(each) and issubclass(each, Exception))
     }
     rows = set(re.findall(r"^\| `spack_cache_db\.(\w+)` \|", text, re.MULTILINE))
+
     assert rows == named - {
         "BuilderError"
     }  # The base of them all stands above the table.
@@ -64,6 +65,7 @@ def test_every_package_is_on_the_map() -> None:
     package = ROOT / "builder" / "spack_cache_db"
     rows = re.findall(r"^\| `(builder/[\w/]+/)` \|", CONTRIBUTING, re.MULTILINE)
     rooms = {path.parent for path in package.rglob("*.py")}
+
     assert sorted(rows) == sorted(
         f"{room.relative_to(ROOT).as_posix()}/" for room in rooms
     )
@@ -76,6 +78,7 @@ def test_every_route_is_in_the_table_of_addresses() -> None:
         row.split("|")[1] for row in text.splitlines() if row.startswith("| `/")
     )
     paths = [re.sub(r"<\w+>", "x", path) for path in re.findall(r"`(/[^`?]*)", cells)]
+
     for route, *_ in ROUTES:
         assert any(re.match(route, path) for path in paths), route
 
@@ -88,10 +91,13 @@ def test_tests_and_paths_of_contributing_exist() -> None:
         path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")
     )
     named = {*re.findall(r"`(test_\w+)`", CONTRIBUTING)}
+
     assert {name for name in named if f"def {name}(" not in tests} == set()
+
     recipes = CONTRIBUTING.partition("## How to add a column")[2]
     roots = (ROOT, ROOT / "builder" / "spack_cache_db")
     paths = {*re.findall(r"`([\w.-]+/[\w./-]*\w)`", recipes)}
+
     for path in paths:
         assert any((root / path).exists() for root in roots), path
 
@@ -112,7 +118,9 @@ def test_the_functions_of_a_walk_exist(section: str, packages: tuple[str, ...]) 
     modules = [path for name in packages for path in (package / name).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     named = {*re.findall(r"`(?:\w+\.)*(\w+)`", walk)}
+
     assert len(named) > 15
+
     defined = {
         *re.findall(r"^(?: *(?:async )?def |class )?(\w+)\b", code, re.MULTILINE)
     }
@@ -128,6 +136,7 @@ def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(
         r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")
     )
+
     assert [
         target for target in targets if not (document.parent / target).exists()
     ] == []
@@ -141,6 +150,7 @@ def test_the_citation_agrees_with_the_project() -> None:
         "project"
     ]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
     assert [cited["license"], cited["authors"]] == [built["license"], built["authors"]]
     assert "version" not in cited
 
@@ -151,6 +161,7 @@ def test_the_changelog_is_in_order() -> None:
     """
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     first, *released = re.findall(r"^## (.*)$", text, re.MULTILINE)
+
     assert first == "Unreleased"
     assert [
         each
@@ -184,6 +195,7 @@ def test_the_gallery_has_the_first_row_of_each_question(
     """docs/sql.md has each query with a chart, its title and its answer."""
     with_chart = {name: each for name, each in QUERIES.items() if "chart" in each}
     rows = re.findall(r"^\| (.*?\?) \| `(\w+)(.*?)` \| (.*?) \|$", SQL, re.MULTILINE)
+
     assert [name for _, name, _, _ in rows] == list(with_chart)
     for title, name, parameter, answer in rows:
         assert title == with_chart[name]["title"]
@@ -204,4 +216,5 @@ def test_the_chart_of_the_gallery_has_the_shares(samples: sqlite3.Connection) ->
     for share in shares:
         blocks = "█" * max(1, round(40 * share["spec_count"] / top))
         lines.append(f"{share['target']:<14} {blocks:<40} {share['spec_count']:>4}")
+
     assert "\n".join(lines) in SQL

@@ -231,6 +231,7 @@ def test_every_command_of_the_operator_works(reader: Reader) -> None:
         reader.type(each)
     type_all(reader, fences(ROOT / OPERATE))
     found = json.loads((reader.empty / "catalogue" / "info.json").read_text())
+
     assert found["looked_at"] is not None
     assert {path.name for path in (reader.empty / "new-machine").iterdir()} == {
         "mirrors", "software.db", "software.inspect.json"
@@ -255,6 +256,7 @@ def test_every_document_is_read() -> None:
         languages = {fence.language for fence in fences(path)}
         if "sh" in languages or "console" in languages:
             with_commands.add(path.relative_to(ROOT).as_posix())
+
     assert with_commands == {*READ, TUTORIAL, OPERATE, *NOT_TYPED}
 
 
@@ -287,6 +289,7 @@ def test_jobs_follow_the_schemas_of_their_hosts(tmp_path: Path) -> None:
     """GitLab and GitHub would run each job that the documents show."""
     pytest.importorskip("check_jsonschema")
     found = {}
+
     for fence in _all("yaml"):
         first = fence.text.split()[0]
         if first in JOBS:
@@ -315,6 +318,7 @@ def test_sql_finds_rows(
     }
     connection = others.get(fence.place.partition(":")[0], samples)
     sql_functions.register(connection)
+
     assert connection.execute(fence.text).fetchall() != []
 
 
@@ -328,5 +332,6 @@ def test_python_is_true(
     example = doctest.DocTestParser().get_doctest(fence.text, {}, fence.place, None, 0)
     said: list[str] = []
     outcome = doctest.DocTestRunner().run(example, out=said.append)
+
     assert outcome.attempted > 0
     assert outcome.failed == 0, "".join(said)

@@ -112,6 +112,7 @@ def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection) -> Non
             found = [tuple(map(_text, row)) for row in found]
         assert Counter(found) == Counter(expected), view
         assert expected or view in EMPTY, view
+
     (query,) = documented("sql")
     found = attached.execute(
         query.replace("FROM build_listings", "FROM cache.build_listings")
@@ -128,6 +129,7 @@ def test_rows_of_each_table_can_be_counted(
     ids.
     """
     duckdb = pytest.importorskip("duckdb")
+
     for table in TABLES:
         column = table.columns[0].name
         count = f'SELECT count(*) FROM "{table.name}" WHERE "{column}" IS NOT NULL'
@@ -150,8 +152,10 @@ def test_parquet_has_every_row(folder: Path, sqlite: sqlite3.Connection) -> None
     )
     found = sqlite.execute("SELECT * FROM build_listings")
     names = [column[0] for column in found.description]
+
     assert {*frame.columns} == {*names}
     assert Counter(frame.select(names).iter_rows()) == Counter(found)
+
     releases = {
         f"release={name}" for (name,) in sqlite.execute("SELECT name FROM releases")
     }

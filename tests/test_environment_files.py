@@ -56,6 +56,7 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found, notes = required(
         environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml")
     )
+
     assert found == ["zlib os=rhel8 target=zen3"]
     assert notes[0].startswith(
         "one include is missing; its requirements are unknown: $env/no"
@@ -69,7 +70,9 @@ def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
     path = environment(tmp_path, "https://host/a.yaml")
     said = "one include is missing; its requirements are unknown: https://host/a.yaml"
     found = run("cover", path, samples_file)
+
     assert (found.exit_code, said in found.stderr) == (1, True)
+
     strict = run("cover", "--strict", path, samples_file)
     assert (strict.exit_code, strict.stderr) == (2, f"Error: {path}: {said}\n")
 

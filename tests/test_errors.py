@@ -32,6 +32,7 @@ def test_a_cut_text_is_no_longer_than_allowed(
 ) -> None:
     """A short text stays as it is; a long one keeps its beginning, and is marked."""
     short = cut(text, longest, mark)
+
     assert len(short) <= longest
     if len(text) <= longest:
         assert short == text

@@ -108,6 +108,7 @@ def test_every_command_answers_or_says_what_is_wrong(
     """No command ends with an unexpected exception; the message names the column."""
     with sqlite3.connect(changed) as conn:
         fault = wrong_value(conn)
+
     assert fault is not None
     for command in COMMANDS:
         words = {"FILE": changed, "ENVIRONMENT": whole.parent / "spack.yaml"}
@@ -143,6 +144,7 @@ async def test_pages_of_datasette_say_that_a_database_is_damaged(
     found = site(file)
     await found.invoke_startup()
     statuses = set()
+
     for path in (
         "builds",
         "builds?_facet=package",
@@ -165,6 +167,7 @@ def test_an_unknown_format_of_the_schema_is_damage(
     data = bytearray(whole.read_bytes())
     data[44:48] = schema_format.to_bytes(4, "big")
     file.write_bytes(data)
+
     for command in (("find", "top", file), ("info", file), ("releases", file)):
         assert "is damaged" in run(*command).output
 
@@ -229,6 +232,7 @@ def test_an_inspect_file_that_lies_is_not_used(
     inspect_path(file).write_text(json.dumps(inspected))
     found = current_inspection(file)["spack-cache"]
     tables = found["tables"]
+
     assert set(found["views"]) == set(views.VIEW_COUNTS)
     assert {table.name for table in tables_module.TABLES} <= tables.keys()
     assert all(type(table["count"]) is int for table in tables.values())

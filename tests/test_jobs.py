@@ -40,6 +40,7 @@ def test_jobs_install_a_fixed_version(path: Path) -> None:
         text,
     )
     versions = {"".join(groups) for groups in references} - {"deploy"}
+
     assert versions == {f"v{__version__}"}
     # Without a version behind it, pip installs the newest commit.
     for target in re.findall(r"git\+(\S+?)\"", text):
@@ -123,6 +124,7 @@ def test_a_history_goes_on_from_the_published_one(
     """Then from the cache of CI; a site that does not respond ends the job instead."""
     needed("curl", "curl")
     assert host in ("GitHub", "GitLab")
+
     (tmp_path / "software.db").write_bytes(b"the history of the cache")
     with published(files, missing) as site:
         environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SITE": site}

@@ -69,6 +69,7 @@ def test_an_old_database_gives_the_bytes_of_its_sources(
         connection.commit()
     build(expected, tmp_path / "from_sources.db")
     found = [*differences(tmp_path / "from_sources.db", tmp_path / "from_old.db")]
+
     assert found == []
     assert (tmp_path / "from_old.db").read_bytes() == (
         tmp_path / "from_sources.db"
@@ -83,6 +84,7 @@ def test_an_old_database_gives_the_same_answers(
     new = tmp_path / "new.db"
     build(kind.write(tmp_path / "old.db"), new)
     expected = build_sources(sources, tmp_path / "expected.db", kind)
+
     for words in (
         ["find", "zlib"],
         ["find", "tool"],
@@ -109,6 +111,7 @@ def test_only_snapshots_that_a_build_made_are_copies(tmp_path: Path) -> None:
             "SELECT name FROM releases WHERE kind = 'snapshot'"
         )
         others = sorted({name for (name,) in snapshots} - {*copies})
+
     assert copies == [
         "develop-2026-11-01",
         "ours-2026-11-01",
@@ -136,6 +139,7 @@ def test_a_version_has_one_checksum() -> None:
         "the statements changed: add a database of the version before (tests/old_databases.py) "
         "with its views (schema/older.py), and raise SCHEMA_VERSION"
     )
+
     several = [version for version, forms in older.FORMS.items() if len(forms) > 1]
     assert several == [21]
 
@@ -153,6 +157,7 @@ def test_every_form_has_an_old_database(tmp_path: Path) -> None:
         (kind.version, checksum(kind.write(tmp_path / f"{kind.name}.db")))
         for kind in OLD_DATABASES
     }
+
     assert found == {
         (version, form) for version, forms in older.FORMS.items() for form in forms
     }
@@ -229,6 +234,7 @@ def test_a_damaged_old_database_is_refused(
     file = kind.write(tmp_path / "old.db")
     change(file)
     result = run("build", file, "-o", tmp_path / "new.db")
+
     assert result.exit_code in (1, 2)
     assert result.stderr.startswith(f"{file}: {message}")
     assert not (tmp_path / "new.db").exists()
@@ -246,7 +252,9 @@ def test_readers_name_the_command_that_upgrades(
         "verify": [file, tmp_path],
     }
     result = run(command, *arguments.get(command, [file]))
+
     assert result.exit_code == 2
+
     lines = [
         line for line in result.stderr.splitlines() if not line.startswith("Loading ")
     ]
@@ -266,7 +274,9 @@ def test_the_command_that_is_named_upgrades(kind: OldDatabase, tmp_path: Path) -
     file = kind.write(folder / "old.db")
     command = run("find", "zlib", file).stderr.split("`")[1]
     program, *arguments = shlex.split(command)
+
     assert program == "spack-cache-db"
+
     new = tmp_path / "new.db"
     arguments[arguments.index("NEW.db")] = str(new)
     assert run(*arguments).exit_code == 0
@@ -295,5 +305,6 @@ def test_other_versions_are_refused_with_the_reason(
         connection.execute(f"PRAGMA user_version = {version}")
     reads = f"this program reads {identity.SCHEMA_VERSION}"
     message = f"has schema version {version}, {reads}; {advice}"
+
     assert message in run("find", "zlib", file).stderr
     assert message in run("build", file, "-o", tmp_path / "new.db").stderr

@@ -49,6 +49,7 @@ def test_sql_is_that_of_sqlite_3_26(path: Path) -> None:
         # The site lists the functions that visitors may use in their own SQL.
         if path.name != "authorizer.py"
     }
+
     assert found == {}
 
 
@@ -57,9 +58,11 @@ def test_a_sqlite_without_full_text_search_is_refused(
 ) -> None:
     """One sentence names the part that is missing."""
     assert sqlite_connection._missing_part() is None
+
     monkeypatch.setattr(sqlite_connection, "_missing_part", lambda: "FTS5")
     result = run("find", "zlib", samples_file)
     assert result.exit_code == 2
+
     (line,) = result.stderr.splitlines()
     assert (
         f"uses a SQLite {sqlite3.sqlite_version} without FTS5; use another Python"
@@ -77,6 +80,7 @@ def test_an_older_sqlite_is_refused(
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 22, 0))
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.22.0")
     output = tmp_path / "new.db"
+
     for arguments in (["find", "zlib", samples_file], ["build", pages, "-o", output]):
         result = run(*arguments)
         assert result.exit_code == 2

@@ -133,6 +133,7 @@ def test_any_page_is_read_back(
         connection = sqlite3.connect(output)
         found = pages_of(connection)
         connection.close()
+
     assert found == {
         f"{name}.md": values_of(name, data) for name, data in texts.items()
     }
@@ -147,6 +148,7 @@ def test_an_empty_text_is_no_missing_text(field: str, built: Build) -> None:
     fault.
     """
     data = page(specs=[spec(1, **{field: ""}), spec(2)])
+
     try:
         said = values_of("a.md", data)
     except (LineFault, ValueError):
@@ -170,4 +172,5 @@ def test_every_field_of_a_detail_is_read_back(field: str, built: Build) -> None:
     data = page(
         specs=[two, two | {"hash": spec_hash(1), field: texts.get(field, "other")}]
     )
+
     assert pages_of(built(a=data)) == {"a.md": values_of("a.md", data)}

@@ -93,6 +93,7 @@ def test_a_wrong_argument_is_refused_in_words(
         of_check = {name: each for name, each in of_build.items() if name != "output"}
         calls.append(lambda: spack_cache_db.check(**of_check))
         calls.append(lambda: spack_cache_db.verify(tmp_path / "x.db", **of_check))
+
     for call in calls:
         with pytest.raises(spack_cache_db.ArgumentError) as caught:
             call()
@@ -110,6 +111,7 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
     printed = json.loads(run("find", SPEC, samples_file, "--json").stdout)
     hashes = json.loads(run("find", SPEC, samples_file, "--json", "--hashes").stdout)
     dicts = [each.as_dict() for each in found]
+
     assert found
     assert json.loads(json.dumps(dicts)) == printed
     assert [[*each] for each in dicts] == [[*each] for each in printed]
@@ -117,6 +119,7 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
         json.loads(json.dumps([row for each in found for row in each.as_dicts()]))
         == hashes
     )
+
     covered = spack_cache_db.cover(samples_file, [SPEC, "hdf5"])
     assert json.loads(json.dumps(covered.as_dict()))["binary"] == 1
 
@@ -128,6 +131,7 @@ def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
     frames = pytest.importorskip(library, reason=f"{library} is beside Datasette 1.0")
     found = spack_cache_db.find(samples_file, "py-mpi4py")
     frame = frames.DataFrame(found)
+
     assert len(frame) == len(found) > 3
     assert [*frame.columns][:-1] == [*found[0].as_dict()]
     assert [*frame["version"]] == [each.version for each in found]
@@ -144,6 +148,7 @@ def test_a_notebook_shows_a_table(samples_file: Path) -> None:
     odd = spack_cache_db.Found(
         "<b>", "1", "gcc", "os", "linux", "t", (), 1, (), (), None, None
     )
+
     assert found._repr_html_().count("<tr>") == len(found) + 1
     assert many._repr_html_().count("<tr>") < len(many)
     assert "<th>last_seen</th>" in many._repr_html_()
@@ -162,6 +167,7 @@ def test_every_result_is_a_table(cache: spack_cache_db.Cache) -> None:
         "find": cache.find(SPEC),
         "info": cache.info(),
     }
+
     for name, found in results.items():
         columns, records = found.rows
         rows = [*records]
@@ -193,7 +199,9 @@ def test_an_open_file_answers_as_the_functions_do(
         asked = [
             threads.submit(getattr(cache, name), *given) for name, given in calls * 10
         ]
+
     assert [each.result() for each in asked] == expected * 10
+
     again = pickle.loads(pickle.dumps(cache))
     assert again.find(SPEC) == cache.find(SPEC)
     again.close()
@@ -224,6 +232,7 @@ def test_an_error_is_the_same_in_another_process(
     calls = failures(tmp_path, samples_file)
     raised: list[BuilderError] = [LineFault(3, "what", "where")]
     raised.append(InputError([Fault("b", 1, "x"), Fault("a", 0, "y")]))
+
     for name, call in calls.items():
         with pytest.raises(getattr(spack_cache_db, name)) as error:
             call()

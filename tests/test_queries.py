@@ -150,6 +150,7 @@ def test_each_query_over_a_small_history(
 def test_binaries_that_snapshots_keep(history: sqlite3.Connection) -> None:
     """Each is there once, the one that was kept longest first."""
     kept, *others = run(history, "longest_kept")
+
     assert tuple(kept.values()) == (spec_hash(1), "aa", "1.0", *SHOWN, 7)
     assert [row["days"] for row in others] == [0, 0, 0, 0]
     assert {row["hash"] for row in run(history, "only_in_snapshots")} == {
@@ -212,6 +213,7 @@ def test_packages_that_came_back(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.db")
     found = run(connection, "packages_came_back")
     connection.close()
+
     assert [tuple(row.values()) for row in found] == [
         ("bb", "develop", 2, "2025-01-05")
     ]
@@ -223,6 +225,7 @@ def test_lifetimes_are_the_documented_curve(tmp_path: Path) -> None:
     hashes = {days[0]: (1,), days[1]: (2, 3, 4), days[2]: (3, 5), "develop": (4,)}
     build([write_listed(tmp_path / "pages", hashes)], tmp_path / "x.db")
     connection = sqlite3.connect(tmp_path / "x.db")
+
     # Of 2 to 5, one has ended at an age of 0 days.
     assert run(connection, "lifetimes") == [{"days": 0, "percent": 75.0}]
     connection.close()
@@ -241,6 +244,7 @@ def test_most_needed_packages(real_index: sqlite3.Connection) -> None:
     for package, hashes in users.items():
         user_packages = {names[dag_hash] for dag_hash in hashes}
         expected[package] = (len(hashes), len(user_packages))
+
     assert {
         row["package"]: (row["needed_by"], row["package_count"])
         for row in run(real_index, "most_needed_packages")
@@ -267,6 +271,7 @@ def test_two_versions_in_one_closure(real_index: sqlite3.Connection) -> None:
             key = (installs()[dag_hash]["spec"]["name"], len(versions))
             expected[key] = expected.get(key, 0) + 1
     found = run(real_index, "two_versions_in_one", package="python")
+
     assert found
     assert {
         (row["package"], len(row["needed_versions"].split(", "))): row["binaries"]
@@ -282,6 +287,7 @@ def test_changes_of_a_release_are_the_sums_of_its_configurations(
     sums = (
         "SELECT release, sum(added), sum(removed) FROM release_changes GROUP BY release"
     )
+
     assert {
         (row["release"], row["added"], row["removed"])
         for row in run(all_sources, "changes_by_release")
@@ -449,6 +455,7 @@ def test_binaries_of_versions_that_were_dropped(connection: sqlite3.Connection) 
         (row["package"], row["version"]): row
         for row in run(connection, "versions_dropped")
     }
+
     assert {key: row["status"] for key, row in found.items()} == {
         ("current", "2.0-local"): "unknown",
         ("old", "1.0"): "deprecated",

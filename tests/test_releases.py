@@ -72,6 +72,7 @@ def test_the_release_before_another() -> None:
     newest.
     """
     names = [*ORDERED, "v1.0.0-2025-01-01", "main", "main-2024-01-01"]
+
     assert releases_before(names) == {
         "develop": "develop-2025-07-13",
         "develop-2025-07-13": "develop-2025-04-20",
@@ -106,6 +107,7 @@ def test_older_snapshots_are_thinned(days: set[date], newest: int) -> None:
     no more.
     """
     kept = kept_of(days, newest)
+
     assert kept[:newest] == sorted(days, reverse=True)[:newest]
     older = kept[newest:]
     months = older[newest:]

@@ -77,6 +77,7 @@ def test_a_bug_of_a_command_ends_in_a_line(monkeypatch: pytest.MonkeyPatch) -> N
     """Status 1, one line, and how to see more."""
     monkeypatch.setattr("spack_cache_db.cli.site.site_folder", lambda: 1 / 0)
     result = run("site")
+
     assert result.exit_code == 1
     assert result.stderr == (
         "Error: unexpected ZeroDivisionError: division by zero; "

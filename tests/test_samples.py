@@ -31,6 +31,7 @@ def test_pages_know_their_release_package_size_and_era(
         for path in SAMPLE_PAGES
     }
     found = {row[0]: row[1:4] for row in rows}
+
     for name, text in texts.items():
         release = text["categories"][1]
         assert found[name] == (release, text["title"], len(text["spec_details"]))
@@ -73,6 +74,7 @@ def test_a_size_is_a_number_or_null(built: Build) -> None:
     sizes = {"0": 0, "82": 82, "-": None, "": None, "1.5 MB": None, "9" * 30: None}
     specs = [spec(number, size=text) for number, text in enumerate(sizes)]
     connection = built(a=page("a", specs=specs))
+
     assert (
         dict(connection.execute("SELECT size, size_bytes FROM build_listings")) == sizes
     )
@@ -88,7 +90,9 @@ def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
     pages = write_records(tmp_path / "pages")
     build(pages, tmp_path / "pages.db")
     report = build([pages, REAL_FILE], tmp_path / "x.db", release="cache", stack="e4s")
+
     assert (report.indexes, report.problems, report.records) == (1, 0, len(records()))
+
     found = []
     for name in ("pages", "x"):
         with closing(sqlite3.connect(tmp_path / f"{name}.db")) as conn:

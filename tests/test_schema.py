@@ -121,6 +121,7 @@ def every_column(connection: sqlite3.Connection) -> Iterator[tuple[str, str, set
 def test_no_column_name_has_two_types(everything: sqlite3.Connection) -> None:
     """Neither in tables nor in views: who knows `release` of one knows that of all."""
     types: dict[str, dict[str, list[str]]] = {}
+
     for name, column, found in every_column(everything):
         # A column without a value would prove nothing.
         assert found or column in WITHOUT_VALUES, (name, column)
@@ -158,6 +159,7 @@ def test_the_word_for_a_name_is_no_number(everything: sqlite3.Connection) -> Non
 def test_each_last_day_has_is_current_beside_it(everything: sqlite3.Connection) -> None:
     """A branch has no day, so `last_seen` alone does not say that it is gone."""
     with_days = set()
+
     for name in [table.name for table in tables_module.TABLES] + [*views_module.VIEWS]:
         columns = [column["name"] for column in pragma(everything, "table_info", name)]
         if "last_seen" in columns:
@@ -180,6 +182,7 @@ def test_no_table_or_view_is_there_that_the_schema_does_not_name(
     }
     tables = [table.name for table in tables_module.TABLES] + [*full_text.FULL_TEXT]
     views = {("view", name) for name in views_module.VIEWS}
+
     assert found == {("table", name) for name in tables} | views
 
 
@@ -240,6 +243,7 @@ def test_tables_and_views_have_rows(
         "modules",
         "document_listings",
     }
+
     for name in {
         *views_module.VIEWS,
         *(table.name for table in tables_module.TABLES),
@@ -254,6 +258,7 @@ def test_every_column_is_described(samples: sqlite3.Connection) -> None:
     """
     described = descriptions(samples)
     tables = {table.name for table in tables_module.TABLES}
+
     assert described.keys() == tables | {*views_module.VIEWS} | {*full_text.FULL_TEXT}
     for name, texts in described.items():
         read = samples.execute(f"SELECT * FROM [{name}] LIMIT 0")
@@ -269,10 +274,12 @@ def test_every_description_is_of_a_column(samples: sqlite3.Connection) -> None:
     texts = tomllib.loads(source.read_text(encoding="utf-8"))
     columns = {name: {*described} for name, described in descriptions(samples).items()}
     common = texts["columns"].pop("common")
+
     assert {*common, *texts["derived"]} <= {*chain.from_iterable(columns.values())}
     for table, own in texts["columns"].items():
         assert own.keys() <= columns[table], table
         assert not own.items() & common.items(), table
+
     sql = 'SELECT coalesce("column", \'\'), derived FROM column_descriptions WHERE "table" = ?'
     derived = dict(samples.execute(sql, ["builds"]))
     assert (derived["hash"], derived["release_count"], derived[""]) == (0, 1, None)
@@ -281,6 +288,7 @@ def test_every_description_is_of_a_column(samples: sqlite3.Connection) -> None:
 def test_options_name_columns_that_exist(samples: sqlite3.Connection) -> None:
     """Labels, sort orders, facets and search keys name columns of their table."""
     columns = {name: {*described} for name, described in descriptions(samples).items()}
+
     for name, table in DATABASE["tables"].items():
         options = [
             table.get(option)
@@ -311,11 +319,14 @@ def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     value: Any = {"versions": ["2.0"], "variants": ["+x"]}.get(field, "other")
     connection = built(a=page(specs=[spec(1), spec(2, **{field: value})]))
     found = find(connection, "zlib")
+
     assert len({answer.configuration for answer in found}) == 2
+
     rows = found_rows(found, hashes=False)
     assert len({*map(repr, rows.records)}) == 2
     for lines in (csv_text(rows).splitlines(), [*find_table(found, hashes=False)]):
         assert lines[-2] != lines[-1]
+
     candidates = Candidates(read_lookups(connection))
     configurations = map(candidates.configuration, candidates.rows("zlib"))
     assert {*configurations} == {answer.configuration for answer in found}

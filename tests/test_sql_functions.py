@@ -81,6 +81,7 @@ def test_specs_match_what_find_finds(
     ).fetchall()
     found = spack_cache_db.find(samples_file, spec, with_hashes=True)
     expected = sorted({spec.hash for each in found for spec in each.specs or ()})
+
     assert [row[0] for row in rows] == expected
 
 
@@ -96,6 +97,7 @@ def test_a_spec_without_an_answer_has_a_reason(connection: Any) -> None:
 def test_targets_run_as_archspec_says(connection: Any) -> None:
     """For many pairs of targets."""
     names = sorted(known_targets())[::6]
+
     for target in names:
         for host in names:
             (row,) = connection.execute(
@@ -147,6 +149,7 @@ def test_other_connections_are_refused(samples_file: Path, tmp_path: Path) -> No
     """The message names what is expected."""
     with pytest.raises(ArgumentError, match="expected one of sqlite3 or duckdb"):
         spack_cache_db.register(samples_file)
+
     duckdb = pytest.importorskip("duckdb")
     with pytest.raises(ArgumentError, match="file is missing"):
         spack_cache_db.register(duckdb.connect())

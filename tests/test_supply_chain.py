@@ -51,6 +51,7 @@ def test_only_one_job_keeps_the_token(path: Path) -> None:
 def test_jobs_that_may_write_run_no_code_of_packages(path: Path) -> None:
     """A workflow may read; a job that may write installs and builds nothing."""
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
+
     assert content["permissions"] == {"contents": "read"}
     for job in content["jobs"].values():
         if "write" in job.get("permissions", {}).values():
@@ -74,6 +75,7 @@ def test_sqlite_for_browsers_is_the_published_one() -> None:
     for line in lines:
         checksum, name = line.split()
         recorded[name] = checksum
+
     assert recorded.keys() == {"static-site/sqlite3.js", "static-site/sqlite3.wasm"}
     for name, checksum in recorded.items():
         assert sha256((ROOT / name).read_bytes()).hexdigest() == checksum

@@ -57,18 +57,22 @@ def test_services_of_installed_packages_do_not_start(
     # One that a killed run left has no effect, and is replaced.
     policy.write_text("#!/bin/sh\n# made by the tests of spack-cache-db\nexit 0\n")
     done = completed(command, env=machine)
+
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         f"absent cannot be installed, so tests that need it are skipped; see {tmp_path}/log\n"
     )
+
     (call,) = (tmp_path / "calls").read_text().splitlines()
     assert call.endswith("nginx-light 101")
     assert "noise of dpkg" in (tmp_path / "log").read_text()
     assert not policy.exists()
+
     # The rule of an administrator stays.
     policy.write_text("#!/bin/sh\nexit 7\n")
     policy.chmod(0o755)
     completed([*command[:2], "nginx-light"], env=machine, check=True)
+
     assert (tmp_path / "calls").read_text().splitlines()[-1].endswith("nginx-light 7")
     assert policy.read_text() == "#!/bin/sh\nexit 7\n"
 
@@ -94,6 +98,7 @@ def test_outcomes_are_written_as_they_come(tmp_path: Path) -> None:
         "no:cacheprovider",
         "test_some.py",
     ]
+
     assert completed(command, cwd=tmp_path, env=environment).returncode == -9
     assert results.read_text().splitlines() == [
         "passed test_some.py::test_good",

@@ -90,6 +90,7 @@ def test_a_database_of_every_kind_of_source_is_what_they_give(
     """Nothing differs, though some sources contradict others and one is refused."""
     sources, file = every_kind
     found = verify(file, sources, modules=[sources / MODULES])
+
     assert found.differences == ()
     assert [each.path for each in found.faults] == [f"{sources}/pages/refused.md"]
     with closing(sqlite3.connect(file)) as conn:
@@ -184,6 +185,7 @@ def test_of_very_many_rows_the_number_is_reported(
         tmp_path / "x.db", lambda conn: conn.execute("UPDATE listings SET size = 'x'")
     )
     (found,) = verify(file, SAMPLES).differences
+
     assert str(found) == "listings: more than 3 rows: is 425 rows, expected 425 others"
 
 
@@ -193,8 +195,10 @@ def test_of_each_table_the_first_differences_are_reported(tmp_path: Path) -> Non
     change = "UPDATE listings SET size = 'x'; UPDATE sqlite_stat1 SET stat = '1 1 1'"
     file = changed(tmp_path / "x.db", lambda conn: conn.executescript(change))
     found = verify(file, SAMPLES)
+
     assert (len(found.differences), found.difference_count) == (21, 425)
     assert str(found.differences[-1]) == "listings: 405 more differences"
+
     result = run("verify", file, SAMPLES)
     assert result.stdout.endswith(", 425 listings, 425 differences\n")
     assert len(result.stdout.splitlines()) == 22
@@ -209,6 +213,7 @@ def test_a_history_needs_the_sources_of_its_snapshots(tmp_path: Path) -> None:
     shutil.copy(file, older)
     build([file, night(mirrors, "b")], file, snapshot="2026-11-25")
     result = run("verify", file, mirrors)
+
     assert (result.exit_code, result.stderr) == (
         2,
         f"Error: {file} has snapshots (site-2026-11-25, site-2026-11-24): give their sources, such "
@@ -229,10 +234,13 @@ def test_options_that_a_database_records_are_taken_from_it(tmp_path: Path) -> No
         "recipes": {"own": "https://example.org/{package}"},
     }
     build(sources, tmp_path / "x.db", keep_going=True, without_paths=True, **options)
+
     assert verify(tmp_path / "x.db", sources).differences == ()
+
     sql = "UPDATE origin SET value = 'v7' WHERE name = 'first'"
     file = changed(tmp_path / "x.db", lambda conn: conn.execute(sql))
     differences = map(str, verify(file, sources).differences)
+
     assert "origin: name first: is a row, expected none" in differences
 
 

@@ -151,6 +151,7 @@ def test_aliases_that_double_take_no_memory(
     status, megabytes, output = peak_memory(
         *words, *([] if str(path) in words else [path])
     )
+
     assert status in (1, 2)
     assert "aliases" in output
     assert "Traceback" not in output

@@ -131,6 +131,7 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
             if name.startswith(prefix)
         }
     assert beside == {"spack_cache_db", f"spack_cache_db-{version('spack-cache-db')}"}
+
     folders = (ROOT / name for name in FOLDERS)
     files = [
         path
@@ -140,6 +141,7 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
     ]
     named = ("datasette.yml", "metadata.yml", "settings.json")
     wanted = [*(ROOT / name for name in named), *files]
+
     assert held == {
         path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted
     }
@@ -154,6 +156,7 @@ def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
         (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
         metadata = message_from_bytes(wheel.read(name))
     text = str(metadata.get_payload())
+
     assert text.startswith("# spack-cache-db")
     assert all("://" in link for link in re.findall(r"\]\(([^)]*)\)", text))
     assert metadata["Description-Content-Type"] == "text/markdown"
@@ -185,6 +188,7 @@ def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
     kept = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
     with tarfile.open(published[0]) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
+
     assert packed - {"PKG-INFO"} == kept
 
 
@@ -196,15 +200,19 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
     bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "run.lock")
     # The lock has no pyarrow, which only `export` needs.
     assert set(COMMANDS) <= {*ARGUMENTS, "serve", "export"}
+
     here = tmp_path / "here"
     there = tmp_path / "there"
     here_printed = _printed(here, Path(sys.executable).with_name("spack-cache-db"))
     there_printed = _printed(there, bin_folder / "spack-cache-db")
+
     assert here_printed.pop("site") == str(ROOT)
+
     site = there_printed.pop("site")
     assert Path(site).is_relative_to(tmp_path / "environment")
     assert there_printed == here_printed
     assert (there / FILE).read_bytes() == (here / FILE).read_bytes()
+
     with _serving(there, bin_folder / "spack-cache-db", "serve", FILE) as address:
         _every_kind_of_page(address)
     with _serving(there, bin_folder / "datasette", site, "-i", FILE) as address:
@@ -262,6 +270,7 @@ def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
     lock = (LOCKS / "oldest.lock").read_text(encoding="utf-8")
     pattern = re.compile(r"^([\w-]+)[>=]=([\d.]+?)(?:\.0)*(?![\d.])", re.MULTILINE)
     locked = dict(pattern.findall(lock))
+
     for requirement in asked:
         name, oldest = pattern.findall(requirement)[0]
         assert locked[name.lower()] == oldest

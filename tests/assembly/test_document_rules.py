@@ -42,6 +42,7 @@ def test_pages_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     """Whichever comes first, the first by path is kept, and the message names both."""
     same = page(specs=[spec(1)])
     other = page(specs=[spec(2)])
+
     assert refusals(tmp_path, a=same, b=other, c=same)[1] == [
         "b/page.md: another page of zlib in develop than a/page.md, expected one page per "
         "package and release"
@@ -52,6 +53,7 @@ def test_a_spec_is_of_one_package_in_a_release(tmp_path: Path) -> None:
     """The later package by name is refused; the message names the first such spec."""
     specs = [spec(1), spec(2)]
     found = refusals(tmp_path, a=page("zstd", specs=specs), b=page("zlib", specs=specs))
+
     assert found == (
         ["zlib"],
         [
@@ -74,6 +76,7 @@ def test_two_indexes_of_one_stack_are_refused_by_both_names(tmp_path: Path) -> N
     """
     one = write_index(tmp_path / "one", "a")
     two = write_index(tmp_path / "two", "a", "b")
+
     with pytest.raises(InputError) as error:
         build([two, one], tmp_path / "x.db")
     (fault,) = error.value.faults
@@ -91,6 +94,7 @@ def test_the_same_bytes_again_are_one_index(tmp_path: Path) -> None:
     report = build(
         [tmp_path / "one", tmp_path / "two" / "index.json"], tmp_path / "x.db"
     )
+
     assert (report.indexes, report.records, report.faults) == (1, 2, ())
     assert info(tmp_path / "x.db")["indexes"] == 1
     for path in (tmp_path / "one", tmp_path / "two", one):

@@ -79,6 +79,7 @@ def test_an_executor_that_ended_is_an_error(tmp_path: Path) -> None:
     before = built(tmp_path / "x.db", SAMPLES)
     ended = ThreadPoolExecutor(1)
     ended.shutdown()
+
     with pytest.raises(
         BuilderError, match=r"^ThreadPoolExecutor could not read .* shutdown"
     ):
@@ -99,6 +100,7 @@ def test_a_worker_that_dies_is_an_error(
             BuilderError, match=r"^ProcessPoolExecutor .* BrokenProcessPool: .*"
         ):
             build(SAMPLES, tmp_path / "x.db", executor=processes)
+
     monkeypatch.setattr(reading, "read_unit", die)
     with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
         list(read_units([(File("a", "a"),), (File("b", "b"),)], BuildOptions(jobs=2)))
@@ -127,6 +129,7 @@ def test_a_worker_of_another_version_is_an_error(
     expected = (
         rf"^the worker on \S+ \(process \d+\) has {program} 0\.0\.1, expected \d[\d.]+$"
     )
+
     with pytest.raises(BuilderError, match=expected):
         build(SAMPLES, tmp_path / "x.db", executor=changed)
 
@@ -137,6 +140,7 @@ def test_workers_leave_no_cycles_in_memory(tmp_path: Path) -> None:
     such.
     """
     bad = write(tmp_path / "bad", good=page(), bad=b"bad")
+
     for unit in plan(
         map(str, [SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA, bad])
     ):

@@ -75,9 +75,12 @@ async def test_a_plain_datasette_finds_the_index(
         f"/{all_sources_file.stem}/{table}.json",
         params={"_search": NAMES[table][0], "_shape": "array", "_size": "max"},
     )
+
     assert {row["id"] for row in response.json()} == wanted(all_sources, table)
+
     page = await datasette.client.get(f"/{all_sources_file.stem}/{table}")
     assert 'name="_search"' in page.text
+
     hidden = await datasette.get_database(all_sources_file.stem).hidden_table_names()
     assert set(FULL_TEXT) <= set(hidden)
     assert not {each.name for each in TABLES} & set(hidden)
@@ -90,6 +93,7 @@ def test_words_of_descriptions_are_found_whole_and_in_parts(tmp_path: Path) -> N
         write_packages(tmp_path / "in", published("7zip", description=text)),
         tmp_path / "x.db",
     )
+
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
         sql = "SELECT rowid FROM known_packages_fts WHERE known_packages_fts MATCH ?"
         for word in ("floating-point", "C++", "POINT", "7zip", "nvlink-c2c", "solvers"):

@@ -122,6 +122,7 @@ def test_a_history_has_what_the_mirror_lost(database: Path) -> None:
         row.release: (row.specs, row.added, row.removed)
         for row in _history(database, "zlib")
     }
+
     assert rows == {OLD: (1, 1, 0), LATER: (0, 0, 1), "site": (0, 0, 0)}
     with closing(sqlite3.connect(database)) as conn:
         seen = "SELECT first_seen, last_seen, release_count FROM packages WHERE name = 'zlib'"

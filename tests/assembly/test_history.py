@@ -58,6 +58,7 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
         "2026-11-26": "c",
     }
     command = ("build", file, mirrors, "-o", file, "--snapshot")
+
     assert run(*command, "2026-11-22").exit_code == 1
     assert not file.exists()
     for day, names in nights.items():
@@ -96,23 +97,28 @@ def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     run(*command, "2026-11-25")
     before = file.stat().st_ino, file.stat().st_mtime_ns
     result = run(*command, "2026-11-26")
+
     assert result.stdout.startswith(
         f"{file}: unchanged, because its input has nothing new ("
     )
     assert (
         run(*command, "2026-11-26", "--json").output.count('"is_unchanged": true') == 1
     )
+
     (tmp_path / "x.inspect.json").unlink()
     assert "unchanged" in run(*command, "2026-11-26").stdout
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == before
+
     night(mirrors, "a", release="other")
     result = run(*command, "2026-11-26")
     assert f"{file}: snapshots: other-2026-11-26\n" in result.stdout
+
     night(mirrors, "b")
     assert (
         "snapshots: other-2026-11-26, site-2026-11-26\n"
         in run(*command, "2026-11-26").stdout
     )
+
     address = mirrors / "site" / "root" / "mirror.json"
     address.write_text('{"url": "https://example.org", "exclude_binary": ["b"]}')
     assert "1 binary left out" in run(*command, "2026-11-26").stderr
@@ -126,6 +132,7 @@ def test_installations_and_package_data_are_replaced(tmp_path: Path) -> None:
     """So do installations and package data; only mirrors become snapshots."""
     file = tmp_path / "x.db"
     today = tmp_path / "today"
+
     for version in ("1.0", "2.0"):
         shutil.rmtree(today, ignore_errors=True)
         write_tree(today / "opt", [installed(node("tool", hash=hash_of(version)))])
@@ -160,7 +167,9 @@ def test_only_copies_of_a_mirror_make_a_binary_gone(tmp_path: Path) -> None:
     mirrors = tmp_path / "mirrors"
     night(mirrors, "old", release="public-2026-11-01")
     night(mirrors, "a", "b")
+
     assert run("build", mirrors, "-o", file, "--snapshot", "2026-11-22").exit_code == 0
+
     night(mirrors, "b")
     assert (
         run("build", file, mirrors, "-o", file, "--snapshot", "2026-11-23").exit_code
@@ -183,6 +192,7 @@ def test_a_release_with_a_source_of_its_own_is_no_copy(tmp_path: Path) -> None:
     own = night(tmp_path / "own", "a", release="site-2026-11-22")
     (own / "site-2026-11-22" / "root").rename(own / "site-2026-11-22" / "e4s")
     result = run("build", file, own, "-o", file)
+
     assert result.exit_code == 0, result.output
     assert copies(file) == {"site": 0, "site-2026-11-22": 0}
 
@@ -233,19 +243,23 @@ def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:
     result = run(
         "build", file, "-o", file, "--drop", "site-2026-11-24", "--drop", "site"
     )
+
     assert result.exit_code == 0, result.output
     assert (
         f"{file}: 2 releases left out by --drop: site-2026-11-24, site\n"
         in result.stdout
     )
     assert listed(file).keys() == {"site-2026-11-23", "site-2026-11-25"}
+
     result = run("build", file, mirrors, "-o", file, "--drop", "site-2026-11-24")
     assert result.exit_code == 2
     expected = "expected a release of a database of the input: site-2026-11-25, site-2026-11-23"
     assert result.stderr == f"Error: drop is 'site-2026-11-24', {expected}\n"
+
     build([file, mirrors], file, snapshot="2026-11-26")
     result = run("build", file, mirrors, "-o", file, "--drop", "site")
     assert "drop is 'site', which a source beside the databases has" in result.stderr
+
     copy = tmp_path / "copy.db"
     build(file, copy, drop=["site-2026-11-25"])
     assert run("verify", copy, file, "--drop", "site-2026-11-25").exit_code == 0
@@ -260,11 +274,13 @@ def test_snapshots_that_are_thinned_are_named(tmp_path: Path) -> None:
         options = ("--snapshot", day, "--keep-snapshots", 1)
         result = run("build", file, mirrors, "-o", file, *options)
         before = listed(file)
+
     assert (
         f"{file}: 1 release left out by --keep-snapshots: site-2026-11-25\n"
         in result.stdout
     )
     assert before.keys() == {"site", "site-2026-11-24", "site-2026-11-26"}
+
     result = run("build", mirrors, "-o", tmp_path / "y.db", "--keep-snapshots", 1)
     assert (
         result.exit_code,
@@ -278,6 +294,7 @@ def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) ->
     file = tmp_path / "x.db"
     command = ("build", file, mirrors, "-o", file, "--snapshot")
     result = run(*command, "2999-01-01")
+
     assert (
         result.exit_code,
         "expected a day that is not after today" in result.stderr,
@@ -287,8 +304,10 @@ def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) ->
     )
     for day in ("2026-11-24", "2026-11-25"):
         assert run(*command, day).exit_code == 0
+
     night(mirrors, "b")
     assert run(*command, "2026-11-25").exit_code == 0
+
     night(mirrors, "c")
     before = file.read_bytes()
     for day in ("2026-11-23", "2026-11-24"):
@@ -299,6 +318,7 @@ def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) ->
             in result.stderr
         )
     assert file.read_bytes() == before
+
     # Another branch has no snapshot yet.
     other = night(tmp_path / "others", "d", release="other")
     assert (
@@ -328,6 +348,7 @@ def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
     """In one sentence, before anything is read."""
     result = run("build", tmp_path, "-o", tmp_path / "x.db", "--snapshot", day)
     message = f"Error: snapshot is {day!r}, expected a day such as 2026-11-25\n"
+
     assert (result.exit_code, result.stderr) == (2, message)
     with pytest.raises(
         ArgumentError, match="keep_snapshots is 0, expected a whole number from 1"

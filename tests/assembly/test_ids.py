@@ -18,6 +18,7 @@ def test_a_refused_page_leaves_no_trace(tmp_path: Path) -> None:
     build(folder, tmp_path / "x.db", keep_going=True)
     build(folder / "a.md", tmp_path / "y.db")
     databases = (sqlite3.connect(tmp_path / name) for name in ("x.db", "y.db"))
+
     with closing(next(databases)) as one, closing(next(databases)) as other:
         for table in ("specs", "versions", "stacks", "targets", "operating_systems"):
             rows = f"SELECT * FROM {table}"
@@ -39,6 +40,7 @@ def test_releases_are_numbered_in_their_order(built: Build) -> None:
         "SELECT name, position, kind FROM releases ORDER BY position"
     )
     kinds = ["branch", "release", "release", "snapshot", "snapshot", "other"]
+
     assert rows.fetchall() == [
         (*each,) for each in zip(names, range(1, 7), kinds, strict=True)
     ]
@@ -63,7 +65,9 @@ def test_versions_are_numbered_in_spacks_order(built: Build) -> None:
     ]
     connection = built(a=page(specs=specs))
     rows = connection.execute("SELECT name FROM versions ORDER BY position")
+
     assert [name for (name,) in rows] == ordered
+
     by_id = [
         name for (name,) in connection.execute("SELECT name FROM versions ORDER BY id")
     ]
@@ -88,6 +92,7 @@ def test_specs_are_numbered_by_configuration_then_hash(built: Build) -> None:
         .execute("SELECT hash FROM specs ORDER BY id")
         .fetchall()
     )
+
     assert [dag_hash for (dag_hash,) in rows] == [
         spec_hash(number) for number in (4, 5, 9, 3)
     ]
@@ -101,6 +106,7 @@ def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
         c=page("zstd", "develop"),
     )
     rows = connection.execute("SELECT path FROM pages ORDER BY id").fetchall()
+
     assert [path for (path,) in rows] == ["c.md", "b.md", "a.md"]
 
 
@@ -134,6 +140,7 @@ def test_values_that_read_alike_stay_apart(built: Build) -> None:
     rows = database.execute(
         "SELECT hash, version, compiler, tarball FROM build_listings"
     )
+
     assert {row[0]: row[1:] for row in rows} == {
         each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball"))
         for each in specs

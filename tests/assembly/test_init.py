@@ -55,6 +55,7 @@ def test_a_script_needs_no_guard(method: str, tmp_path: Path) -> None:
     output = tmp_path / "x.db"
     script.write_text(SCRIPT.format(method=method))
     done = completed([sys.executable, script, SAMPLES, output])
+
     assert (done.stdout, done.stderr, done.returncode) == (
         "the script runs\n5\n",
         "",

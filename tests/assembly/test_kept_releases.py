@@ -75,6 +75,7 @@ def test_a_database_that_cannot_be_read_is_never_left_out(
     """
     DAMAGES[damage](history)
     before = history.read_bytes()
+
     for output in (history, tmp_path / "y.db"):
         command = ("build", history, tmp_path / "mirrors", "-o", output)
         for options in (["--keep-going"], ["--keep-going", "--snapshot", "2026-11-26"]):
@@ -96,6 +97,7 @@ def test_the_message_says_what_is_read_and_what_to_do(
     """
     as_old(history)
     result = run("build", history, tmp_path / "mirrors", "-o", history, "--keep-going")
+
     assert f"{history}: has schema version 1, " in result.stderr
     assert str(identity.SCHEMA_VERSION) in result.stderr
     assert "; nothing was written. " in result.stderr
@@ -108,6 +110,7 @@ def test_a_build_without_the_database_keeps_its_releases(
     """The error names the releases, and the command that it shows keeps them."""
     before = history.read_bytes()
     mirrors = night(tmp_path / "mirrors", "c")
+
     for options in ([], ["--keep-going"], ["--snapshot", "2026-11-26"]):
         result = run("build", mirrors, "-o", history, *options)
         assert result.exit_code == 2
@@ -116,6 +119,7 @@ def test_a_build_without_the_database_keeps_its_releases(
             "does not have; nothing was written. To keep them: spack-cache-db build "
         )
         assert history.read_bytes() == before
+
     command = result.stderr.partition("To keep them: spack-cache-db ")[2].partition(
         ". To "
     )[0]
@@ -134,15 +138,18 @@ def test_the_same_sources_replace_their_database(tmp_path: Path) -> None:
     """
     example = ("build", "--example", "-o", tmp_path / "example.db")
     assert [run(*example).exit_code for _ in range(2)] == [0, 0]
+
     pages = write(tmp_path / "pages", a=page("a", "develop", [spec(1)]))
     build(pages, tmp_path / "x.db")
     write(tmp_path / "pages", b=page("b", "v1.0", [spec(2)]))
     build(pages, tmp_path / "x.db")
     (pages / "a.md").write_bytes(b"---\n")
+
     with pytest.raises(
         OutputError, match=r"has the release develop, which the input does not"
     ):
         build(pages, tmp_path / "x.db", keep_going=True)
+
     tree = write_tree(tmp_path / "opt", [installed(node("a"))])
     for _ in range(2):
         build([], tmp_path / "tree.db", installations=[("casper", tree)])
@@ -156,11 +163,14 @@ def test_an_output_whose_releases_cannot_be_read_is_replaced_by_force_only(
     """A truncated database is not replaced by chance, and its old version is named."""
     copy = Path(shutil.copy(history, tmp_path / "old.db"))
     as_old(copy)
+
     with pytest.raises(OutputError, match="has 2 releases"):
         build(tmp_path / "mirrors", copy)
+
     os.truncate(history, 5000)
     with pytest.raises(OutputError, match="is a database that cannot be read"):
         build(tmp_path / "mirrors", history)
     assert history.stat().st_size == 5000
+
     build(tmp_path / "mirrors", history, force=True)
     assert listed(history).keys() == {"site"}

@@ -44,11 +44,13 @@ def test_two_forms_of_package_data_are_joined(tmp_path: Path) -> None:
     said = published("a", "2", "1", dependencies=described("b"))
     file = built(tmp_path / "in", said, list=[other])
     (package,) = rows(file, "SELECT homepage, build_system, recipe FROM known_packages")
+
     assert package == (
         "https://a.example.org",
         "CMakePackage",
         "https://example.org/a/package.py",
     )
+
     versions = rows(
         file, "SELECT version, deprecated FROM known_versions ORDER BY position"
     )
@@ -56,6 +58,7 @@ def test_two_forms_of_package_data_are_joined(tmp_path: Path) -> None:
     assert rows(file, "SELECT dependency, types FROM known_dependencies") == [
         ("b", "link")
     ]
+
     problems = rows(file, "SELECT code, source, message FROM problems ORDER BY code")
     assert [code for code, *_ in problems] == [
         "package_homepage", "package_latest_version", "package_versions",
@@ -75,6 +78,7 @@ def test_two_files_of_a_form_that_differ_are_a_fault(tmp_path: Path) -> None:
     write_packages(folder / "again", published("a", "1"))
     build(folder, tmp_path / "x.db")
     write_packages(folder / "more", published("a", "2"))
+
     with pytest.raises(
         InputError, match=r"more/a\.json: has other data of the package a than"
     ):
@@ -97,6 +101,7 @@ def test_versions_are_in_spacks_order_with_branches_marked(tmp_path: Path) -> No
     found = rows(
         file, "SELECT version, deprecated, kind FROM known_versions ORDER BY position"
     )
+
     assert found == [
         ("1.2", 1, "number"), ("1.9", 0, "number"), ("1.10", 0, "number"),
         ("9", 0, "branch"), ("main", 0, "branch"),
@@ -123,6 +128,7 @@ def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) 
         file,
         "SELECT virtual, name FROM providers JOIN known_packages ON id = known_package_id",
     )
+
     assert found == [("mpi", "openmpi")]
 
 
@@ -144,6 +150,7 @@ def test_maintainers_licenses_and_tags_are_rows(tmp_path: Path) -> None:
     file = built(tmp_path / "in", richest, list=short, repology=repology)
     again = tmp_path / "again.db"
     build(file, again)
+
     assert again.read_bytes() == file.read_bytes()
     assert rows(file, "SELECT * FROM known_maintainers ORDER BY 1, 2") == [
         ("a", "x"), ("a", "y"), ("b", "x"),
@@ -177,6 +184,7 @@ def test_package_data_changes_no_row_of_the_binaries(
     with_data = tmp_path / "x.db"
     build([str(REAL), "pages"], with_data)
     own = {"versions", "dependency_types", "problems", "sqlite_stat1"}
+
     for name in tables:
         without = rows(samples_file, f"SELECT * FROM [{name}]")
         if name.startswith(("known_", "package_", "providers", "variant_meanings")):

@@ -35,6 +35,7 @@ def test_each_build_notes_its_look_and_the_database_keeps_its_bytes(
     begun = datetime.now(UTC).replace(microsecond=0)
     build([file, mirrors], file, snapshot="2026-11-24")
     before = file.read_bytes()
+
     for day in ("2026-11-25", "2026-11-26", None):
         make_old(file)
         sources = [file, mirrors] if day else [file]
@@ -64,9 +65,11 @@ def test_info_shows_both_days(tmp_path: Path) -> None:
     build([file, mirrors], file, snapshot="2026-11-24")
     make_old(file)
     text = run("info", file).stdout
+
     assert "snapshots     from 2026-11-24 to 2026-11-24\n" in text
     assert "last checked  2026-01-02, when a build read the sources\n" in text
     assert info(file)["looked_at"] == LONG_AGO
+
     copy = Path(shutil.copy(file, tmp_path / "copy.db"))
     assert info(copy)["looked_at"] is None
     assert "last checked" not in run("info", copy).stdout

@@ -112,23 +112,27 @@ def test_a_module_is_loaded_by_the_hash_of_its_spec(hdf5: Path, tmp_path: Path) 
     )
     output = tmp_path / "x.db"
     done = run("build", hdf5, "--modules", index.parent, "-o", output)
+
     assert "3 of 3 modules load an installed spec" in done.stderr
     assert loading(output) == {
         hash_of("hdf5-12"): ("hdf5/1.14.3", "/m/gcc/12"),
         hash_of("hdf5-13"): ("hdf5/1.14.3", "/m/gcc/13"),
         hash_of("zlib"): ("zlib/1.3", None),
     }
+
     done = run("find", "zlib", output, "--install")
     note, *commands = done.stdout.splitlines()[-4:]
     assert note == f"# installed in /opt/{hash_of('zlib')}"
     assert commands[0] == "module load zlib/1.3"
     assert commands[-1] == f"spack load zlib/{hash_of('zlib')[:7]}"
+
     done = run("find", "hdf5%gcc@13", output, "--install")
     assert done.stdout.splitlines()[-4:-2] == [
         "module use /m/gcc/13",
         "module load hdf5/1.14.3",
     ]
     assert "hdf5/1.14.3 in /m/gcc/12" in run("find", "hdf5", output).stdout
+
     (found,) = find(output, "zlib")
     assert (found.modules, found.module_tree) == (("zlib/1.3",), None)
     with opened(output) as lookups:
@@ -163,7 +167,9 @@ def test_a_module_of_lmod_is_loaded_by_name_and_version(
         hash_of("hdf5-13"): ("hdf5/1.14.3", None),
         hash_of("zlib"): ("ZLIB/1.3", None),
     }
+
     assert loading(output) == expected
+
     of_lmod(tmp_path, [modules[1], ("hdf5", "/m/Core", "hdf5/1.14.3", False)])
     report = build(hdf5, output, modules=[page])
     assert loading(output) == {hash_of("zlib"): ("zlib/.1.3", None)}
@@ -184,7 +190,9 @@ def test_modules_are_of_the_installation_that_is_named(tmp_path: Path) -> None:
     index = of_spack(tmp_path / "lmod", [(hash_of("zlib"), "/m", "zlib/1.0")])
     output = tmp_path / "x.db"
     build([], output, installations=named, modules=[("casper", index)])
+
     assert (len(loading(output, "casper")), loading(output, "derecho")) == (1, {})
+
     options = [f"--installation={name}={path}" for name, path in named]
     done = run("build", *options, f"--modules=derecho={index}", "-o", output)
     assert (done.exit_code, len(loading(output, "derecho"))) == (0, 1)
@@ -225,6 +233,7 @@ def test_a_database_with_modules_is_a_source(
         build([], parts[-1], installations=named[-1:], modules=modules[-2:], **options)
     output = tmp_path / "x.db"
     build([], output, installations=named, modules=modules, without_paths=without_paths)
+
     assert len(loading(output, "a")) == len(loading(output, "b")) == 2
     assert verify(output, [], installations=named, modules=modules).differences == ()
     for paths in ([output], parts, parts[::-1]):
@@ -283,6 +292,7 @@ def test_no_module_runs_a_command(tmp_path: Path) -> None:
     tree = tree_of(tmp_path / "opt", node("zlib"), node("cuda", external=outside))
     index = of_spack(tmp_path / "lmod", [(hash_of("zlib"), "/m", "z$(b)")])
     build(tree, tmp_path / "x.db", modules=[index])
+
     for name, command in (
         ("zlib", "module load 'z$(b)'"),
         ("cuda", "module load 'a;b'"),
@@ -339,9 +349,12 @@ def test_the_parents_of_a_module_are_loaded_first(
     output = tmp_path / "x.db"
     build(tree, output, modules=[page(tmp_path, ZSTD | parents)])
     printed = run("find", "zstd", output, "--install").stdout.splitlines()
+
     assert f"module load {line}" in printed
+
     (found,) = find(output, "zstd")
     assert found.modules == tuple(line.split())
+
     build(output, tmp_path / "again.db")
     assert (tmp_path / "again.db").read_bytes() == output.read_bytes()
 
@@ -355,6 +368,7 @@ def test_parents_of_lmod_complete_the_list_of_spack(tmp_path: Path) -> None:
     )
     lmod = page(tmp_path, ZSTD | {"parent": [["gcc/10.2.0"]]})
     build(tree, output, modules=[spack, lmod])
+
     assert find(output, "zstd")[0].modules == ("gcc/10.2.0", "zstd/1.5.5")
 
 
@@ -367,6 +381,7 @@ def test_the_other_list_of_lmod(tmp_path: Path) -> None:
     files = {ZSTD["path"]: entry, "/m/meta.lua": other}
     (tmp_path / "spider.json").write_text(json.dumps({"zstd": files}))
     build(tree, output, modules=[tmp_path / "spider.json"])
+
     assert find(output, "zstd")[0].modules == ("gcc/10.2.0", "zstd/1.5.5")
 
 
@@ -415,6 +430,7 @@ def test_a_name_with_a_hash_or_a_compiler(
     output = tmp_path / "x.db"
     build(tree, output, modules=[page(tmp_path, module, package=package)])
     found = {dag_hash[:7]: module for dag_hash, (module, _) in loading(output).items()}
+
     assert found == ({} if expected is None else {expected: name})
 
 

@@ -29,14 +29,17 @@ def test_help_shows_each_option_with_its_default_and_its_meaning(
     """In the signature and among the arguments of the docstring, in one order."""
     parameters = inspect.signature(function).parameters
     options = [one for one in parameters.values() if one.kind is one.KEYWORD_ONLY]
+
     assert [option.name for option in options] == [one.name for one in fields(record)]
     for option in options:
         assert option.default == getattr(BuildOptions(), option.name)
+
     arguments = (function.__doc__ or "").partition("Args:")[2].partition("Raises:")[0]
     described = []
     for line in arguments.splitlines():
         if line.startswith("    ") and line[4:5].strip():
             described.append(line.split(":")[0].strip())
+
     assert described == list(parameters)
 
 

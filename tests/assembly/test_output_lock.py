@@ -32,6 +32,7 @@ def test_a_second_build_is_refused_and_a_kill_blocks_nothing(tmp_path: Path) -> 
     pages = write(tmp_path / "in", a=page())
     output = tmp_path / "new" / "x.db"
     command = [sys.executable, "-c", HOLDER, str(output)]
+
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()

@@ -35,6 +35,7 @@ def test_the_order_of_paths_does_not_matter(
     releases = sorted(folder.iterdir())
     first = built(tmp_path / "x.db", *releases)
     chance = random.Random(1)
+
     for files_per_unit in (1, 3, 5):
         monkeypatch.setattr(units, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
@@ -60,6 +61,7 @@ def test_archives_give_what_their_folder_gives(
                 tar.add(release, f"{prefix}{release.name}")
     if suffix == ".tar.zst":
         path.write_bytes(zstandard.compress(path.read_bytes()))
+
     assert built(tmp_path / "x.db", path) == built(tmp_path / "y.db", folder)
 
 
@@ -88,6 +90,7 @@ def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
     """Both at once, without writing anything."""
     write(tmp_path, a=page(meta={"num_specs": 3}), b=b"nothing")
     faults, problems = check([str(tmp_path)])
+
     assert [str(each).replace(f"{tmp_path}/", "") for each in faults] == [
         "b.md:1: no front matter, expected --- on the first line"
     ]

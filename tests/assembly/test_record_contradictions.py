@@ -82,6 +82,7 @@ def test_records_that_differ_are_a_problem(
         sql = "SELECT message FROM problems WHERE code = 'two_records'"
         ((message,),) = db.execute(sql).fetchall()
     where = f"the spec {hash_of('a')} has another record here than in develop/s0/index.json: "
+
     assert message.startswith(where + words)
 
 
@@ -93,6 +94,7 @@ def test_a_key_that_an_index_lacks_contradicts_nothing(tmp_path: Path) -> None:
     old = {key: value for key, value in same.items() if key != "package_hash"}
     old["annotations"] = {"original_specfile_version": 4}
     others = [record(node("b"))]
+
     with built(tmp_path, [record(same), *others], [record(old), *others]) as db:
         assert db.execute(PROBLEMS).fetchall() == []
 
@@ -108,6 +110,7 @@ def test_no_edges_contradict_some_edges(tmp_path: Path, first_has_it: bool) -> N
             "SELECT mirror_id, code, value FROM problems"
         )
     expected: list[Any] = [] if first_has_it else [[hash_of("b"), ["link"], [], None]]
+
     assert count == int(first_has_it)
     assert (mirror, code, json.loads(value)) == (2, "two_dependencies", expected)
 
@@ -137,12 +140,15 @@ def test_two_names_of_a_spec_without_a_record(tmp_path: Path) -> None:
         sources.append(source)
     both = tmp_path / "both.db"
     build(sources, both)
+
     with closing(sqlite3.connect(both)) as connection:
         query = "SELECT DISTINCT dependency_package FROM dependency_edges"
         assert connection.execute(query).fetchall() == [("newer",)]
+
     build(both, tmp_path / "again.db")
     build(sources[1], tmp_path / "newest.db")
     build([tmp_path / "newest.db", sources[0]], tmp_path / "one_by_one.db")
+
     for other in ("again.db", "one_by_one.db"):
         assert (tmp_path / other).read_bytes() == both.read_bytes()
 
@@ -178,6 +184,7 @@ def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) ->
         for key in left
         for dependency in left[key]["spec"].get("dependencies", ())
     }
+
     with built(tmp_path, left.values()) as db:
         assert {
             *db.execute("SELECT hash, dependency_hash FROM dependency_edges")

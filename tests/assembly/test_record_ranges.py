@@ -89,6 +89,7 @@ def test_each_snapshot_has_the_records_of_its_day(tmp_path: Path) -> None:
         for stack, records in content.items():
             for name, namespace, is_binary in records:
                 expected.add((release, stack, hash_of(name), namespace, int(is_binary)))
+
     with closing(sqlite3.connect(file)) as conn:
         rows = conn.execute(EVERY_RECORD).fetchall()
         assert len(rows) == len(set(rows))
@@ -110,6 +111,7 @@ def test_a_night_stores_only_the_records_that_changed(tmp_path: Path) -> None:
     with closing(sqlite3.connect(file)) as conn:
         (rows,) = conn.execute("SELECT count(*) FROM records").fetchone()
         (ranges,) = conn.execute("SELECT count(*) FROM record_ranges").fetchone()
+
     # Two days and the branch, two stacks.
     assert rows == 50 * 3 * 2 + 2
     assert ranges == 50 * 2 + 1
@@ -152,6 +154,7 @@ def test_a_dropped_snapshot_leaves_no_trace(tmp_path: Path) -> None:
     build(file, tmp_path / "dropped.db", drop=[f"site-{DAYS[1]}"])
     del days[DAYS[1]]
     expected = build_days(tmp_path / "others", days)
+
     assert (tmp_path / "dropped.db").read_bytes() == expected.read_bytes()
 
 
@@ -164,6 +167,7 @@ def test_the_first_record_counts_in_each_order_of_stacks(tmp_path: Path) -> None
         DAYS[1]: {"b": [("x", "ours", True)], "a": [("x", "builtin", True)]},
     }
     file = build_days(tmp_path, days)
+
     for namespace, count in (("builtin", 1), ("ours", 0)):
         answer = find(file, f"{namespace}.x")
         assert sum(found.spec_count for found in answer) == count

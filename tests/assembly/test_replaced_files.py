@@ -59,6 +59,7 @@ def test_only_a_regular_file_is_replaced(
     Path("precious").write_text("text")
     make(Path(name))
     before = {path.name: path.lstat().st_mode for path in Path().iterdir()}
+
     with pytest.raises(OutputError) as caught:
         build(folder, "x.db")
     assert (
@@ -71,6 +72,7 @@ def test_a_page_that_is_read_is_not_replaced(tmp_path: Path) -> None:
     """By whatever name it is called, and whether it was named or its folder."""
     folder = write(tmp_path / "in", a=page())
     (tmp_path / "also").symlink_to("in")
+
     for paths, output in (
         ([folder], folder / "a.md"),
         ([folder / "a.md"], folder / "a.md"),
@@ -93,13 +95,16 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
     folder = write(tmp_path / "in", a=page())
     other = tmp_path / name
     other.write_text("precious")
+
     with pytest.raises(OutputError, match=f"{name}: was not made by spack-cache-db"):
         build(folder, tmp_path / "README.md")
+
     result = run("build", folder, "-o", tmp_path / "README.md")
     assert result.exit_code == 2
     assert "use --force" in result.stderr
     assert other.read_text() == "precious"
     assert names(tmp_path) == {"in", name}
+
     result = run("build", folder, "-o", tmp_path / "README.md", "--force")
     assert result.exit_code == 0, result.output
     assert build(folder, tmp_path / "README.md").pages == 1
@@ -119,7 +124,9 @@ def test_an_output_among_the_pages_does_not_break_the_next_build(
     shutil.copy(folder / "x.inspect.json", folder / "c.md")
     (folder / ".x.db.123.tmp").write_bytes(b"litter")
     second = build(folder, folder / "x.db")
+
     assert (second.sha256, second.pages, second.faults) == (first.sha256, 1, ())
+
     result = run("build", folder, "-o", folder / "x.db", "--max-page-size", "4K")
     assert result.exit_code == 0, result.output
 
@@ -136,6 +143,7 @@ def test_a_name_that_no_file_can_have_is_an_error(output: str, tmp_path: Path) -
         with pytest.raises(InputError, match=r"a\\x00b: no such file or folder"):
             build(output, tmp_path / "x.db")
         return
+
     result = run("build", folder, "-o", output)
     assert result.exit_code in (1, 2), result.output
     assert isinstance(result.exception, SystemExit)
@@ -156,6 +164,7 @@ def test_an_error_leaves_the_old_file(
     """Whatever is raised, the old file stays and the temporary file goes."""
     output = tmp_path / "x.db"
     output.write_bytes(b"old")
+
     with (
         pytest.raises((error, OutputError)),
         replacement.replacing(output) as temporary,
@@ -180,6 +189,7 @@ def test_files_of_a_killed_build_are_removed(output: str, tmp_path: Path) -> Non
         of_process(replacement.temporary(path), NOBODY).touch()
     with replacement.replacing(tmp_path / output):
         pass
+
     assert names(tmp_path) == {of_other.name}
 
 
@@ -199,8 +209,10 @@ def test_a_build_writes_the_inspect_file(tmp_path: Path) -> None:
     path = inspect_path(output)
     inspected = json.loads(path.read_text())
     written = inspected["spack-cache"]
+
     assert written["hash"] == hashlib.sha256(output.read_bytes()).hexdigest()
     assert (written["size"], written["file"]) == (output.stat().st_size, "x.db")
+
     with closing(sqlite3.connect(output)) as db:
         tables = db.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -216,8 +228,10 @@ def test_a_build_writes_the_inspect_file(tmp_path: Path) -> None:
     assert written["tables"] == counts
     assert written["views"] == views
     assert counts["specs"] == {"count": 1}
+
     counts["specs"]["count"] = 77
     written["tables"] = counts
     path.write_text(json.dumps(inspected))
     found = current_inspection(output)
+
     assert found["spack-cache"]["tables"]["specs"]["count"] == 77

@@ -82,6 +82,7 @@ def test_a_word_finds_what_it_means(
         "JOIN configurations ON configurations.id = configurations_fts.rowid "
         "JOIN packages ON packages.id = package_id WHERE configurations_fts MATCH ? ORDER BY 1"
     )
+
     for word in FOUND[packages].split():
         for more in ("", " 1"):
             found = database.execute(sql, [escape_fts(word + more)]).fetchall()
@@ -96,6 +97,7 @@ def test_a_long_version_does_not_grow_as_its_square() -> None:
     words = configuration_tokens(
         configuration(version=version, compiler=f"gcc@{version}", os="os")
     )
+
     assert {f"zlib@{version}", "zlib@1.1.1", f"%gcc@{version}", "%gcc@1.1.1"} <= set(
         words.split()
     )

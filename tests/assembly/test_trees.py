@@ -76,12 +76,14 @@ def test_an_installation_is_known_by_its_content(tmp_path: Path) -> None:
         / "index.json"
     )
     path = path.rename(tmp_path / "backup.json")
+
     for options, name in (
         ({}, "installed"),
         ({"release": "big-machine"}, "big-machine"),
     ):
         with closing(built(tmp_path / f"{name}.db", path, **options)) as db:
             assert db.execute(RELEASES).fetchall() == [(name, "installed")]
+
     path.write_bytes(index(record(node("a"))))
     with closing(built(tmp_path / "x.db", path)) as db:
         assert ("installed", "installed") not in db.execute(RELEASES).fetchall()
@@ -104,6 +106,7 @@ def test_a_database_has_the_date_of_its_newest_source(tmp_path: Path) -> None:
         build(paths[:end], tmp_path / "x.db")
         found.append(info(tmp_path / "x.db")["as_of"])
     build([*paths, pages], tmp_path / "x.db")
+
     assert [*found, info(tmp_path / "x.db")["as_of"]] == [
         *(day for _, day in days),
         "2023-12-24",
@@ -121,6 +124,7 @@ def test_trees_stand_before_releases(tmp_path: Path) -> None:
         a=page("a", "develop", [spec(1)]),
         b=page("a", "v1.0", [spec(2)]),
     )
+
     with closing(built(tmp_path / "x.db", tree, pages)) as db:
         assert [name for name, _ in db.execute(RELEASES)] == [
             "installed",
@@ -155,13 +159,16 @@ def test_trees_that_use_each_other_are_one_release(tmp_path: Path) -> None:
     ]
     trees.append(write_tree(tmp_path / "copy", own))
     expected = sorted([*expected_rows(own, "here"), *expected_rows(upstream, "here")])
+
     with closing(built(tmp_path / "x.db", *trees, release="here")) as db:
         assert sorted(db.execute(INSTALLATIONS)) == expected
+
     for at, tree in enumerate(trees):
         build([], tmp_path / f"{at}.db", installations=[("here", tree)])
     build([], tmp_path / "y.db", installations=[("here", tree) for tree in trees])
     build([tmp_path / f"{at}.db" for at in range(3)], tmp_path / "z.db")
     build(tmp_path / "y.db", tmp_path / "again.db")
+
     assert (tmp_path / "y.db").read_bytes() == (tmp_path / "z.db").read_bytes()
     assert (tmp_path / "y.db").read_bytes() == (tmp_path / "again.db").read_bytes()
     with closing(sqlite3.connect(tmp_path / "y.db")) as db:
@@ -200,6 +207,7 @@ def test_installations_are_not_merged_unless_both_are_named(tmp_path: Path) -> N
     for at in "ab":
         write_tree(tmp_path / at / "derecho", [installed(node(f"of-{at}"))])
         build(tmp_path / at, tmp_path / f"{at}.db")
+
     for paths in (
         [tmp_path / "a", tmp_path / "b"],
         [tmp_path / "a.db", tmp_path / "b.db"],
@@ -222,6 +230,7 @@ def test_an_installation_has_the_name_that_is_given(tmp_path: Path) -> None:
     named = [("casper", trees[1]), ("derecho", trees[0])]
     output = tmp_path / "x.db"
     build(tmp_path / "index.json", output, release="develop", installations=named)
+
     with closing(sqlite3.connect(output)) as db:
         rows = "SELECT release, package FROM build_listings ORDER BY release"
         assert db.execute(rows).fetchall() == [
@@ -229,6 +238,7 @@ def test_an_installation_has_the_name_that_is_given(tmp_path: Path) -> None:
             ("derecho", "a"),
             ("develop", "c"),
         ]
+
     again = verify(
         output, tmp_path / "index.json", release="develop", installations=named
     )
@@ -267,6 +277,7 @@ def test_a_tree_shares_its_release_with_nothing_else(tmp_path: Path) -> None:
     mirror.mkdir(parents=True)
     (mirror / "index.json").write_bytes(index(record(node("b"))))
     pages = write(tmp_path / "pages", a=page("zlib", "installed", [spec(1)]))
+
     for other in (tmp_path / "mirrors", pages):
         with pytest.raises(InputError, match="as is the installed tree"):
             build([tree, other], tmp_path / "x.db")
@@ -284,6 +295,7 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
     records += [installed(outside, path="/secret")]
     tree = write_tree(tmp_path / "opt", records)
     output = tmp_path / "x.db"
+
     with closing(built(output, tree, without_paths=True)) as db:
         rows = db.execute(INSTALLATIONS).fetchall()
         assert rows == sorted(
@@ -296,9 +308,11 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
     assert b"/secret" not in output.read_bytes()
     assert info(output)["origin"]["paths"] == "left out"
     assert verify(output, tree).differences == ()
+
     records[0]["explicit"] = True
     (tree / ".spack-db" / "index.json").unlink()
     (tree / ".spack-db").rmdir()
+
     assert {
         (each.table, each.column)
         for each in verify(output, write_tree(tree, records)).differences

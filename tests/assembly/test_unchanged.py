@@ -51,6 +51,7 @@ def test_the_report_is_that_of_the_build(pages: Path, tmp_path: Path) -> None:
     first = build(pages, file)
     before = file.stat()
     second = build(pages, file)
+
     assert (is_compared(first), is_compared(second)) == (False, True)
     assert (second.is_unchanged, second.bytes_read) == (True, 0)
     different = {"seconds", "stages", "bytes_read", "is_unchanged"}
@@ -61,6 +62,7 @@ def test_the_report_is_that_of_the_build(pages: Path, tmp_path: Path) -> None:
         before.st_ino,
         before.st_mtime_ns,
     )
+
     result = run("build", pages, "-o", file)
     assert "unchanged, because its input has nothing new" in result.stdout
 
@@ -91,6 +93,7 @@ def test_any_change_of_the_sources_is_built(
     build(pages, file)
     before = file.read_bytes()
     change(pages)
+
     assert not is_compared(build(pages, file))
     assert file.read_bytes() != before
     assert is_compared(build(pages, file))
@@ -143,9 +146,11 @@ def test_jobs_and_executors_change_nothing(pages: Path, tmp_path: Path) -> None:
         )
     file = tmp_path / "x.db"
     build(pages, file)
+
     assert is_compared(build(pages, file, jobs=2))
     with ThreadPoolExecutor(2) as executor:
         assert is_compared(build(pages, file, executor=executor))
+
     change_a_page(pages)
     with ThreadPoolExecutor(2) as executor:
         assert not is_compared(build(pages, file, executor=executor))
@@ -159,6 +164,7 @@ def test_another_program_builds(
     file = tmp_path / "x.db"
     build(pages, file)
     versions = workers.program_versions()
+
     for program in versions:
         other = versions | {program: "0.0.1"}
         with monkeypatch.context() as patch:
@@ -168,6 +174,7 @@ def test_another_program_builds(
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "sqlite_version", "3.99.0")
         assert not is_compared(build(pages, file))
+
     build(pages, file)
     assert is_compared(build(pages, file))
 
@@ -176,10 +183,13 @@ def test_the_code_is_a_part_of_the_program(tmp_path: Path) -> None:
     """A changed module has another checksum, and so has another name."""
     (tmp_path / "a.py").write_text("x = 1")
     first = unchanged.code_sha256(tmp_path)
+
     assert unchanged.code_sha256(tmp_path) == first
+
     (tmp_path / "a.py").write_text("x = 2")
     second = unchanged.code_sha256(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
+
     assert len({first, second, unchanged.code_sha256(tmp_path)}) == 3
 
 
@@ -192,13 +202,16 @@ def test_a_replaced_database_is_built(pages: Path, tmp_path: Path) -> None:
     expected = file.read_bytes()
     inspected = inspect_path(file).read_bytes()
     file.write_bytes(other)
+
     assert not is_compared(build(pages, file))
     assert file.read_bytes() == expected
+
     file.unlink()
     assert not is_compared(build(pages, file))
     for broken in ("}}", '"build": {}}}', '"build": {"settings": ""}}}', "[" * 10_000):
         inspect_path(file).write_text('{\n "spack-cache": {\n' + broken)
         assert not is_compared(build(pages, file))
+
     # Its own record, but without the hash of a build.
     inspect_path(file).write_bytes(inspected.replace(b'"hash": "', b'"hash": "0'))
     assert not is_compared(build(pages, file))
@@ -211,13 +224,16 @@ def test_a_source_that_becomes_unreadable_is_a_fault(
     file = tmp_path / "x.db"
     build(pages, file)
     os.mkfifo(pages / "pipe")
+
     with pytest.raises(BuilderError, match="is a pipe"):
         build(pages, file)
+
     (pages / "pipe").unlink()
     with (pages / "hole").open("wb") as stream:
         stream.truncate(2**40)
     with pytest.raises(BuilderError, match=r"is a sparse file|expected at most"):
         build(pages, file)
+
     (pages / "hole").unlink()
     shutil.rmtree(pages)
     with pytest.raises(BuilderError, match="no such file or folder"):
@@ -230,6 +246,7 @@ def test_a_release_is_dropped_once(pages: Path, tmp_path: Path) -> None:
     file = tmp_path / "x.db"
     build(pages, file)
     build(file, file, drop=["v0.22"])
+
     with pytest.raises(BuilderError, match=r"drop is 'v0\.22', expected a release"):
         build(file, file, drop=["v0.22"])
 
@@ -247,11 +264,15 @@ def test_installations_and_modules_count(tmp_path: Path) -> None:
     }
     file = tmp_path / "x.db"
     build([], file, **options)
+
     assert is_compared(build([], file, **options))
+
     text = f"module_index:\n  {node('tool')['hash']}:\n    path: /m\n    use_name: m\n"
     index.write_text(text)
     report = build([], file, **options)
+
     assert not is_compared(report)
+
     second = build([], file, **options)
     assert is_compared(second)
     assert second.notes == report.notes
@@ -271,7 +292,9 @@ def test_links_are_followed(pages: Path, tmp_path: Path) -> None:
     (pages / "link").symlink_to(other)
     file = tmp_path / "x.db"
     build(pages, file)
+
     assert is_compared(build(pages, file))
+
     write(other, specs=page("zstd", specs=[spec(6)]))
     assert not is_compared(build(pages, file))
 
@@ -286,12 +309,14 @@ def test_sources_of_every_kind(tmp_path: Path) -> None:
     file = tmp_path / "x.db"
     paths = [sources, Path(archive)]
     build(paths, file, modules=modules)
+
     assert is_compared(build(paths, file, modules=modules))
     for path in sorted(sources.rglob("*.json")):
         data = path.read_bytes()
         path.write_bytes(data + b"\n")
         assert not is_compared(build(paths, file, modules=modules))
         path.write_bytes(data)
+
     build(paths, file, modules=modules)
     assert is_compared(build(paths, file, modules=modules))
 
@@ -362,9 +387,11 @@ def test_a_history_is_not_replaced_by_its_mirrors(tmp_path: Path) -> None:
     mirrors = night(tmp_path / "mirrors", "a")
     file = tmp_path / "x.db"
     build(mirrors, file, snapshot="2025-11-02")
+
     assert is_compared(build(mirrors, file, snapshot="2025-11-02"))
     with pytest.raises(BuilderError, match="has the release site-2025-11-02, which"):
         build(mirrors, file, snapshot="2025-11-03")
+
     build([file, mirrors], file, snapshot="2025-11-02")
     assert is_compared(build([file, mirrors], file, snapshot="2025-11-03"))
     with pytest.raises(BuilderError, match="already has a snapshot of 2025-11-02"):

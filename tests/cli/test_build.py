@@ -81,9 +81,12 @@ def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
     """
     output = tmp_path / "x.db"
     result = run("build", BAD_PAGES, SAMPLES, "-o", output, "--keep-going")
+
     assert result.exit_code == 0, result.output
+
     told = result.stderr.splitlines()
     assert told == [f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)]
+
     connection = sqlite3.connect(output)
     rows = connection.execute(
         "SELECT page_id, code, source, message FROM problems"
@@ -107,6 +110,7 @@ def test_the_example_needs_no_input(tmp_path: Path) -> None:
     assert (tmp_path / "example.db").read_bytes() == (
         tmp_path / "samples.db"
     ).read_bytes()
+
     missing = run("build", "-o", tmp_path / "none.db")
     assert (missing.exit_code, "PATH" in missing.stderr) == (2, True)
 
@@ -119,10 +123,13 @@ def test_check_tells_problems_without_failing(tmp_path: Path) -> None:
         "0 faults, 0 problems\n",
         "",
     )
+
     folder = write(tmp_path / "pages", a=page(meta={"num_specs": 7}))
     problem = f"{folder}/a.md: meta declares num_specs 7, the page lists 1"
     result = run("check", folder)
+
     assert (result.exit_code, result.stdout) == (0, f"{problem}\n0 faults, 1 problem\n")
+
     write(folder, empty=b"")
     both = run("check", folder, "--json")
     assert both.exit_code == 1

@@ -68,6 +68,7 @@ def test_without_a_file_the_one_of_this_folder_counts(folder: Path) -> None:
     offered.
     """
     assert offered("find hdf5 --release ", folder) == {""}
+
     (folder / "other.db").rename(folder / "spack-cache.db")
     assert "develop" in offered("find hdf5 --release ", folder)
     assert offered("diff develop-", folder) - {""} == {"develop-2025-04-20"}
@@ -97,4 +98,5 @@ def test_bash_completes(folder: Path) -> None:
     needed("bash", "bash")
     path = {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
     ran = completed(["bash", "-c", script], cwd=folder, env=path, check=True)
+
     assert ran.stdout == "develop-2025-04-20\n", ran.stderr

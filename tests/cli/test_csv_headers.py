@@ -120,6 +120,7 @@ def test_the_header_is_the_same_for_every_answer(
 def test_every_command_with_csv_is_tried() -> None:
     """A new command with `--csv` needs a line in the table."""
     commands = set()
+
     for name in cli.list_commands(click.Context(cli)):
         command = cli.get_command(click.Context(cli), name)
         assert command is not None

@@ -58,6 +58,7 @@ def test_a_cluster_of_this_machine_gives_the_same_bytes(
         tmp_path / "x.db",
     ]
     completed([*command, "--dask", "local", "--jobs", "2"], check=True)
+
     assert (tmp_path / "x.db").read_bytes() == built(tmp_path / "y.db", SAMPLES)
 
 

@@ -56,6 +56,7 @@ def test_one_row_has_all_its_columns(samples_file: Path) -> None:
     assert " ".join(lines[2].split()) == (
         "package version compiler os platform target binaries releases variants stacks"
     )
+
     hashes = run("py-mpi4py@3", samples_file, "--hashes").stdout.splitlines()
     assert (hashes[0], len(hashes)) == ("1 configuration, 5 binaries", 3 + 5)
 
@@ -68,8 +69,10 @@ def test_a_table_fits_the_terminal(
     """
     monkeypatch.setenv("COLUMNS", "80")
     shown = run(SPEC, samples_file).stdout.splitlines()
+
     assert shown[3].split() == ["version", "compiler", "os", "binaries", "releases"]
     assert shown[-1] == "left out of this narrow table: stacks"
+
     monkeypatch.setenv("COLUMNS", "60")
     shown = run(SPEC, samples_file).stdout.splitlines()
     assert shown[-1] == "left out of this narrow table: releases, stacks"
@@ -128,6 +131,7 @@ def test_a_row_for_a_spec_is_of_that_spec_alone(all_samples_file: Path) -> None:
         [*map(row.get, (*names, "stacks")), len(row["releases"]), *map(row.get, SEEN)]
         for row in found
     ]
+
     assert sorted(rows, key=lambda row: str(row[0])) == expected
 
 
@@ -188,6 +192,7 @@ def test_here(
     """
     monkeypatch.setattr(machine, "this_machine", lambda: this)
     result = run("py-mpi4py", samples_file, "--here", "--json")
+
     assert (result.exit_code, {row["os"] for row in json.loads(result.stdout)}) == (
         status,
         oses,
@@ -212,10 +217,12 @@ def test_dependencies(tmp_path: Path) -> None:
     file = built(LOOK_ALIKES, tmp_path)
     result = run("app ^mpich", file, "--hashes", "--csv")
     (row,) = csv.DictReader(io.StringIO(result.stdout))
+
     assert (row["hash"], row["releases"]) == (hash_of("one"), "develop")
     assert result.stderr == (
         "Note: 1 more binary may satisfy this, but this database lacks the data\n"
     )
+
     installed = run("app ^openmpi", file, "--install", "--release", "v1.9")
     assert f"app/{hash_of('two')[:7]}" in installed.stdout
 

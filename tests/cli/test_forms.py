@@ -173,6 +173,7 @@ def test_an_error_has_one_status_in_every_command(tmp_path: Path) -> None:
         "dependents": ["abc"],
     }
     first["cover"] = [str(Path(__file__))]
+
     for name in sorted(COMMANDS.keys() - {"build", "check", "fetch", "site", "serve"}):
         rest = [str(tmp_path)] if name == "verify" else []
         result = run(name, *first.get(name, []), none, *rest)
@@ -192,6 +193,7 @@ def test_colours_are_for_terminals(
         "\x1b[1mname\x1b[0m\n\x1b[33mnear\x1b[0m  a\\x1b\n"
         "\x1b[31mPackages removed\x1b[0m: 1\n  near  b\nnear\n"
     )
+
     for is_terminal in (False, True):
         output = io.StringIO()
         monkeypatch.setattr(

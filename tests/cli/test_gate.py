@@ -142,9 +142,11 @@ def test_snapshots_do_not_hide_a_loss(
         build([*older, "mirrors"], file, snapshot=day)
     (tmp_path / "specs.txt").write_text("app\nlib\n")
     (tmp_path / "spack.lock").write_bytes(lock_of(node("lib")))
+
     for environment in ("specs.txt", "spack.lock"):
         result = run("cover", environment, file, "--baseline", "2026-11-25.db")
         assert (result.exit_code, "; 1 lost since" in result.stdout) == (1, True)
+
     lost = run("find", "lib", file, "--install")
     assert (lost.exit_code, lost.stdout) == (1, "")
     assert "its mirror has lost its only binary, last listed 2026-11-25" in lost.stderr
@@ -160,6 +162,7 @@ def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
     (nights / "envs" / "c" / "spack.yaml").write_text("spack: [")
     gate = ("cover", "envs", "new.db", "--baseline", "old.db", "--junit", "r.xml")
     found = json.loads(run(*gate, "--json").stdout)
+
     assert found["lost"] == found["environments"][0]["lost"] == 1
     assert [(case[2], case[3][:5]) for case in cases(nights / "r.xml")] == [
         ("", ""),
@@ -168,6 +171,7 @@ def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
         ("skipped", "missi"),
         ("failure", "envs/"),
     ]
+
     (nights / "envs" / "c" / "spack.yaml").unlink()
     assert run(*gate).exit_code == 1
     assert run("cover", "envs/b", *gate[2:]).exit_code == 0
@@ -177,6 +181,7 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
     """Releases that both have are compared as `diff` compares two; others are named."""
     result = run("diff", "--databases", *PAIR, "--junit", "r.xml")
     assert result.exit_code == 1, result.output
+
     first, *_ = lines = result.stdout.splitlines()
     assert first.startswith(
         "From develop of old.db to develop of new.db, 1 binary was removed, 1 added"
@@ -185,6 +190,7 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
         "The release v1.1 is only in new.db.",
         "The release v1.0 is only in old.db.",
     ]
+
     outcomes = [(case[1].split("@")[0], case[2]) for case in cases(nights / "r.xml")]
     assert outcomes == [
         ("lib", "failure"),
@@ -192,13 +198,16 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
         ("the release v1.1", ""),
         ("the release v1.0", "failure"),
     ]
+
     found = json.loads(run("diff", "--databases", *PAIR, "--json").stdout)
     assert (found["releases_added"], found["releases_removed"]) == (["v1.1"], ["v1.0"])
+
     rows = run("diff", "--databases", *PAIR, "--csv").stdout.splitlines()
     assert [row.split(",")[:3] for row in rows[1:]] == [
         ["develop", "removed", "lib"],
         ["develop", "added", "tool"],
     ]
+
     one = run("diff", "--databases", *PAIR, "--release", "develop", "--package", "app")
     assert (one.exit_code, one.stdout.count("\n")) == (0, 1)
     assert "develop of new.db" in run("diff", "--databases", *PAIR, "--markdown").stdout
@@ -340,6 +349,7 @@ def test_inputs_of_jobs_are_neither_options_nor_local_files(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     done = completed(bash, env={"PATH": path, **host, **variables}, cwd=work)
+
     assert done.returncode != 0
     assert "Usage:" not in done.stdout
     assert "Error" in done.stderr or "is not an address" in done.stderr
@@ -355,10 +365,13 @@ def test_hook_checks_environments(
         (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     )
     program, *words = hook["entry"].split()
+
     assert (program, hook["pass_filenames"]) == ("spack-cache-db", False)
+
     monkeypatch.setenv("SPACK_CACHE_DB", "new.db")
     (nights / "spack.yaml").write_text("spack: {specs: [app]}")
     assert run(*words, *hook["args"]).exit_code == 0
+
     (nights / "spack.yaml").write_text("spack: {specs: [lib]}")
     assert run(*words, *hook["args"]).exit_code == 1
     assert run(*words, "specs.txt", "--baseline", "old.db").exit_code == 1

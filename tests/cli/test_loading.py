@@ -100,6 +100,7 @@ def test_each_command_loads_what_it_needs(
     (found,) = loaded_by_each(
         [words.get(word, word) for word in command.split()]
     ).values()
+
     assert needed <= {*found}
     assert never.isdisjoint({*found} - {*QUERY})
 

@@ -90,10 +90,13 @@ def test_no_answer_is_silent(
     }
     words = [names.get(word, word) for word in command]
     described = cli.get_command(click.Context(cli), command[0])
+
     assert described is not None
+
     offered = {option for each in described.params for option in each.opts}
     people = run(*words)
     is_silent = not people.stdout and people.exit_code != 2
+
     assert not is_silent or people.stderr.startswith("Note: ")
     for form in FORMS & offered:
         answer = run(*words, form)
@@ -155,6 +158,7 @@ def test_the_reason_is_said(
     options = [word for word in words if word.startswith("--")]
     at = words.index(options[0]) if options else len(words)
     answer = run(*words[:at], f"{database}.db", *words[at:])
+
     assert answer.exit_code == 1
     assert said in answer.stderr
 

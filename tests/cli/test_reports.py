@@ -16,6 +16,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     output = tmp_path / "file" / "x.db"
     result = run("build", SAMPLES, "-o", output)
+
     assert result.exit_code == 2, result.output
     assert result.stderr == (
         f"Error: {output}: cannot be written: {tmp_path}/file is not a folder; "
@@ -50,6 +51,7 @@ def test_a_full_disk_leaves_the_old_file(
     )
     assert done.returncode == 2
     assert done.stdout == ""
+
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"Error: {output}: cannot be written: ")
     assert line.endswith("The old file, if there was one, is untouched.")
@@ -60,6 +62,7 @@ def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
     """What was built, how large it is, and how long it took."""
     output = tmp_path / "x.db"
     result = run("build", SAMPLES, "-o", output)
+
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(
         f"{output}: 5 pages, 425 listings, 413 binaries, 24 configurations, 0 problems, "

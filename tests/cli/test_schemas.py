@@ -123,6 +123,7 @@ def test_every_command_prints_what_its_schema_says(
     monkeypatch.chdir(folder)
     schema = strict(SCHEMAS) | {"$ref": f"#/$defs/{name.replace(' ', '%20')}"}
     validator = Draft202012Validator(schema)
+
     for call in CALLS[name]:
         result = run(*call.split(), "--json")
         value = json.loads(result.stdout)
@@ -144,7 +145,9 @@ def test_every_command_with_json_has_a_schema() -> None:
         for option in command.params
         if option.name == "as_json"
     }
+
     assert {name.split()[0] for name in CALLS} == with_json
+
     parts = {name for name in SCHEMAS["$defs"] if name.split()[0] not in COMMANDS}
     assert {*CALLS} == SCHEMAS["$defs"].keys() - parts
     assert all(f'"#/$defs/{name}"' in json.dumps(SCHEMAS) for name in parts)

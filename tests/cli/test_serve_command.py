@@ -67,6 +67,7 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
             "Error: --proxy nginx: ": run_serve(samples_file, "--proxy", "nginx"),
             f"Error: {tmp_path}/missing.db: ": run_serve(tmp_path / "missing.db"),
         }
+
     for start, (status, said) in refusals.items():
         *loading, refusal = said.splitlines()
         assert status == 2
@@ -131,6 +132,7 @@ def test_the_files_of_a_wheel_come_first(package: Path) -> None:
         site_folder()
     for folder in (package / "site" / "files", package.parents[1]):
         assert str(folder) in str(error.value)
+
     for folder in (package / "site" / "files", package.parents[1]):
         (folder / "metadata.yml").touch()
     assert site_folder() == package / "site" / "files"

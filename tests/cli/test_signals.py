@@ -94,6 +94,7 @@ def test_a_signal_ends_a_build_at_any_moment(
     length = 0.0
     ended = 0
     chance = random.Random()
+
     for _ in range(50):
         if ended == 2:
             break
@@ -148,6 +149,7 @@ def test_ctrl_c_while_the_command_is_loaded(
         [*begun, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")],
         env=environment(tmp_path, module, "os.kill(os.getpid(), signal.SIGINT)"),
     )
+
     assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
     assert done.stderr in (
         "",
@@ -160,6 +162,7 @@ def test_ctrl_c_while_the_command_is_loaded(
 def test_a_signal_that_is_ignored_stays_ignored(many: Path, tmp_path: Path) -> None:
     """`nohup` keeps a build and its workers alive when their terminal goes."""
     command = [*MODULE, "build", str(many), "-o", str(tmp_path / "x.db"), "--jobs", "2"]
+
     with subprocess.Popen(
         ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command],
         stdout=subprocess.PIPE,
@@ -193,7 +196,9 @@ def test_the_cursor_comes_back(many: Path, tmp_path: Path) -> None:
             while part := os.read(parent, 65536):
                 said += part
     os.close(parent)
+
     assert running.returncode == -signal.SIGTERM
+
     shown, _, last = said.rpartition(b"\x1b[?25h\r\n")
     assert shown
     assert last.decode() == f"Error: stopped by SIGTERM{LEFT}\r\n"

@@ -33,6 +33,7 @@ def test_words_are_one_spec(samples_file: Path, command: str, spec: str) -> None
     """
     expected = run(command, spec, samples_file, "--json", "--stack", "e4s")
     first, *others = spec.split()
+
     for words in (
         (first, *others, samples_file, "--json", "--stack", "e4s"),
         (first, "--json", *others, "--stack=e4s", samples_file),
@@ -73,6 +74,7 @@ def test_a_word_at_the_wrong_place(
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("notes")
     result = run("find", *words)
+
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
@@ -87,13 +89,16 @@ def test_without_a_database_all_words_are_the_spec(
     shutil.copy(samples_file, "a.db")
     (tmp_path / "py-mpi4py").write_text("a file")
     expected = run("find", "py-mpi4py", "a.db")
+
     assert expected.exit_code == 0
     assert run("find", "py-mpi4py").stdout == expected.stdout
+
     monkeypatch.setenv("SPACK_CACHE_DB", "a.db")
     assert (
         run("find", "py-mpi4py", "@4:").stdout
         == run("find", "py-mpi4py@4:", "a.db").stdout
     )
+
     missing = run("find", "py-mpi4py", "other/cache.sqlite")
     assert missing.exit_code == 2
     assert (

@@ -101,6 +101,7 @@ def test_a_report_has_every_case(
 ) -> None:
     """Any text is read back from the XML, with escapes for control characters."""
     path = Path("report.xml")
+
     with pytest.MonkeyPatch.context() as monkeypatch:
         assert isinstance(tmp_path_factory, pytest.TempPathFactory)
         monkeypatch.chdir(tmp_path_factory.mktemp("junit"))

@@ -96,6 +96,7 @@ def test_the_table_shows_what_it_does_not_print(
         for text in (*SHOWN, r"\x1b]0;title\x07", r"\x1b[5m"):
             assert text in "\n".join(said)
         assert len(said) == 7
+
     *_, mirror, _, _, _ = lines("find", "zlib k=*", database, "--install")
     assert r"'https://x.org/\x1b[2J\n'" in mirror
 
@@ -106,6 +107,7 @@ def test_json_and_csv_have_no_control_characters(database: Path) -> None:
     """
     found = json.loads("\n".join(lines("find", "zlib", database, "--json")))
     assert any(set(ODD) <= set(each["variants"]) for each in found)
+
     text = run("find", "zlib", database, "--csv").stdout
     rows = [*csv.DictReader(io.StringIO(text, newline=""))]
     assert any(r"k=a\x1b[2Jb" in row["variants"] for row in rows)
@@ -118,6 +120,7 @@ def test_other_commands_show_it_too(
     """Reports, faults, differences and refusals, and the names of files in them."""
     other = write(tmp_path / "other\x1b", a=page(specs=[spec(1, variants=["k=é[3J"])]))
     bad = write(tmp_path / "bad\x1b", b=b"---\ntitle: \x1b[2J\n")
+
     for options in ((), ("--json",)):
         lines("info", database, *options)
         lines("check", pages, *options)
@@ -126,6 +129,7 @@ def test_other_commands_show_it_too(
         said = "".join(lines("verify", database, other, *options, status=1))
         assert r"x1b[2Jb" in said.replace(r"\u001b", r"\x1b")
         lines("build", pages, bad, "-o", tmp_path / "\x1b.db", "--keep-going", *options)
+
     lines("build", bad, "-o", database, status=1)
     lines("build", pages, "-o", tmp_path / "\x1b\n" / ("x" * 300), status=2)
     for path in (pages, tmp_path / "no\x1b[2J\nfile"):
@@ -162,6 +166,7 @@ def test_names_in_advice_are_shown_too(database: Path, tmp_path: Path) -> None:
         connection.execute("UPDATE packages SET name = 'zlib\x1b\n'")
         connection.execute("UPDATE releases SET name = 'dev\x1b[2J\nelop'")
         connection.commit()
+
     assert r"zlib\x1b\n" in "".join(lines("find", "zlib", database, status=1))
     lines("find", "*", database, "--release", "dev", status=2)
 
@@ -179,5 +184,6 @@ def test_csv_on_a_terminal_is_shown(database: Path) -> None:
         "--csv",
     ]
     output = on_a_terminal(command, "stdout")
+
     assert b"\x1b" not in output
     assert rb"k=a\x1b[2Jb" in output

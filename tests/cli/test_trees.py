@@ -44,6 +44,7 @@ def test_the_documented_commands_work(
         ('"$(spack location --install-root)"', "/opt/software"), tree
     )
     places |= {"/glade/derecho/opt": tree, "/glade/casper/opt": other}
+
     for each in commands:
         each_text = each.command
         for place, path in places.items():

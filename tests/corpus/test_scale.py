@@ -59,6 +59,7 @@ def test_a_question_to_a_view_takes_few_steps(
         "SELECT hash, package FROM builds WHERE target = 'x86_64_v3' LIMIT 1"
     ).fetchone()
     sql = f"SELECT * FROM {query}"
+
     assert in_few_steps(
         connection, sql, {"hash": spec_hash, "package": package}, 50_000
     )

@@ -205,6 +205,7 @@ def test_the_newest_three_are_kept(nights: Nights, tmp_path: Path) -> None:
         expected = [f"night {at}".encode() for at in range(number + 1)]
         assert [data for _, data in kept] == expected[-3:]
     assert history(nights, "download", tmp_path / "to").returncode == 0
+
     (downloaded,) = (tmp_path / "to").iterdir()
     assert downloaded.read_text() == "night 4"
 
@@ -217,10 +218,13 @@ def test_nothing_is_removed_before_the_new_one_is_whole(
     nights.runner.environment["NIGHT"] = f"{TODAY} 03:00:00 UTC"
     file = tmp_path / "a.db"
     file.write_text("the first night")
+
     assert history(nights, "upload", file).returncode == 0
+
     before = nights.assets()
     file.write_text("the second night")
     nights.fail(fault)
+
     assert history(nights, "upload", file).returncode != 0
     assert nights.assets().items() >= before.items()
 
@@ -253,6 +257,7 @@ def test_each_job_may_write_only_what_it_publishes() -> None:
         "keep": {"contents": "write"},
         "publish": {"pages": "write", "id-token": "write"},
     }
+
     # The script in the job that may write runs no code of packages either.
     script = SCRIPT.read_text(encoding="utf-8")
     assert not re.search(r"\b(make|pip|python3?|uv|npm)\b", script)

@@ -268,6 +268,7 @@ def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
         env=path,
         stderr=subprocess.DEVNULL,
     )
+
     try:
         wait_until_up(port, process)
         address = f"http://127.0.0.1:{port}/release/v1.0"

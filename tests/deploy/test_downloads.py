@@ -41,6 +41,7 @@ def test_the_file_is_sent_whole(site: Front) -> None:
     assert found.headers["content-type"] == "application/octet-stream"
     assert found.headers["accept-ranges"] == "bytes"
     assert found.headers["etag"]
+
     head = site.client().head(FILE)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == found.headers["content-length"] == "10"
@@ -50,7 +51,9 @@ def test_a_download_is_resumed_only_in_the_same_file(site: Front) -> None:
     """After a swap `If-Range` brings the whole new file, never the end of it."""
     tag = site.get(FILE, Range="bytes=0-3").headers["etag"]
     same = site.get(FILE, Range="bytes=4-", If_Range=tag)
+
     assert (same.status_code, same.content) == (206, b"456789")
+
     publish(site, "second", b"abcdefghijk")
     other = site.get(FILE, Range="bytes=4-", If_Range=tag)
     assert (other.status_code, other.content) == (200, b"abcdefghijk")
@@ -72,6 +75,7 @@ def test_no_other_file_of_the_folder_is_sent(site: Front) -> None:
     """
     for name in ("spack-cache.inspect.json", "spack-cache.db-wal"):
         (site.folder / "published" / name).write_text("secret")
+
     for target in (
         "/spack-cache.inspect.json",
         "/spack-cache.db-wal",
@@ -84,6 +88,7 @@ def test_one_address_has_four_downloads(site: Front) -> None:
     """The fifth is refused; when one has ended, the next may begin."""
     publish(site, "large", os.urandom(1000) * (SIZE // 1000))
     here = "127.0.0.1"
+
     with ExitStack() as stack:
         idle = [stack.enter_context(socket.socket()) for _ in range(4)]
         for visitor in idle:

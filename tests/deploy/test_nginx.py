@@ -22,6 +22,7 @@ def test_the_configuration_is_valid(tmp_path: Path) -> None:
         tmp_path, free_port(), 8001, cache=True, limits=True, published=tmp_path
     )
     said = completed([program, "-t", "-e", "stderr", "-c", config])
+
     assert said.returncode == 0, said.stderr
     assert "warn" not in said.stderr
 
@@ -44,6 +45,7 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Front) -> None:
         User_Agent="x",
     )
     (seen,) = (each for each in site.server.seen if "package" in each.target)
+
     assert (seen.method, seen.target) == ("GET", "/package/x?version=1")
     assert seen.headers == {
         "host": f"{NAME}:{site.port}",
@@ -70,6 +72,7 @@ def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
             )
         ]
         large = client.post("/cover", content=b"x" * 1_100_000).status_code
+
     assert answers[2:] == [405, 405, 405]
     assert large == 413
     seen = [each for each in site.server.seen if each.body]
@@ -106,6 +109,7 @@ def test_a_header_leads_to_the_same_copy(site: Front) -> None:
     """
     plain = {"Accept-Encoding": "identity"}
     pages = []
+
     with site.client() as client:
         for number, first in enumerate(HEADERS):
             pages.append(f"/spec/{number}")
@@ -143,6 +147,7 @@ def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Front) -> None:
     kept.
     """
     pages = ("/", "/release/develop", "/robots.txt", "/stack/a%2Fb")
+
     for page in pages:
         replies = [site.get(f"{page}{end}") for end in ("", "?", "?x=1", "?x=2&y=%20")]
         assert [each.headers["x-cache-status"] for each in replies] == [
@@ -162,6 +167,7 @@ def test_missing_pages_are_cached_and_errors_are_not(site: Front) -> None:
     replies = [site.get("/missing") for _ in range(3)]
     assert [each.status_code for each in replies] == [404] * 3
     assert {each.headers["cache-control"] for each in replies} == {"no-store"}
+
     for page in ("/private", "/broken") * 3:
         site.get(page)
     assert sorted(site.targets()) == ["/broken"] * 3 + ["/missing"] + ["/private"] * 3
@@ -193,6 +199,7 @@ def test_without_a_server_visitors_are_told_to_come_back(site: Front) -> None:
     """Pages that are kept are still shown."""
     site.get("/spec/kept")
     site.server.stop()
+
     assert site.get("/spec/kept").status_code == 200
     for page in ("/spec/new", "/new.csv", "/cover"):
         reply = site.get(page)

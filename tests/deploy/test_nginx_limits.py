@@ -52,6 +52,7 @@ def test_one_visitor_cannot_ask_without_end(start: Callable[..., Front]) -> None
     answered.
     """
     site = start(limits=True)
+
     with site.client() as client:
         for number, (*addresses, other) in enumerate(VISITORS):
             before = len(site.targets())
@@ -76,6 +77,7 @@ def test_one_address_cannot_hold_all_connections(start: Callable[..., Front]) ->
         answered(waiting, 429, 13)
         site.server.gate.set()
         found = [each.result().status_code for each in waiting]
+
     assert (found.count(200), found.count(429)) == (32, 13)
 
 
@@ -116,6 +118,7 @@ def test_one_visitor_has_two_searches_at_once(
         waiting += [crowd.submit(site.get, page) for page in CHEAP]
         site.server.gate.set()
         found = [each.result().status_code for each in waiting]
+
     assert (found[:5].count(200), found[:5].count(429)) == (2, 3)
     assert set(found[5:]) == {200}
 

@@ -161,6 +161,7 @@ def test_only_a_file_is_published(site: Site) -> None:
     secret = site.folder / "secret"
     secret.write_text("x")
     (site.folder / "link.db").symlink_to(secret)
+
     for arguments in ((), (site.folder / "missing.db",), (site.folder / "link.db",)):
         done = site.publish(*arguments)
         assert done.returncode == 1

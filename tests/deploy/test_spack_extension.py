@@ -57,6 +57,7 @@ def test_it_answers_as_the_program_does(
     monkeypatch.setenv("PATH", str(tmp_path))
     status = call(command, "find", SPEC, str(samples_file), "--json", "--hashes")
     found = capfd.readouterr().out
+
     assert status == 0
     assert json.loads(found) == json.loads(
         run("find", SPEC, samples_file, "--json", "--hashes").stdout

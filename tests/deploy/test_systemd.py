@@ -74,6 +74,7 @@ def test_a_service_is_shut_in(unit: Path) -> None:
         [program, "security", "--offline=true", "--no-pager", unit], check=True
     )
     found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
+
     assert found is not None
     assert float(found[1]) <= MOST_EXPOSED
 
@@ -111,6 +112,7 @@ def test_pages_are_not_read_by_root() -> None:
     assert users["spack-cache-build.service"]["User"] == ["spack-cache"]
     assert users["spack-cache-fetch.service"]["User"] == ["spack-cache"]
     assert users["spack-cache.service"]["DynamicUser"] == ["yes"]
+
     root = [
         name
         for name, unit in users.items()
@@ -127,10 +129,13 @@ def test_a_forbidden_call_fails_without_a_kill(units: Path, unit: Path) -> None:
     """`mbind`, which OpenBLAS tries, is refused; so are other families of addresses."""
     needed("systemd-analyze", "systemd")
     settings = read_unit(units / unit.name)
+
     assert not {"mbind", "setuid", "mount", "reboot"} & allowed_calls(settings)
+
     numbers = [call_number(name) for name in ("mbind", "setuid")]
     done = run(units / unit.name, sys.executable, "-c", PROBE, *numbers)
     assert done.returncode == 0, done.stderr
+
     found = dict(line.split() for line in done.stdout.splitlines())
     families = settings["RestrictAddressFamilies"][0].split()
     for name in ("AF_INET", "AF_UNIX", "AF_NETLINK"):

@@ -84,6 +84,7 @@ def test_specs_are_those_that_spack_reads() -> None:
     """
     with gzip.open(RECORDED) as file:
         recorded = json.load(file)
+
     assert len(recorded) > 200
     for number, each in enumerate(recorded):
         expected = [meaning(parse_query(spec)) for spec in each["specs"]]
@@ -101,6 +102,7 @@ def test_groups_are_those_of_spack_1_2(
     machine = Machine(target="zen3", os="debian12", platform="linux")
     with gzip.open(OF_1_2) as file:
         recorded = json.load(file)
+
     assert len(recorded) > 150
     for number, case in enumerate(recorded):
         folder = tmp_path / str(number)

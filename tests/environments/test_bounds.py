@@ -134,6 +134,7 @@ def test_groups_with_packages_are_refused() -> None:
         for number in range(1_001)
     ]
     text = manifest(groups, packages={f"p{number}": {} for number in range(100)})
+
     with pytest.raises(
         UnreadableEnvironment, match="groups repeat more than 100,000 packages"
     ):

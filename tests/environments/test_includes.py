@@ -340,6 +340,7 @@ spack:
         "packages: {z: &z {require: '@2'}, w: {<<: *z, require: '@1'}, y: {<<: *z}}"
     )
     environment = read(text, {"/e/a.yaml": included})
+
     assert required_texts(environment) == ["x +a", "y +a", "z@2"]
 
 
@@ -377,4 +378,5 @@ spack:
     'z:': {{require: [+high]}}
 """
     environment = read(high, {"/e/a.yaml": LOW})
+
     assert required_texts(environment) == expected

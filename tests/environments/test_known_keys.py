@@ -181,6 +181,7 @@ def test_the_default_group_may_be_repeated() -> None:
         {"group": "default", "specs": ["w"]},
     ]
     environment = read({"specs": specs})
+
     assert [spec.text for spec in environment.specs] == ["x", "y", "z", "w"]
 
 
@@ -483,6 +484,7 @@ def test_other_keys_beside_spack_have_a_note() -> None:
     )
     text = "".join(f"{line}\n" for line in lines)
     environment = read_environment(text.encode(), "spack.yaml")
+
     assert environment.notes == ("keys beside spack: are ignored: version, x-flags",)
     assert environment.specs[0].rules.required["hdf5"]
 

@@ -113,6 +113,7 @@ def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
     """
     text = "".join(pieces)
     line_count = text.removesuffix("\n").count("\n") + 1
+
     try:
         environment = read_environment(text.encode(), "-")
     except UnreadableEnvironment as error:
@@ -302,6 +303,7 @@ def test_other_lines_have_a_limit() -> None:
     """Too many lines that are not specs are a fault, as too many specs are."""
     limits = Limits(specs=10, nodes=50)
     data = b"[+]  ^zlib\n" * 100
+
     with pytest.raises(
         UnreadableEnvironment, match="has more than 50 lines that are not"
     ):

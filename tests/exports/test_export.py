@@ -83,6 +83,7 @@ def test_every_row_is_there(
         names.remove("package_rests")
     suffix = FORMATS[form]
     files = {path.name for path in folder.iterdir()}
+
     assert files == {f"{name}{suffix}" for name in names} | {
         "croissant.json",
         "datapackage.json",
@@ -122,7 +123,9 @@ def test_rows_come_in_the_order_of_a_key(exported: tuple[str, Path]) -> None:
     form, folder = exported
     suffix = FORMATS[form]
     specs = read(folder / f"specs{suffix}")
+
     assert [row[0] for row in specs] == sorted(row[0] for row in specs)
+
     builds = read(folder / f"builds{suffix}")
     assert [row[1] for row in builds] == sorted(row[1] for row in builds)
 
@@ -137,6 +140,7 @@ def test_the_same_database_gives_the_same_bytes(
     spack_cache_db.export(database, tmp_path / "b", format=form)
     first = {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()}
     second = {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()}
+
     assert first == second
 
 
@@ -154,6 +158,7 @@ def test_checksums_and_sizes_are_those_of_the_files(exported: tuple[str, Path]) 
         if path.suffix != ".json":
             data = path.read_bytes()
             found[path.name] = (len(data), hashlib.sha256(data).hexdigest())
+
     assert described == found
     assert objects == {name: checksum for name, (_, checksum) in found.items()}
 
@@ -164,6 +169,7 @@ def test_every_column_is_described(exported: tuple[str, Path]) -> None:
     """
     form, folder = exported
     package = json.loads((folder / "datapackage.json").read_text(encoding="utf-8"))
+
     for resource in package["resources"]:
         assert resource["description"]
         for field in resource["schema"]["fields"]:
@@ -242,6 +248,7 @@ def test_a_killed_first_export_is_finished_by_the_next(
     done = completed([*command, *moments, len(names)], check=True)
     # With one file more than the export has, nothing is killed.
     killed = [str(-signal.SIGKILL)] * len(moments)
+
     assert done.stdout.split() == [*killed, "0"]
     for moment in moments:
         folder = folders / str(moment)
@@ -274,6 +281,7 @@ def test_a_changed_value_is_damage(database: Path, tmp_path: Path) -> None:
     copy.write_bytes(database.read_bytes())
     with closing(sqlite3.connect(copy)) as connection, connection:
         connection.execute("UPDATE specs SET release_count = 'many' WHERE id = 1")
+
     with pytest.raises(DatabaseError, match="is damaged"):
         spack_cache_db.export(copy, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
@@ -284,11 +292,13 @@ def test_the_command_says_what_it_wrote(database: Path, tmp_path: Path) -> None:
     result = run("export", database, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(f"{tmp_path}/out: {len(TABLES) + 3} tables, ")
+
     license = "https://example.org/terms"
     result = run(
         "export", database, "-o", tmp_path / "out", "--json", "--license", license
     )
     assert json.loads(result.stdout)["rows"]["specs"] > 0
+
     package = json.loads((tmp_path / "out" / "datapackage.json").read_bytes())
     assert package["licenses"][0]["path"] == license
 
@@ -338,11 +348,13 @@ def test_validators_accept_the_descriptions(
     form, folder = exported
     environment = os.environ | {"PYTHONPATH": str(libraries)}
     results = []
+
     for script in (FRICTIONLESS, CROISSANT):
         command = [sys.executable, "-c", script, str(folder), form]
         result = completed(command, env=environment, cwd=folder)
         assert result.returncode == 0, result.stderr[-2000:]
         results.append(result.stdout)
+
     (count,) = connection.execute("SELECT count(*) FROM releases").fetchone()
     assert int(results[-1].split()[-1]) == count
 

@@ -18,6 +18,7 @@ def test_commands_are_all_lines_after_the_table(samples_file: Path) -> None:
     lines = printed_commands(
         run("find", "py-mpi4py@3", samples_file, "--install").stdout
     )
+
     assert len(lines) >= 2
     for line in lines:
         assert line.startswith(("# ", "spack ", "yes | spack "))

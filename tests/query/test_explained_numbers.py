@@ -108,6 +108,7 @@ def test_an_explained_number_is_that_of_find(
     if why.read_as:
         question = Question(lookups, parse_query(why.read_as))
     every = [condition.text for condition in question.conditions]
+
     for answer in why.without:
         instead = Question(lookups, parse_query(answer.spec))
         assert instead.count() == answer.configurations, answer.sentence

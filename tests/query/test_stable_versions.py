@@ -84,6 +84,7 @@ def test_a_proposal_moves_only_if_all_matches_do(file: Path) -> None:
         assert plan is not None
         version = plan.build.split("@")[1].split(",")[0].split(" ")[0]
         assert (version in STABLE) == bool(find(file, name, stable=True))
+
     plan = install_plan(file, "branch")
     assert plan is not None
     assert plan.build.startswith("branch@main")
@@ -94,9 +95,11 @@ def test_the_command_says_what_it_leaves_out(file: Path) -> None:
     """If only branches match, a note names them, and the status is 1."""
     found = run("find", "number", file, "--stable", "--csv")
     assert found.exit_code == 0
+
     nothing = run("find", "branch", file, "--stable")
     assert nothing.exit_code == 1
     assert "without stable versions: 1 configuration; there is main" in nothing.stderr
+
     asked = run("find", "branch@main", file, "--stable", "--json")
     assert json.loads(asked.stdout) == []
 

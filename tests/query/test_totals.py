@@ -62,8 +62,10 @@ def test_a_count_is_the_same_wherever_it_is_shown(kind: str, tmp_path: Path) -> 
         (builds,) = lookups.conn.execute(
             "SELECT count(*) FROM builds WHERE NOT is_gone"
         ).fetchone()
+
     assert {name: counts[name] for name in totals} == totals
     assert counts["specs"] == builds
+
     releases = json.loads(run("releases", file, "--json").stdout)
     assert len(releases) == counts["releases"]
     if len(releases) == 1 or kind == "history":
@@ -72,6 +74,7 @@ def test_a_count_is_the_same_wherever_it_is_shown(kind: str, tmp_path: Path) -> 
             counts["specs"],
             counts["packages"],
         )
+
     stacks = run("stacks", file, "--json").stdout
     assert len(json.loads(stacks)) == counts["stacks"]
 
@@ -87,6 +90,7 @@ def test_cached_counts_end_with_their_database(samples_file: Path) -> None:
         assert again == first
         assert again is not first
         reference = weakref.ref(lookups)
+
     del lookups
     gc.collect()
     assert reference() is None

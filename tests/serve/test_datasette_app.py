@@ -59,7 +59,9 @@ async def test_logins_hold_in_every_process(
     options = SiteOptions()
     first = served(samples_file, options)
     second = served(samples_file, options)
+
     assert second.unsign(first.sign("a")) == "a"
+
     monkeypatch.setenv("DATASETTE_SECRET", "ours")
     assert SiteOptions().secret == "ours"
 

@@ -49,6 +49,7 @@ def test_every_request_is_counted_once(
         counters.use_row(row)
         counters.count_request(request_class, status, seconds=0.5)
         counters.free_row(row)
+
     for request_class in RequestClass:
         expected = [each for each, _ in requests if each == request_class]
         outcomes = ("2xx", "3xx", "4xx", "5xx", "none")

@@ -200,6 +200,7 @@ def test_a_damaged_file_is_refused(
     copy.write_bytes(
         data[:start] + new + (data[start + len(new) :] if start > 0 else b"")
     )
+
     assert message in refusal(copy)
 
 
@@ -208,6 +209,7 @@ def test_a_file_without_a_table_is_refused(samples_file: Path, tmp_path: Path) -
     copy = Path(shutil.copy(samples_file, tmp_path))
     with closing(sqlite3.connect(copy)) as connection:
         connection.execute("DROP TABLE listings")
+
     assert refusal(copy).endswith(", or build it again")
     assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
     assert "no such file; build one with: " in refusal(tmp_path / "missing.db")
@@ -290,4 +292,5 @@ def test_no_first_process_waits_for_templates(
         for _ in range(3):
             server._before_fork(None, SimpleNamespace())
             counts.append(len(compiled))
+
     assert counts == expected

@@ -190,6 +190,7 @@ def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
     quiet.
     """
     window, terminal = os.openpty()
+
     with serving(file, terminal=terminal) as server:
         os.close(terminal)
         if sig == signal.SIGHUP:
@@ -234,6 +235,7 @@ def test_a_process_that_starts_later_shows_what_the_others_show(tmp_path: Path) 
     file = tmp_path / "served" / "x.db"
     file.parent.mkdir()
     shutil.copy(database_with(tmp_path, "old-one"), file)
+
     with serving(file, "--workers", "2") as server:
         first_workers = set(server.workers())
         database_with(tmp_path, "new-one").replace(file)
@@ -269,6 +271,7 @@ def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -
     plugins.mkdir()
     (plugins / "hanging.py").write_text(HANGING)
     options = ["--plugins-dir", str(plugins), "--workers", "2", "--access-log"]
+
     with serving(file, *options) as server:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(server.get, "/hang?a=b")
@@ -387,6 +390,7 @@ def test_what_is_not_http_is_refused_with_the_headers_of_the_site(
     log = Log(shared)
     answer = shared.get("/", **fields)
     lines = log.added().splitlines()
+
     assert answer.status_code == status
     assert answer.text.startswith("Error: ")
     assert answer.headers["cache-control"] == "no-store"
@@ -416,6 +420,7 @@ def test_a_refusal_reaches_a_client_that_still_writes(
     with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
         visitor.sendall(head.encode() + body)
         answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+
     assert int(answer.split()[1]) == status
     assert b"Error: " in answer or b'"error"' in answer
 
@@ -426,7 +431,9 @@ def test_a_request_that_does_not_arrive_is_answered(shared: Server) -> None:
     with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
         visitor.sendall(b"GET / HTTP/1.1\r\nHost: loc")
         answer = b"".join(iter(lambda: visitor.recv(65_536), b""))
+
     assert shared.get("/").status_code == 200
+
     lines = log.added()
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 Request Timeout")
@@ -470,6 +477,7 @@ def test_an_error_is_one_line_of_the_log(file: Path, tmp_path: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "failing.py").write_text(FAILING, encoding="utf-8")
+
     with serving(file, "--plugins-dir", str(plugins), "--workers", "1") as server:
         assert server.get("/fail").status_code == 500
         with pytest.raises(httpx.RemoteProtocolError):
@@ -486,6 +494,7 @@ def test_a_reader_of_the_log_may_leave(file: Path, workers: str) -> None:
     reads.
     """
     command = [*SERVE, str(file), "--port", "0", "--workers", workers]
+
     with subprocess.Popen(
         command,
         text=True,
@@ -520,6 +529,7 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
         [sys.executable, "-c", program, "serve", str(file), "--port", "0"],
         env={**os.environ, "TMPDIR": str(file.parent)},
     )
+
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"Loading {file} ...\n"
     assert not leftovers(file.parent)
@@ -547,6 +557,7 @@ def test_csv_that_is_too_large_breaks_the_connection(file: Path) -> None:
     """So no program takes a part of the rows for all of them."""
     many = ENDLESS.replace("+FROM+n)", "+FROM+n+LIMIT+900)").replace(".json", ".csv")
     rows = many.replace("count(*)", "x")
+
     with serving(file, "--setting", "max_csv_mb", "1") as server:
         assert len(server.get(rows).text.splitlines()) == 901
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):

@@ -69,6 +69,7 @@ async def test_other_spellings_lead_to_the_name(database: Path, base_url: str) -
     not.
     """
     served = site(database, base_url=base_url)
+
     for spelled, address in SPELLED:
         answer = await get(served, spelled)
         assert answer.status_code == 301, spelled
@@ -108,6 +109,7 @@ async def test_who_may_not_view_learns_no_name(database: Path) -> None:
     served = closed(database, "databases", "spack-cache", to=False)
     data = ("builds", "most_hashes")
     paths = [f"/spack-cache/{name}.json?package={{}}" for name in data]
+
     for path in ("/package/{}", "/feed.atom?package={}", *paths):
         answers = [await get(served, path.format(text)) for text in ("HDF5", "NO-SUCH")]
         assert [each.status_code for each in answers] == [403, 403]
@@ -117,6 +119,7 @@ async def test_who_may_not_view_learns_no_name(database: Path) -> None:
 async def test_a_misspelt_field_is_refused(datasette: Any) -> None:
     """Each field of each of our pages: the answer to a misspelt one names the field."""
     asked = 0
+
     for path in (each.partition("?")[0] for each in (*OWN, *DATA)):
         route = next(each for each in ROUTES if re.match(each.pattern, path))
         for field in route.fields:
@@ -166,6 +169,7 @@ async def test_a_misspelt_column_is_refused(
     address.
     """
     tables = (*VIEWS, *(each.name for each in TABLES))
+
     for number, table in enumerate(tables[FIELDS.index(field) % 5 :: 5]):
         end = ("", ".json", ".csv")[number % 3]
         columns = [

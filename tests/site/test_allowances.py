@@ -182,6 +182,7 @@ async def test_what_a_plugin_registers_is_open_and_datasettes_tools_are_not(
     functions.
     """
     served = site_allowing(database, {})
+
     for path in ("/-/mine", "/-/mine/more", "/mine"):
         for method in ("GET", "POST"):
             answer = await served.client.request(method, path)

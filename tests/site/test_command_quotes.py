@@ -19,6 +19,7 @@ TEMPLATES = [
 def test_templates_quote_what_they_join_to_a_command(path: Path) -> None:
     """Commands are made in Python, or their words are quoted for the shell."""
     text = path.read_text()
+
     for word in COMMAND.findall(text):
         assert re.match(r"(?:shell_)?quoted\(", word), word
         # A macro of this name would put quotation marks for readers around it.

@@ -99,6 +99,7 @@ async def test_a_name_in_place_of_an_id_is_told_where_it_is(datasette: Any) -> N
     """A table has ids where a view has names: the error leads from one to the other."""
     sql = "select * from configurations where package = 'hdf5'"
     answer = await get(datasette, f"{SQL}.json?sql={quote(sql)}")
+
     assert answer.json()["error"] == (
         "no such column: package; close: package_id, package_hash, package_count; "
         "it is a column of builds, build_listings, configuration_counts and 15 more"
@@ -270,6 +271,7 @@ async def test_a_site_without_an_inspect_file_counts(database: Path) -> None:
     served = Datasette(
         [], immutables=[str(database)], plugins_dir=str(ROOT / "plugins")
     )
+
     # Datasette counts the tables before the first request, and starts its plugins after
     # that.
     for path in ("/", "/spack-cache", "/spack-cache/builds"):

@@ -52,6 +52,7 @@ async def test_every_declared_facet_has_values(
         datasette, table, column
     )
     assert all(found.values())
+
     is_filled = False
     for site in (index_site, datasette):
         with sqlite3.connect(site.get_database("spack-cache").path) as conn:
@@ -74,6 +75,7 @@ async def test_the_values_of_a_list_are_counted(
         ).fetchall()
     for (value,) in rows:
         expected[value] = expected.get(value, 0) + 1
+
     assert found
     assert found == {value: expected[value] for value in found}
     assert len(found) >= min(len(expected), 30)

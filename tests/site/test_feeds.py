@@ -114,6 +114,7 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
     """
     found = await parsed(served, path)
     expected = CHANGES[path]
+
     assert [each.updated for each in found.entries] == [
         f"{WEEKS[week][-10:]}T00:00:00+00:00" for week in expected
     ]
@@ -135,6 +136,7 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
         ("self", "application/atom+xml"),
         ("related", "text/html"),
     ]
+
     alternate = found.feed.links[0].href.removeprefix("http://localhost")
     assert (await get(served, alternate)).status_code in (200, 302)
 
@@ -146,6 +148,7 @@ async def test_people_who_open_a_feed_read_what_it_is(served: Any) -> None:
     assert "<!-- This is a feed: copy its address into a feed reader" in text[:200]
     assert 'href="http://localhost/about#feeds" rel="related"' in text
     assert '<h2 id="feeds">Feeds</h2>' in (await get(served, "/about")).text
+
     page_of_stack = (await get(served, "/stack/e4s")).text
     assert '<a class="quiet" href="/about#feeds">' in page_of_stack
 
@@ -159,6 +162,7 @@ async def test_entries_stay_when_the_file_is_built_anew(
     """
     build([str(write_weeks(tmp_path / "pages", 3))], tmp_path / "spack-cache.db")
     before = site(tmp_path / "spack-cache.db")
+
     for path in CHANGES:
         now = await parsed(served, path)
         then = await parsed(before, path)
@@ -196,6 +200,7 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
     link = re.search(
         r'<link rel="alternate" type="application/atom\+xml"[^>]* href="([^"]*)"', text
     )
+
     assert link and text.count(link[1]) >= 1
     await parsed(datasette, link[1].replace("&amp;", "&"))
 
@@ -223,6 +228,7 @@ async def test_a_database_with_odd_dates_has_feeds(
         db.commit()
     file.with_suffix(".inspect.json").write_text("{}")
     served = site(file)
+
     for path in CHANGES:
         answer = await get(served, path)
         assert answer.status_code == 200, answer.text

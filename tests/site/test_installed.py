@@ -73,6 +73,7 @@ async def test_no_page_of_a_tree_speaks_of_a_build_cache(
         "/cover?q=hdf5@99%0Anope", "/coverage/installed?by=target", "/package/nope",
         "/spec/zzzzzzz", "/release/nope", "/stack/nope", "/opensearch.xml",
     )  # fmt: skip
+
     for path in paths:
         page = await followed(tree, path)
         found = re.search(
@@ -100,10 +101,12 @@ async def test_pages_of_a_tree_give_the_command_that_loads(
         assert not re.search(r"spack (mirror|buildcache|install )|>Install<", said), (
             path
         )
+
     said = await text(tree, f"/spec/{dag_hash}")
     assert f"spack load hdf5/{dag_hash[:7]}" in said
     assert prefix in said
     assert "Requested explicitly, installed on 2023-12-06" in said
+
     count = (
         sqlite3.connect(tree_file)
         .execute(f"SELECT count(*) FROM ({EXPLICIT})")
@@ -139,6 +142,7 @@ async def test_what_was_asked_for_explicitly_can_be_chosen(
     hashes: dict[str, set[str]] = {}
     for package, dag_hash in sqlite3.connect(tree_file).execute(asked):
         hashes.setdefault(package, set()).add(dag_hash)
+
     for package in sorted(hashes)[:8]:
         page = await tree.client.get(f"/package/{package}")
         assert f"/find?q={package}@:&amp;explicit=1" in page.text
@@ -173,6 +177,7 @@ async def test_an_environment_is_loaded_on_each_machine(machines: Any) -> None:
         name: set(re.findall(r"(hdf5|cmake|autoconf)/", html.unescape(part)))
         for name, part in commands.items()
     }
+
     assert loaded == {"derecho": {"hdf5"}, "casper": {"cmake", "autoconf"}}
 
 
@@ -191,6 +196,7 @@ async def test_installations_are_called_so(tree: Any, machines: Any) -> None:
     # One installation cannot be compared with another.
     assert "/diff" not in await text(tree, "/")
     assert "Compare two installations" in await text(machines, "/")
+
     # Processors for which nothing is installed have no column.
     packages = await text(tree, "/packages?q=hdf5")
     columns = re.findall(r'<span class="name">([^<]+)<', packages)

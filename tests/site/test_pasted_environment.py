@@ -54,6 +54,7 @@ async def test_the_answers_are_those_of_the_command(
     """JSON and CSV are what the command prints of the same environment."""
     (tmp_path / "pasted").write_text(text)
     options = [part for name, value in fields.items() for part in (f"--{name}", value)]
+
     for form in ("json", "csv"):
         command = [
             "cover",
@@ -204,6 +205,7 @@ async def test_what_is_no_form_is_refused(datasette: Any) -> None:
 def test_the_time_is_looked_at(lookups: Lookups) -> None:
     """When the time is over, the page says what to do, whatever is under way."""
     lookups.conn.set_progress_handler(lambda: 1, 50)
+
     try:
         with pytest.raises(UnreadableEnvironment, match="check fewer specs at once"):
             covered(lookups, "\n".join(f"none{n}" for n in range(500)))

@@ -44,6 +44,7 @@ async def test_the_chosen_machine_stays_chosen(datasette: Any, start: str) -> No
     """
     path = start
     kept = "<option selected>zen3</option>"
+
     for link in (r"/package/hdf5", r"/spec/\w{32}", r"/package/hdf5"):
         page = (await get(datasette, path)).text
         found = re.search(rf'href="({link}\?[^"#]*)', page)
@@ -138,9 +139,11 @@ async def test_badge_names_the_newest_version(
     """The picture is SVG, and its texts fit into it; a screen reader reads the same."""
     answer = await get(datasette, f"/badge/{package}.svg")
     assert answer.headers["content-type"].startswith("image/svg+xml")
+
     picture = ElementTree.fromstring(answer.content)
     assert [each.text for each in picture.iter(f"{SVG}text")] == [package, text]
     assert picture.get("aria-label") == f"{package}: {text}"
+
     widths = [int(each.get("width", 0)) for each in picture.iter(f"{SVG}rect")]
     assert sum(widths) == int(picture.get("width", 0))
 
@@ -234,6 +237,7 @@ async def test_found_as_on_the_command_line(
 async def test_nothing_found_is_no_fault(datasette: Any) -> None:
     """Without rows the answer is an empty array, and CSV has its heading."""
     nothing = await get(datasette, "/find.json?q=hdf5@99")
+
     assert nothing.status_code == nothing.json()["status"] == 404
     assert "no version 99 of hdf5: newest " in nothing.json()["error"]
     assert (await get(datasette, "/find.csv?q=hdf5@99")).text.startswith(

@@ -49,11 +49,14 @@ def test_the_folder_has_all_that_the_pages_need(
     name = export(samples_file, folder)
     scripts = {path.name for path in (ROOT / "static-site").iterdir()}
     loaded = {path.name for path in (folder / ASSETS).iterdir()}
+
     assert loaded == {*scripts, *LOADED, MACHINES, PHRASES}
+
     pages = {"index", "packages", "releases", "stacks", "about"}
     files = {path.name for path in folder.iterdir() if path.is_file()}
     assert files == {*(f"{page}.html" for page in pages), CATALOGUE, VOCABULARY, name}
     assert (folder / name).read_bytes() == samples_file.read_bytes()
+
     catalogue = json.loads((folder / CATALOGUE).read_text())
     assert catalogue["totals"] == {"binaries": 413, "packages": 4, "releases": 2}
     assert len(list((folder / "package").iterdir())) == 4
@@ -98,6 +101,7 @@ def test_no_link_is_dead(
     export(file, folder)
     pages = {page: Links(page) for page in folder.rglob("*.html")}
     routes = re.compile(r"/(binary/\w+|sql)")
+
     for page, links in pages.items():
         for address in links.addresses:
             parts = urlsplit(address)
@@ -123,6 +127,7 @@ def test_names_of_files_are_safe() -> None:
     names = ["hdf5", "HDF5", "a/b", "a~b", "con", "aux.x", ".hidden", "x" * 300]
     names += ["x" * 299 + "y", "é", "~48~44~465", "-x", "x."]
     safe = {safe_name(name) for name in names}
+
     assert len(safe) == len(names)
     assert len({name.lower() for name in safe}) == len(names)
     for name in safe:
@@ -139,6 +144,7 @@ def test_the_scripts_know_the_files_of_renamed_packages(tmp_path: Path) -> None:
     pagetexts.write(tmp_path / "pages", **pages)
     build(tmp_path / "pages", tmp_path / "x.db")
     renamed = export_static(tmp_path / "x.db", tmp_path / "public")["renamedFiles"]
+
     assert renamed.keys() == {"aux", "HDF5"}
     for name, file in renamed.items():
         assert file == f"package/{safe_name(name)}.html"
@@ -182,10 +188,13 @@ def test_another_file_is_exported_under_another_name(
     """
     folder = tmp_path / "public"
     old = export(samples_file, folder)
+
     assert export(samples_file, folder) == old
+
     build(SAMPLE_PAGES[0], tmp_path / "other.db")
     (folder / "spack-cache-mine.db").touch()
     new = export(tmp_path / "other.db", folder)
+
     assert new != old
     assert {path.name for path in folder.glob("*.db")} == {new, "spack-cache-mine.db"}
 
@@ -327,6 +336,7 @@ def test_a_full_disk_leaves_nothing_behind(
         folder,
     ]
     done = completed(command)
+
     assert done.returncode == 2
     assert done.stderr.startswith(f"Error: {folder}: ")
     assert (
@@ -358,6 +368,7 @@ def test_a_link_in_the_folder_is_replaced(
         (folder / name).symlink_to(places[target])
     (folder / PART).symlink_to(places[target])
     export(samples_file, folder)
+
     assert contents(folder) == new
     assert not any(path.is_symlink() for path in folder.iterdir())
     assert contents(kept) == {"file": b"mine", "copy": b"mine"}

@@ -147,6 +147,7 @@ def test_named_searches_have_the_answer_of_the_site(file: Path) -> None:
     first.
     """
     answers = answers_of_browser(vocabulary_of(file), NAMED)
+
     with opened(file) as lookups:
         for text, answer in zip(NAMED, answers, strict=True):
             of_site = answer_of_site(lookups, text)
@@ -172,6 +173,7 @@ def test_most_generated_searches_have_the_answer_of_the_site(
             if not is_same(of_browser, of_site):
                 different.append(f"{text}: {of_browser}, {of_site}")
     share = 1 - len(different) / len(texts)
+
     assert share >= SHARE, "\n".join(different)
 
 
@@ -187,6 +189,7 @@ def test_no_word_is_dropped_silently(file: Path) -> None:
         "https://example.org/x": ["https://example.org/x"],
         " ".join(["hdf5", *("qq",) * 12]): ["qq"] * 12,
     }
+
     for text, answer in zip(
         left_out, answers_of_browser(vocabulary, left_out), strict=True
     ):
@@ -202,6 +205,7 @@ def test_any_text_has_an_answer(file: Path) -> None:
     parts += [*"+~@%^=:/-_.,;?!()[]{}*\\'\"#&<>| \n\t"]
     texts = ["".join(rng.choices(parts, k=rng.randint(1, 9))) for _ in range(600)]
     vocabulary = vocabulary_of(file)
+
     for text, answer in zip(texts, answers_of_browser(vocabulary, texts), strict=True):
         is_said = answer["tokens"] or answer["dropped"] or answer["unmatched"]
         assert is_said or answer["packages"], text
@@ -245,6 +249,7 @@ COUNTED = (
 def test_the_counts_are_those_of_the_database(file: Path) -> None:
     """Options, systems, targets and compilers are counted together."""
     answers = answers_of_browser(vocabulary_of(file), COUNTED)
+
     with opened(file) as lookups:
         for text, answer in zip(COUNTED, answers, strict=True):
             question = Question(lookups, parse(text))
@@ -274,6 +279,7 @@ def test_versions_are_those_that_spack_allows(file: Path) -> None:
     """
     texts = [f"hdf5@{constraint} %gcc" for constraint in VERSIONS]
     answers = answers_of_browser(vocabulary_of(file), texts)
+
     with opened(file) as lookups:
         for text, answer in zip(texts, answers, strict=True):
             is_found = Question(lookups, parse(text)).count() > 0
@@ -299,6 +305,7 @@ def test_a_chosen_machine_is_a_part_that_the_text_replaces(file: Path) -> None:
         check=True,
     )
     chosen, typed, narrower, other = json.loads(done.stdout)
+
     assert ["machine", "zen4"] in chosen["tokens"]
     assert ["machine", "zen4"] not in typed["tokens"]
     assert ["machine", "neoverse_v1"] in typed["tokens"]

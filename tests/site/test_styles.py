@@ -65,6 +65,7 @@ def test_sizes_spaces_radii_and_colours_are_tokens(path: Path) -> None:
         for name, value in declarations(path)
         if not is_on_the_scale(name, value)
     ]
+
     assert strange == []
 
 
@@ -84,7 +85,9 @@ def test_every_token_is_used_and_every_used_one_exists() -> None:
     for path in STYLES:
         text = path.read_text(encoding="utf-8")
         used |= set(re.findall(r"var\((--[a-z0-9-]+)\)", text))
+
     assert used == defined
+
     sizes = {name for name in defined if name.startswith("--text-")}
     assert sizes == {f"--text-{size}" for size in ("xs", "s", "m", "l", "xl", "code")}
     assert sum(name.startswith("--space-") for name in defined) == 6

@@ -23,6 +23,7 @@ def test_lines_can_be_read(path: Path) -> None:
 def test_every_shared_macro_is_used() -> None:
     """A macro that no template calls goes."""
     texts = {path: path.read_text(encoding="utf-8") for path in TEMPLATES}
+
     for path in SHARED:
         for name in MACRO.findall(texts[path]):
             call = re.compile(rf"\b{name}\(|, {name}\b")

@@ -102,6 +102,7 @@ def test_links_and_devices_in_archives_are_refused(tmp_path: Path) -> None:
         archive_file.writestr(entry, "/etc/passwd")
     told = "link.md: is a link or a device, expected a regular file"
     found = messages(read_all([str(tmp_path)]), tmp_path)
+
     assert found == [*[f"a.tar/{told}"] * 3, f"b.zip/{told}"]
 
 
@@ -114,6 +115,7 @@ def test_no_truncation_passes_for_a_whole_archive(suffix: str, tmp_path: Path) -
     # A plain tar file is padded with zeros; only its first two blocks of them are its
     # end.
     end = len(whole.rstrip(b"\0")) if suffix == ".tar" else len(whole)
+
     for size in {0, 1, 511, 512, 513, end // 3, end // 2, end - 700, end - 1}:
         path.write_bytes(whole[:size])
         found = read_all([str(path)])
@@ -143,6 +145,7 @@ def test_damaged_archives_never_raise(
     path = tmp_path_factory.mktemp("damaged") / f"pages{suffix}"
     path.write_bytes(damaged)
     found = read_all([str(path)])
+
     assert found
     assert all(isinstance(each, RawFile | Fault) for each in found)
 
@@ -154,6 +157,7 @@ def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:
     path = tmp_path / "pages.tar"
     path.write_bytes(whole)
     page, fault = read_all([str(path)])
+
     assert isinstance(page, RawFile)
     assert page.data == b"one"
     assert messages([fault], tmp_path) == [
@@ -166,6 +170,7 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
     """A pipe would block its reader for ever; a broken link leads nowhere."""
     os.mkfifo(tmp_path / "a.md")
     (tmp_path / "b.md").symlink_to("nowhere")
+
     assert messages(read_all([str(tmp_path)]), tmp_path) == [
         "a.md: is a pipe, expected a regular file",
         "b.md: cannot be read: No such file or directory",
@@ -274,6 +279,7 @@ def test_headers_are_read_within_a_bound(bomb: str, tmp_path: Path) -> None:
     """A header is refused by what it claims, many of them by what they have in all."""
     path = BOMBS[bomb](tmp_path / "a.tar.zst")
     assert path.stat().st_size < 2 * MEGABYTE
+
     (found,) = read_all([str(path)], DEFAULT_MAX_PAGE_SIZE)
     assert str(found) == (
         f"{path}: the archive cannot be read to its end: "
@@ -288,7 +294,9 @@ def test_a_tar_file_unpacks_to_a_bounded_size(tmp_path: Path) -> None:
     huge = header("b.md", 2000 * MEGABYTE)
     path = packed(tmp_path / "a.tar.zst", [body, huge, *([bytes(MEGABYTE)] * 500)])
     limit = unpacked_limit(path.stat().st_size)
+
     assert limit < 500 * MEGABYTE
+
     whole, too_large, cut = read_all([str(path)], DEFAULT_MAX_PAGE_SIZE)
     assert isinstance(whole, RawFile)
     assert "has 2,000,000,000 bytes" in str(too_large)
@@ -311,6 +319,7 @@ def test_a_zip_file_unpacks_to_a_bounded_size(tmp_path: Path) -> None:
         + struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 100, 100, len(directory), start, 0)
     )
     *found, cut = read_all([str(path)], DEFAULT_MAX_PAGE_SIZE)
+
     assert 5 < len(found) < 20
     assert "it unpacks to more than a thousand times its size" in str(cut)
 
@@ -352,11 +361,13 @@ def test_a_page_of_sixty_megabytes_in_six_kilobytes(
     """
     begin, _, end = page().partition(before)
     assert end
+
     text = begin + before + piece * times + end
     path = packed(
         tmp_path / "a.tar.zst", [header("a.md", len(text)), text, bytes(10240)]
     )
     assert path.stat().st_size < MEGABYTE / 50
+
     status, megabytes, output = peak_memory(
         "build", path, "-o", tmp_path / "x.db", "--jobs", 1
     )

@@ -37,6 +37,7 @@ def test_members_follow_their_sets(sets: list[list[int]], data: st.DataObject) -
     expected = []
     for position, number in enumerate(chosen):
         expected += [(position, member) for member in sets[number]]
+
     assert list(zip(index.tolist(), members.tolist(), strict=True)) == expected
 
 
@@ -47,7 +48,9 @@ def test_pairs_are_counted(pairs: list[tuple[int, int]]) -> None:
     second = number_array(pair[1] for pair in pairs)
     expected = [(*pair, count) for pair, count in sorted(Counter(pairs).items())]
     counted = distinct_pairs(release=first, spec=second)
+
     assert list(counted.rows("release", "spec", "count")) == expected
+
     twice = distinct_pairs(release=first, spec=second, weights=np.full(len(pairs), 2))
     assert twice["count"].tolist() == [2 * count for *_, count in expected]
 
@@ -73,6 +76,7 @@ def test_rows_are_sorted_by_two_columns(pairs: list[tuple[int, int]]) -> None:
         row=np.arange(len(pairs)),
     )
     rows = [(*pair, row) for row, pair in enumerate(pairs)]
+
     assert list(frame.sorted_by("spec", "document").rows()) == sorted(rows)
 
 
@@ -84,9 +88,11 @@ def test_rows_are_found_by_their_keys(keys: list[int]) -> None:
     for row, key in enumerate(keys):
         rows[key].append(row)
     sets = rows_by(array, LARGEST + 1)
+
     for key in range(LARGEST + 1):
         _, members = sets.members_of(number_array([key]))
         assert members.tolist() == rows[key]
+
     first = first_rows(array, LARGEST).tolist()
     assert first == [min(rows[key], default=0) for key in range(LARGEST + 1)]
 
@@ -100,6 +106,7 @@ def test_equal_neighbours_are_groups(keys: list[int]) -> None:
         starts.append(len(group_of_row))
         group_of_row += [number for _ in members]
     found_starts, found_groups = groups(number_array(keys))
+
     assert (found_starts.tolist(), found_groups.tolist()) == (starts, group_of_row)
 
 
@@ -115,6 +122,7 @@ def test_groups_with_different_values_are_found(pairs: list[tuple[int, int]]) ->
         LARGEST,
     )
     expected = [len(values[group]) > 1 for group in range(LARGEST + 1)]
+
     assert found.tolist() == expected
 
 
@@ -126,6 +134,7 @@ def test_new_numbers_are_positions(numbers: list[int], count: int) -> None:
     expected = [0] * (LARGEST + 1)
     for position, number in enumerate(order, start=1):
         expected[number] = position
+
     assert found == expected
 
 
@@ -139,6 +148,7 @@ def test_values_are_looked_up(
     asked_keys = number_array(key for key, _ in asked)
     defaults = number_array(default for _, default in asked)
     expected = [values.get(key, default) for key, default in asked]
+
     assert lookup.get(asked_keys, defaults).tolist() == expected
     if all(key in values for key, _ in asked):
         assert lookup[asked_keys].tolist() == [values[key] for key, _ in asked]

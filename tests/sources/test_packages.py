@@ -60,6 +60,7 @@ def test_every_real_file_is_known_by_its_content() -> None:
         *(RawFile(f"{at}", f"{at}", data) for at, data in enumerate(others)),
     ]
     found = read_files(mixed)
+
     assert found.faults == []
     assert read_files([file_of(REPOLOGY)]).packages[0].form == CATALOGUED
     assert {each.form for each in found.packages} == {LISTED, PUBLISHED}
@@ -75,11 +76,13 @@ def test_what_both_forms_say_is_read() -> None:
         "a", versions_deprecated=[{"name": "1"}], dependencies=described("b")
     )
     (site,) = facts(said | {"variants": [variant], "versions": versions})
+
     assert [(name, *each[:2]) for name, each in site.versions.items()] == [
         ("2", False, False), ("main", False, True), ("1", True, False),
     ]  # fmt: skip
     assert site.variants == {"mpi": (True, "Use MPI")}
     assert site.dependencies == {"b": ()}
+
     (spacks,) = facts(
         [listed("a", "2", dependencies={"build": ["b"], "link": ["b", "c"]})]
     )
@@ -90,6 +93,7 @@ def test_what_both_forms_say_is_read() -> None:
 def test_a_file_for_repology_has_licenses_and_tags() -> None:
     """A package is read once, not under each of its former names."""
     packages = {package.name: package for package in read_facts(file_of(REPOLOGY))}
+
     assert [*packages] == ["7zip", "abinit", "llvm-doe"]
     assert packages["7zip"].licenses == (KnownLicense("LGPL-2.0-only", None),)
     assert packages["7zip"].tags == ("detectable", "windows")
@@ -125,6 +129,7 @@ def test_maintainers_licenses_and_tags_are_one_line_each() -> None:
     )
     assert found.tags == ("e4s",)
     assert [problem.code for problem in found.problems] == ["package_text"] * 2
+
     (site,) = facts(published("a", "1", maintainers=["c"]))
     (spacks,) = facts([listed("a", "1", maintainers=["c"])])
     assert site.maintainers == spacks.maintainers == ("c",)
@@ -153,9 +158,11 @@ def test_a_new_key_is_told(change: dict[str, Any], key: str) -> None:
     """
     (found,) = facts(published("a", "1") | change)
     message = f"the package a has the unknown key {key}"
+
     assert [(each.code, each.message) for each in found.problems] == [
         ("unknown_key", message)
     ]
+
     several = facts([listed(name, "1") | {"licenses": name} for name in "ab"])
     assert [len(each.problems) for each in several] == [1, 0]
 
@@ -193,6 +200,7 @@ def test_a_homepage_is_an_address_of_the_web(form: Any, homepage: str) -> None:
     # A list of packages has one value for each of them.
     document = value if form is published else [value]
     (found,) = facts(document)
+
     assert "homepage" not in found.texts
     (problem,) = found.problems
     assert problem.code == "package_text"
@@ -213,9 +221,11 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
     )
     value["build_system"] = text
     (found,) = facts(value)
+
     assert not {"description", "latest_version", "build_system"} & found.texts.keys()
     assert [*found.variants] == ["z"]
     assert len(found.problems) == 5
+
     (other,) = facts([listed("a", "1") | {"file": text}])
     assert "recipe" not in other.texts
 

@@ -37,6 +37,7 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
     Path(path).touch()
     files = [str(tmp_path / f"{name}.md") for name in "abc"]
     planned = plan([*files, path])
+
     assert plan([path, *reversed(files), files[0]]) == planned
     assert [len(unit) for unit in planned] == [2, 1, 1]
     assert planned[-1] == (File(path, "pages.tar"),)
@@ -106,7 +107,9 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path) -> None:
     write(tmp_path / "in", a=b"x")
     (tmp_path / "in" / "b.tar").touch()
     paths = [f"{tmp_path}/{name}" for name in ("in", "in/a.md", "in/b.tar")]
+
     assert plan(paths) == plan(paths[::-1]) == plan(paths[:1])
+
     deeper = [str(tmp_path), *paths]
     (page,), (archive,) = plan(deeper)
     assert (page.path, archive.path) == ("a.md", "b.tar")
@@ -174,6 +177,7 @@ def test_no_name_changes_how_text_around_it_is_shown(odd: str) -> None:
     texts = dict.fromkeys(Configuration._fields, f"a{odd}b") | {
         "variants": (f"a=b{odd}c",)
     }
+
     for changes in ({name: value} for name, value in texts.items()):
         with pytest.raises(ValueError, match=r"^has (?:a|the) ") as caught:
             require_bounded(configuration(**changes))
@@ -188,4 +192,5 @@ def test_packages_are_those_that_a_spec_can_name(name: str) -> None:
         can_be_named = word.kind == "name" and word.text == name != "*"
     except (QuerySyntaxError, ValueError):
         can_be_named = False
+
     assert is_package(name) == can_be_named

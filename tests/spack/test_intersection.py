@@ -134,6 +134,7 @@ def test_a_merged_query_reads_as_the_same(first: list[str], second: list[str]) -
     except (QuerySyntaxError, UnsatisfiableSpec):
         return
     read = parse_query(both.text)
+
     assert by_kind(read) == by_kind(both)
     assert constrained(read, SpecQuery()).text == both.text
 

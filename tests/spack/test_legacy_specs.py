@@ -59,6 +59,7 @@ def test_the_documentation_shows_the_rules() -> None:
     text = (ROOT / "docs" / "spack-semantics.md").read_text()
     section = text.partition("## Specs written before Spack 1.0")[2].partition("## ")[0]
     rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section, re.MULTILINE)
+
     assert len(rows) > 6
     for written, meant in rows:
         assert parse_legacy_query(written) == parse_query(spec_text(parse_query(meant)))
@@ -102,6 +103,7 @@ def test_the_place_of_a_compiler_says_nothing(
         anywhere += [name, *own[:place], *compiler, *own[place:]]
         behind += [name, *own, *compiler]
     meant = spec_text(parse_query(" ".join(behind)))
+
     assert parse_legacy_query(" ".join(anywhere)) == parse_query(meant)
 
 

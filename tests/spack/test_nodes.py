@@ -43,6 +43,7 @@ def test_older_nodes_say_the_same(version: str) -> None:
     # The first form has no hash of the recipe.
     if version == "5":
         expected = expected._replace(package_hash=None)
+
     assert read(old_node("a", version, "b")) == expected
 
 

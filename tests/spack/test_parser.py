@@ -140,6 +140,7 @@ def test_each_form_is_read(text: str, conditions: dict[str, Any]) -> None:
 def test_flags_and_hash() -> None:
     """Compiler flags keep their text, and a hash is a prefix without its slash."""
     query = parse_query("zlib cflags='-O2 -g' ldflags==-Wl,-z /abc123")
+
     assert query.flags == (
         Flag("cflags", "-O2 -g", False, 5),
         Flag("ldflags", "-Wl,-z", True, 21),
@@ -165,6 +166,7 @@ def test_conditions_of_edges_are_specs() -> None:
     """The condition of a dependency is read as a spec, commas and quotes included."""
     (edge,) = parse_query("x %%[when='+x %y'] z").dependencies
     (other,) = parse_query("""x ^[when="k=a,b cflags='-g -O2'"] z""").dependencies
+
     assert edge.when is not None and other.when is not None
     assert (spec_text(edge.when), edge.propagate) == ("+x %y", True)
     assert spec_text(other.when) == "k=a,b cflags='-g -O2'"
@@ -229,6 +231,7 @@ def test_the_caret_stands_under_the_fault() -> None:
     """The message shows the query and a caret under the column that is named."""
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query("hdf5\t+mpi ~mpi")
+
     first, query, caret, last = str(caught.value).splitlines()
     assert first.endswith("column 11")
     assert query[caret.index("^") :] == "~mpi"

@@ -147,5 +147,6 @@ def test_a_printed_query_reads_as_the_same(parts: list[str]) -> None:
     except QuerySyntaxError:
         return
     text = spec_text(query)
+
     assert without_places(parse_query(text)) == without_places(query)
     assert spec_text(parse_query(text)) == text

@@ -176,6 +176,7 @@ def test_machines_are_grouped_by_maker_the_newest_first() -> None:
     """The makers whom most people have come first, and generic targets last."""
     hosts = hosts_of(builds("linux", "x86_64", "aarch64") + builds("darwin", "aarch64"))
     makers = list(hosts)
+
     assert makers[:4] == ["AMD", "Intel", "Arm", "Apple"]
     assert makers[-2:] == ["Any aarch64", "Any x86_64"]
     assert [host for host in hosts["AMD"] if host < "zen5"][:2] == ["zen4", "zen3"]

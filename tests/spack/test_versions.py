@@ -85,6 +85,7 @@ def test_any_text_has_a_key(text: str) -> None:
 def test_stable_versions_are_preferred(versions: list[str]) -> None:
     """The newest version is stable if any is; it never has an infinity word or git."""
     newest = newest_version(versions)
+
     assert newest is not None
     assert is_stable(newest) == any(map(is_stable, versions))
     words = ("stable", "nightly", "trunk", "head", "master", "main", "develop")
@@ -120,6 +121,7 @@ def test_ranges_agree_with_the_order(version: str, bound: str) -> None:
     ranges.
     """
     at_or_after = equality_key(version) >= equality_key(bound)
+
     assert lies_in(version, f"{bound}:") is at_or_after
     assert lies_in(version, f"={bound}") is (
         equality_key(version) == equality_key(bound)

@@ -135,6 +135,7 @@ def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
     package's.
     """
     found = pasted_spec(line)
+
     assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
     assert (found.is_dependency, found.is_printed or found.is_certain) == (
         is_dependency,
@@ -165,8 +166,10 @@ def test_modules_are_read(module: str, spec: str | None) -> None:
     """A module is read by its hash if that is known, else by name and version."""
     known = KnownNames({"hdf5", "py-2to3"}.__contains__, {"nekvq6z"}.__contains__)
     found = pasted_spec(module, known)
+
     assert found.spec == (spec or module)
     assert found.is_certain == bool(spec)
+
     row = pasted_line(f"module load {module}  {module} (D)", known)
     if spec:
         assert [each.spec for each in row] == [spec, spec]
@@ -177,6 +180,7 @@ def test_examples_of_the_documentation_are_read() -> None:
     text = (ROOT / "docs" / "spec-language.md").read_text()
     section = text.partition("## Copy a spec")[2].partition("## ")[0]
     rows = re.findall(r"^\| (`.+`) \| `(.+)` \|$", section, re.MULTILINE)
+
     assert len(rows) > 5
     for texts, spec in rows:
         for copied in re.findall(r"`([^`]+)`", texts):

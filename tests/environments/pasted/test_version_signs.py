@@ -72,7 +72,9 @@ def test_ranges_have_the_versions_of_pip(
     limit = ".".join(map(str, bound))
     version = ".".join(map(str, numbers))
     versions = with_spack_versions(f"hdf5{sign}{limit}", PACKAGES.__contains__)
+
     assert versions is not None
+
     query = parse_query(versions.spec)
     is_in_spack = query.versions is None or query.versions.contains(version)
     assert is_in_spack == SpecifierSet(f"{sign}{limit}").contains(version)

@@ -366,6 +366,7 @@ def test_hashes_are_compared_with_those_most_like_them(tmp_path: Path) -> None:
         spec("h", "2", ("mpi", "a")),
         spec("h", "4", ("mpi", "a"), package_hash="other"),
     ]
+
     assert causes(tmp_path, old, new) == [("zlib 1.0 → 1.1", 1)]
 
 
@@ -379,5 +380,6 @@ def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
         hashes = 2 * (len(new) - 1)
         changes = compare(lookups, "v1.0", "v1.1")
         found = [changes.in_words(most) for most in (None, hashes, hashes - 1)]
+
     assert found[0].causes == found[1].causes != ()
     assert found[2].causes is None and found[2].rebuilt == found[0].rebuilt

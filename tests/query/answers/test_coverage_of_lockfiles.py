@@ -287,5 +287,6 @@ def test_a_table_fits_the_terminal(
     wide = [*cover_table(covered(conn))]
     monkeypatch.setenv("COLUMNS", "40")
     narrow = [*cover_table(covered(conn))]
+
     assert max(map(len, narrow[2:])) <= 40
     assert " ".join(narrow).split() == " ".join(wide).split()

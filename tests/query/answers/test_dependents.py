@@ -64,6 +64,7 @@ def test_the_binaries_are_those_whose_closure_has_the_package(
             direct = {names[other] for other, types in edges if types & graphs.RUN}
             expected[dag_hash] = package in direct
     answer = spack_cache_db.dependents(real_index_file, package)
+
     assert {binary.hash: binary.direct for binary in answer.binaries} == expected
     for binary in answer.binaries:
         name, needed_hash = binary.needs.split("/")
@@ -93,9 +94,11 @@ def test_the_kinds_of_answers_are_told_apart(
     """In words, in JSON, on the page, and by the exit status."""
     answer = spack_cache_db.dependents(file, text)
     assert (answer.status, answer.sentence) == (status, sentence)
+
     people = run("dependents", text, file)
     assert people.exit_code == code
     assert sentence in (people.stdout or people.stderr)
+
     programs = run("dependents", text, file, "--json")
     assert programs.exit_code == code
     assert json.loads(programs.stdout) == json.loads(json.dumps(answer.as_dict()))
@@ -127,7 +130,9 @@ def test_a_database_of_pages_has_no_answer(tmp_path: Path) -> None:
     pages = write(tmp_path / "in", a=page("top", "develop", [spec(1, stacks=["root"])]))
     build(pages, tmp_path / "pages.db")
     answer = spack_cache_db.dependents(tmp_path / "pages.db", "top")
+
     assert (answer.status, answer.unknown_count) == ("unknown", None)
+
     result = run("dependents", "top", tmp_path / "pages.db")
     assert (result.exit_code, result.stdout) == (4, "")
     assert "what needs top is not known" in result.stderr
@@ -139,9 +144,11 @@ def test_binaries_without_data_are_counted(tmp_path: Path) -> None:
     indexes = written(tmp_path / "index", {"top": (LINKED,), "low": ()})
     build([pages, indexes], tmp_path / "x.db")
     everywhere = spack_cache_db.dependents(tmp_path / "x.db", "low")
+
     assert (everywhere.status, everywhere.unknown_count) == ("needed", 1)
     note = "1 more binary may need it: this database lacks their dependencies"
     assert note in everywhere.notes
+
     of_pages = spack_cache_db.dependents(tmp_path / "x.db", "low", release="v1.0")
     assert (of_pages.status, of_pages.unknown_count) == ("unknown", 1)
 
@@ -157,6 +164,7 @@ def test_lost_binaries_are_counted_apart(tmp_path: Path) -> None:
         release="main",
         snapshot="2026-01-02",
     )
+
     for release in (None, "main-2026-01-01"):
         answer = spack_cache_db.dependents(tmp_path / "b.db", "low", release=release)
         assert [each.package for each in answer.binaries] == ["top"]
@@ -173,9 +181,12 @@ def test_the_form_of_the_argument_decides(
     """A package is a spec; other words and all with a slash are hashes."""
     word = text.replace("HASH", hash_of("low")[:7])
     answer = json.loads(run("dependents", word, file, "--json").stdout)
+
     assert isinstance(answer, dict) == is_of_spec
+
     of_hash = json.loads(run("dependents", f"/{hash_of('low')}", file, "--json").stdout)
     assert {each["package"] for each in of_hash} == {"mid", "tool"} | {"top"}
+
     refused = run("dependents", f"/{hash_of('low')}", file, "--release", "develop")
     assert refused.exit_code == 2
     assert "goes with a spec" in refused.stderr
@@ -185,6 +196,7 @@ def test_a_notebook_and_an_open_file_have_it(file: Path) -> None:
     """`Cache` has the function as a method."""
     with spack_cache_db.Cache(file) as cache:
         answer = cache.dependents("low", release="develop")
+
     assert isinstance(answer, Dependents)
     assert "<td>mid</td>" in answer._repr_html_()
     with pytest.raises(spack_cache_db.UnknownNameError):

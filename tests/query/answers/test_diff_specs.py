@@ -47,6 +47,7 @@ def test_the_dependencies_are_those_that_only_one_closure_has(
     installs = graphs.installs()
     hashes = sorted(key for key in installs if installs[key]["in_buildcache"])
     chosen = random.Random(54)
+
     with opened(real_index_file) as lookups:
         for _ in range(60):
             old, new = chosen.sample(hashes, 2)
@@ -118,6 +119,7 @@ def test_what_no_record_has_is_not_compared(file: Path) -> None:
     names = (f"/{hash_of('app1')}", f"/{spec_hash(1)}")
     result = run("diff", *names, file, "--json")
     document = json.loads(result.stdout)
+
     assert document["dependencies"] is None
     assert "are not known" in document["notes"][0]
     assert "recipe" not in {each["part"] for each in document["changes"]}
@@ -136,6 +138,7 @@ def test_two_binaries_of_pages_with_one_configuration(tmp_path: Path) -> None:
         groups.setdefault(key, []).append(each["hash"])
     first, second = next(group for group in groups.values() if len(group) > 1)[:2]
     result = run("diff", f"/{first}", f"/{second}", tmp_path / "pages.db")
+
     assert result.stdout.endswith("have one configuration\n")
     assert result.exit_code == 1
 

@@ -64,11 +64,13 @@ def test_the_fewest_mirrors_of_all_binaries(tmp_path: Path) -> None:
     with opened(made(tmp_path / "one", mirrors)) as lookups:
         assert added(commands(lookups, "app", "other")) == ["b"]
         assert added(commands(lookups, "app")) == ["a"]
+
     with opened(
         made(tmp_path / "two", {"a": ["app", "base"], "b": ["lib", "other"]})
     ) as lookups:
         lines = commands(lookups, "app", "other")
     assert added(lines) == ["a", "b"]
+
     short = [f"{name}/{hash_of(name)[:7]}" for name in ("app", "other")]
     assert lines[-1] == f"spack install --cache-only {' '.join(short)}"
 
@@ -121,6 +123,7 @@ def test_installed_specs_are_loaded(tmp_path: Path) -> None:
     path = made(tmp_path, {"a": [*NODES]}, installations=[("here", tree)])
     with opened(path) as lookups:
         lines = commands(lookups, "tool", "app")
+
     assert added(lines) == ["a"]
     assert lines[-1] == f"spack load tool/{hash_of('tool')[:7]}"
 

@@ -454,6 +454,7 @@ def test_a_proposed_spec_drops_only_what_it_names(
     why = why_not(Question(lookups, query))
     read_as = parse_query(why.read_as) if why.read_as else query
     every = [condition.text for condition in Question(lookups, read_as, ()).conditions]
+
     assert why.without
     for answer in why.without:
         proposed = Question(lookups, parse_query(answer.spec), ()).conditions

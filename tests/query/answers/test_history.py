@@ -108,6 +108,7 @@ def history_follows_the_rule(
 def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
     """Snapshots come before their branch, which is compared with the newest of them."""
     found = history(samples, "py-ml-dtypes")
+
     assert found.releases == (
         ("develop-2025-04-20", "2025-04-20", 12, 5, 12, 0, None, None),
         ("develop", None, 129, 7, 117, 0, "develop-2025-04-20", 0.0),

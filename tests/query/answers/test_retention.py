@@ -161,6 +161,7 @@ def test_a_spliced_binary_needs_that_of_its_build_spec(tmp_path: Path) -> None:
     build([tmp_path / "index.json"], tmp_path / "x.db", release="develop")
     (tmp_path / "a.txt").write_text("a@1.0\n")
     found = retention(tmp_path / "x.db", [tmp_path / "a.txt"])
+
     assert found.keep == tuple(sorted((hash_of("a"), hash_of("original"))))
     assert found.prune == (hash_of("b"),)
 
@@ -206,7 +207,9 @@ def test_each_rule_keeps_what_it_names(
     """
     Path("specs.txt").write_text("foo@1.0\n")
     done = run("retention", mirror, *rules.split(), "--json")
+
     assert done.exit_code == 0, done.output
+
     found = json.loads(done.stdout)
     assert found["keep"] == sorted(map(spec_hash, keep))
     assert (found["freed_bytes"], found["unknown_sizes"]) == (freed, unknown)
@@ -214,10 +217,12 @@ def test_each_rule_keeps_what_it_names(
         run("retention", mirror, *rules.split(), "--keeplist").stdout.split()
         == found["keep"]
     )
+
     rows = csv.DictReader(
         io.StringIO(run("retention", mirror, *rules.split(), "--csv").stdout)
     )
     assert sorted(row["hash"] for row in rows if not row["reason"]) == found["prune"]
+
     first = run("retention", mirror, *rules.split()).stdout.partition("\n")[0]
     assert first.startswith(f"keep {len(keep)} binar")
     assert f"); prune {len(found['prune'])} binar" in first
@@ -248,6 +253,7 @@ def test_refusals_print_no_answer(
     """Nothing is printed that somebody could prune with."""
     Path("specs.txt").write_text("foo@9\n")
     done = run("retention", mirror, *rules.split())
+
     assert (done.exit_code, done.stdout, message in done.stderr) == (
         status,
         "",
@@ -292,7 +298,9 @@ def test_one_stack_is_a_rule_and_a_filter(tmp_path: Path) -> None:
         (folder / "index.json").write_bytes(index(record(node(name))))
     build(tmp_path / "mirrors", tmp_path / "x.db")
     kept = retention(tmp_path / "x.db", keep_stacks="e4s")
+
     assert (kept.keep, kept.prune) == ((hash_of("a"),), (hash_of("b"),))
+
     done = run("retention", tmp_path / "x.db", "--stack", "ml", "--newest", 1, "--json")
     found = json.loads(done.stdout)
     assert (found["keep"], found["prune"]) == ([hash_of("b")], [])
@@ -313,6 +321,7 @@ def test_a_missing_hash_is_named_with_its_place(tmp_path: Path) -> None:
     done = run("retention", tmp_path / "x.db", "--release", "develop", "--newest", 1)
     b = hash_of("b")[:7]
     c = hash_of("c")[:7]
+
     assert (
         f"b@1.0/{b} is needed, and the release develop does not have it: it is in v1.0\n"
     ) in done.stderr

@@ -350,6 +350,7 @@ def test_an_installed_spec_is_loaded(both: Path) -> None:
         tree = lookups.release("installed")
         assert tree is not None
         example = choose_example(lookups, tree)
+
     load = f"spack load a/{hash_of('a1')[:7]}"
     assert (
         first
@@ -391,6 +392,7 @@ def test_what_is_installed_needs_no_binary(
     found = cover(both, specs, release=release)
     if release == "installed":
         statuses = [*statuses[:4], found.specs[4].status]
+
     assert [each.status for each in found.specs] == statuses
     assert found.available == sum(each in ("installed", "binary") for each in statuses)
 
@@ -401,6 +403,7 @@ def test_a_catalogue_says_that_it_is_of_installed_software(
     """Trees alone are no build cache; beside a mirror, both are named."""
     build(write_tree(tmp_path / "opt", [installed(node("a"))]), tmp_path / "x.db")
     tree = "the installation installed"
+
     for path, origin in (
         (tmp_path / "x.db", Origin("Installed software", tree, None, False)),
         (both, Origin("Build cache", f"{tree} and a mirror", None, False)),

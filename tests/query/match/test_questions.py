@@ -71,9 +71,11 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     """
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
+
     lookups = read_lookups(mixed)
     query = parse_query("hwloc namespace=builtin")
     (note,) = why_not(Question(lookups, query)).notes
+
     assert note.startswith("such a spec is known as a dependency")
 
 
@@ -110,6 +112,7 @@ def test_a_cycle_comes_to_an_end() -> None:
         record(node("a", edge("b", "link"))),
         record(node("b", edge("a", "link"))),
     ]
+
     with database_of(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "a ^a") == {hash_of("a")}
 
@@ -210,8 +213,10 @@ def test_a_question_has_its_answers(samples: sqlite3.Connection) -> None:
     lookups = read_lookups(samples)
     question = Question(lookups, parse_query("PY_MPI4PY"))
     found = find(samples, "PY_MPI4PY")
+
     assert question.canonical_spec.name == "py-mpi4py"
     assert question.count() == len(found) > 1
+
     rows = question.configurations(slice(2))
     first_found = [row.configuration for row in found[:2]]
     assert [row.configuration for row in rows] == first_found
@@ -232,8 +237,10 @@ def test_recent_questions_are_kept(samples: sqlite3.Connection) -> None:
     lookups = read_lookups(samples)
     query = parse_query("py-mpi4py")
     question = recent_question(lookups, query)
+
     assert recent_question(lookups, query) is question
     assert recent_question(read_lookups(samples), query) is not question
+
     for text in ("zlib", "hdf5", "cmake", "gcc"):
         recent_question(lookups, parse_query(text))
     assert recent_question(lookups, query) is not question

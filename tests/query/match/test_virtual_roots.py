@@ -50,11 +50,13 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     """With all else that is asked of them; the answer says which they are."""
     assert found(file, "mpi") == {("mpich", "zen3"), ("mpich", "zen4")}
     assert found(file, "mpi target=zen4") == {("mpich", "zen4")}
+
     conn = sqlite3.connect(file)
     question = Question(read_lookups(conn), parse_query("mpi os=none"))
     notes = question.notes
     why = why_not(question)
     conn.close()
+
     assert notes[0] == "the virtual package mpi is known to be provided by mpich"
     assert why.sentences()[0].startswith("without os=none: 2 configurations")
     assert why.known is None
@@ -99,6 +101,7 @@ def test_what_records_say_is_known_as_well(tmp_path: Path) -> None:
         )
     )
     build([tmp_path / "index.json", data], tmp_path / "x.db")
+
     assert {package for package, _ in found(tmp_path / "x.db", "mpi")} == {
         "mpich",
         "openmpi",
@@ -126,12 +129,15 @@ def test_known_providers_answer_for_old_indexes(version: str, tmp_path: Path) ->
     records = [record(each) for each in (*old, old_node("mpich", version))]
     (tmp_path / "index.json").write_bytes(index(*records, version=version))
     build([tmp_path / "index.json", data], tmp_path / "x.db")
+
     assert {package for package, _ in found(tmp_path / "x.db", "^mpi")} == {"a", "b"}
     assert {package for package, _ in found(tmp_path / "x.db", "b ^mpi")} == {"b"}
     assert {package for package, _ in found(tmp_path / "x.db", "%mpi")} == {"a"}
     for text in ("^blas", "^mpi=mpich"):
         assert find(tmp_path / "x.db", text) == []
+
     conn = sqlite3.connect(tmp_path / "x.db")
     notes = Question(read_lookups(conn), parse_query("c ^mpi")).notes
     conn.close()
+
     assert any("known to be provided by mpich" in note for note in notes)

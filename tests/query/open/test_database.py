@@ -85,6 +85,7 @@ def test_a_file_that_claims_to_be_ours_is_refused(
         "verify": [copy, SAMPLES],
     }
     result = run(command, *arguments[command])
+
     assert result.exit_code in (1, 2), result.output
     reasons = ("are not those of schema version ", "is damaged: ")
     assert any(reason in result.stderr for reason in reasons)
@@ -100,6 +101,7 @@ def test_a_statement_that_does_not_end_is_ended(
     for module in (sqlite_connection, database_damage):
         monkeypatch.setattr(module, "MOST_STEPS", steps)
     some = f"SELECT max(id) FROM ({ENDLESS} LIMIT 200000)"
+
     with closing(open_database(copy)) as connection:
         for _ in range(8):
             assert connection.execute(some).fetchone() == (200_000,)
@@ -127,6 +129,7 @@ def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
                 [0, 255, chance.randrange(256)]
             )
     copy.write_bytes(data)
+
     for arguments in (
         ["info", copy],
         ["find", "zlib", copy],
@@ -163,6 +166,7 @@ def test_what_is_no_database(copy: Path) -> None:
     reason.
     """
     changed(copy, "PRAGMA user_version = 99")
+
     with pytest.raises(
         DatabaseError, match="has schema version 99, this program reads"
     ):
@@ -182,6 +186,7 @@ def test_a_connection_stays_open_and_a_path_is_closed(samples_file: Path) -> Non
     with connected(own) as conn:
         assert conn is own
     assert own.execute("SELECT 1").fetchone() == (1,)
+
     with connected(samples_file) as conn:
         pass
     with pytest.raises(sqlite3.ProgrammingError):
@@ -213,6 +218,7 @@ def test_a_value_that_is_too_large_is_refused(copy: Path) -> None:
         copy, "UPDATE releases SET name = printf('%.*c', 20000000, 'x') WHERE id = 1"
     )
     done = run("find", "zlib", copy)
+
     assert done.exit_code == 2
     assert done.stderr.startswith(
         f"Error: {copy}: has a value of more than 16,000,000 bytes"
@@ -225,8 +231,10 @@ def test_an_error_that_is_no_damage_is_raised_as_it_is(samples_file: Path) -> No
     wrong = pytest.raises(sqlite3.OperationalError, match="no such table: none")
     with wrong, connected(samples_file) as connection:
         connection.execute("SELECT * FROM none")
+
     with pytest.raises(json.JSONDecodeError), connected(samples_file):
         json.loads("{")
+
     stored = pytest.raises(
         DatabaseError, match="is damaged: it has a text that is not JSON"
     )
@@ -250,6 +258,7 @@ def test_each_error_is_called_what_it_is(code: int, message: str) -> None:
     error = sqlite3.OperationalError("why")
     error.sqlite_errorcode = code
     error.sqlite_errorname = "NAME"
+
     with (
         pytest.raises(DatabaseError, match=f"^x.db: {message}"),
         damage_as_error(Path("x.db")),
@@ -271,5 +280,6 @@ def test_a_full_folder_for_temporary_files_is_named(copy: Path, tmp_path: Path) 
         "FROM specs AS a, specs AS b ORDER BY c')\n"
     )
     done = completed([sys.executable, "-c", program, str(copy)])
+
     assert "DatabaseError" in done.stderr
     assert "is damaged" not in done.stderr

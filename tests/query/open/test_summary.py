@@ -28,6 +28,7 @@ from tests.pagetexts import page, spec, write
 def test_what_is_in_the_samples(samples_file: Path) -> None:
     """Counts, eras, kinds of releases and days are those of the five sample pages."""
     found = info(samples_file)
+
     assert found.pop("looked_at")
     assert found == {
         "file": str(samples_file),
@@ -76,6 +77,7 @@ def test_what_is_in_the_file_of_an_index(tmp_path: Path) -> None:
         "dependencies",
         "packages",
     )
+
     assert [found[name] for name in names] == [0, 1, 905, 883, 883, 6115, 226]
     assert (found["pages_by_format"], found["indexes_by_format"]) == ({}, {"8": 1})
 

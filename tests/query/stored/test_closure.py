@@ -303,6 +303,7 @@ def test_a_closure_has_the_same_mirrors_alone_and_among_others(tmp_path: Path) -
         path.parent.mkdir(parents=True)
         path.write_bytes(page("hdf5", name, [listed]))
     build(tmp_path / "pages", tmp_path / "x.db")
+
     with opened(tmp_path / "x.db") as lookups:
         ids = [key for (key,) in lookups.conn.execute("SELECT id FROM specs")]
         together = closures(lookups, ids)

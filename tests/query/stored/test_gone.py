@@ -114,8 +114,10 @@ def test_the_kind_of_a_lost_binary_is_gone(history: Path) -> None:
         kinds = {
             node.hash: node.kind for node in read_nodes(lookups.conn, ids).values()
         }
+
     lost = {hash_of(name) for name in ("hdf5_new", "hdf5_other", "solo", "solo_two")}
     assert {dag_hash for dag_hash, kind in kinds.items() if kind == "gone"} == lost
+
     dependents = run("deps", hash_of("app"), history)
     assert " gone" in dependents.stdout
 

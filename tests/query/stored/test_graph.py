@@ -84,6 +84,7 @@ def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) ->
     build(tmp_path, tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
+
     assert (gcc_node.kind, gcc_node.external) == ("binary", None)
 
 
@@ -98,5 +99,6 @@ def test_several_ways_to_need_one_thing_are_one_edge(built: Build) -> None:
     main = ids(conn)[hash_of("main")]
     lib = ids(conn)[hash_of("lib")]
     (found,) = read_needs(read_lookups(conn), [main], 10).edges[main]
+
     assert found == Edge(lib, ("build", "link"), ("x", "y"))
     assert found.is_run_time

@@ -50,6 +50,7 @@ def test_reach_is_what_a_search_finds(
     """Without cycles, a spec reaches what a search over its edges finds."""
     graph = without_cycles(graph_of(edges_of_specs))
     reach = Reach(graph)
+
     for root in graph.edges:
         expected = searched(graph, root)
         assert set(reach.members(reach.run_time(root))) == expected
@@ -63,6 +64,7 @@ def test_a_cycle_ends(edges_of_specs: list[list[tuple[int, str]]]) -> None:
     """In any graph, a spec reaches itself, and uses all that it reaches."""
     graph = graph_of(edges_of_specs)
     reach = Reach(graph)
+
     for root in graph.edges:
         run_time = set(reach.members(reach.run_time(root)))
         assert root in run_time

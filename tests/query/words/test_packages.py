@@ -60,6 +60,7 @@ def test_a_package_is_a_record(file: Path) -> None:
     assert found.versions[0].version == found.status.latest_version
     told = {each.name: each.default_text for each in found.variants}
     assert told["openmp"] == "~openmp"
+
     built = spack_cache_db.package_data(file, "py-mpi4py")
     assert built is not None
     assert (built.status.newest_version, built.status.versions_behind) == ("4.0.1", 4)
@@ -98,6 +99,7 @@ def test_no_address_of_a_recipe_is_a_dead_one(tmp_path: Path) -> None:
     expected = {name: url for name, (_, url) in recipes.items()} | {
         "site": f"{site}site"
     }
+
     for name, url in expected.items():
         found = spack_cache_db.package_data(tmp_path / "x.db", name)
         assert found is not None
@@ -190,6 +192,7 @@ def test_a_recipe_is_of_the_packages_own_namespace(
     specs.append(node("both", namespace="ours", version="2.0", hash="2" * 32))
     (tmp_path / "index.json").write_bytes(index(*map(record, specs)))
     build(tmp_path / "index.json", tmp_path / "x.db", recipes=recipes)
+
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         assert [recipe_links(conn, each) for each in ("a", "own", "both")] == links
 
@@ -247,6 +250,7 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
         for _ in range(5)
     }
     file = written(tmp_path, sorted(binaries), packages)
+
     for release in (None, "develop", "v0.23"):
         for stack in (None, *STACKS):
             expected = {}
@@ -283,6 +287,7 @@ def test_without_package_data_nothing_can_be_said(
         DatabaseError, match="no package data; build it with the output of spack"
     ):
         behind(samples_file)
+
     file = written(tmp_path, [("develop", "e4s", "a", "1.0")], [published("a", "1.0")])
     with pytest.raises(UnknownNameError):
         behind(file, stack="nothing")

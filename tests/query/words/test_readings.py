@@ -163,6 +163,7 @@ def test_the_platform_of_a_processor_is_removed_with_it(with_macos: Path) -> Non
 def test_each_part_knows_its_words(file: Path) -> None:
     """A part is removed from a text with its words."""
     found = reading(file, "pytorch without mpi or cuda for milan gcc 13")
+
     assert found.meanings[:2] == (
         Meaning("package", "py-torch", ("pytorch",)),
         Meaning("compiler", "%gcc@13", ("gcc", "13")),

@@ -31,6 +31,7 @@ def test_the_own_name_comes_first() -> None:
     """
     names = names_elsewhere("libfftw3-dev")
     own_names = names[: len(names) // (len(PREFIXES) + 1)]
+
     assert own_names[0] == "libfftw3-dev"
     assert "fftw3" in own_names
     assert len(set(names)) == len(names)

@@ -55,6 +55,7 @@ def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
     """
     page = visit.page
     script = "**/static/site.js*"
+
     for path in (
         "/",
         "/package/hdf5",

@@ -235,6 +235,7 @@ def test_everyone_can_read_dependencies(browser: Browser, index_server: Server) 
         fault for path in (FLEX, "/package/gcc") for fault in faults_of(visit, path)
     ]
     visit.context.close()
+
     assert [*found, *visit.faults] == []
 
 

@@ -58,6 +58,7 @@ def test_what_was_understood_can_be_removed(page: Page, address: str) -> None:
     """Each part has a link to the search without it."""
     search(page, address, "pytorch cuda zen3 gcc 13")
     assert sorted(tokens(page)) == ["+cuda", "gcc 13", "py-torch", "zen3"]
+
     heading = page.get_by_role("heading", level=1)
     expect(heading).to_have_text(
         "1 package has a binary with +cuda built with gcc 13 for zen3"
@@ -65,6 +66,7 @@ def test_what_was_understood_can_be_removed(page: Page, address: str) -> None:
     page.get_by_role("link", name="Remove zen3").click()
     expect(heading).to_have_text("1 package has a binary with +cuda built with gcc 13")
     expect(page.get_by_role("searchbox").first).to_have_value("pytorch cuda gcc 13")
+
     assert sorted(tokens(page)) == ["+cuda", "gcc 13", "py-torch"]
 
 
@@ -74,6 +76,7 @@ def test_the_choice_is_carried_to_the_package(page: Page, address: str) -> None:
     page.get_by_role("link", name="Choose a build of py-torch").click()
     page.wait_for_url("**/package/py-torch.html?*")
     fields = parse_qsl(urlsplit(page.url).query)
+
     assert sorted(fields) == [
         ("compiler", "gcc@13.2.0"),
         ("host", "zen3"),
@@ -105,7 +108,9 @@ def test_providers_are_rows_with_their_processors(page: Page, address: str) -> N
     search(page, address, "lapack for neoverse")
     rows = page.locator("table.processors tbody tr")
     names = rows.locator("th > a").all_inner_texts()
+
     assert {"intel-oneapi-mkl", "netlib-lapack", "openblas"} <= {*names}
+
     expect(rows.first).to_contain_text("provides lapack")
     chosen = page.locator("table.processors thead .chosen").all_inner_texts()
     assert chosen == ["aarch64", "neoverse v1", "neoverse v2"]
@@ -157,6 +162,7 @@ def test_axe_finds_nothing(
         color_scheme=scheme,  # type: ignore[arg-type]
     )
     window = context.new_page()
+
     for text in ("pytorch graviton gcc 13", "nonesuch", "hfd5", "cmake %gcc@9"):
         search(window, address, text)
         found = Axe().run(window).response["violations"]
@@ -174,4 +180,5 @@ def test_the_vocabulary_is_replaced_with_the_database(tmp_path: Path) -> None:
     first = (tmp_path / "public" / VOCABULARY).read_bytes()
     (tmp_path / "public" / VOCABULARY).write_text("{}")
     export_static(file, tmp_path / "public")
+
     assert (tmp_path / "public" / VOCABULARY).read_bytes() == first

@@ -102,6 +102,7 @@ def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) ->
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("cell", name=version, exact=True)).to_be_visible()
     requests, read = host.sent("large")
+
     assert read < 1_000_000 < large_file.stat().st_size / 3
     assert requests < 60
 
@@ -151,6 +152,7 @@ def test_choices_have_the_answers_of_the_site(
     reason, and the possible and impossible values that a server has.
     """
     file = next((host.folder / "public" / kind).glob("*.db"))
+
     with sqlite3.connect(file) as conn, serving(file) as site:
         for name, query in choices_of(conn, 12):
             page.goto(f"{site.address}/package/{quote(name)}?{query}")
@@ -171,6 +173,7 @@ def test_the_commands_are_those_of_find(
     lookups = read_lookups(conn)
     sql = "SELECT builds.package, hash, specs.id FROM builds JOIN specs USING (hash) ORDER BY hash"
     rows = conn.execute(sql).fetchall()
+
     for package, dag_hash, spec in rows[:: len(rows) // 4]:
         wanted = commands_of(lookups, [spec])[spec].commands
         page.goto(
@@ -248,7 +251,9 @@ def test_a_machine_is_stored_only_if_it_is_chosen(host: Host, page: Page) -> Non
     """A link with a machine shows it; only a choice of the reader stores it."""
     page.goto(f"{host.address}/pages/package/py-mpi4py.html?host=zen4")
     expect(page.locator(".match")).to_contain_text("zen4")
+
     assert page.evaluate("localStorage.getItem('spack-machine')") is None
+
     page.locator("select[name=host]").select_option("zen3")
     expect(page.locator(".match")).to_contain_text("zen3")
     assert page.evaluate("localStorage.getItem('spack-machine')") == "zen3"
@@ -261,7 +266,9 @@ def test_a_package_is_whole_without_scripts(host: Host, browser: Browser) -> Non
     page.goto(f"{host.address}/pages/package/py-mpi4py.html")
     expect(page.locator("#install pre").first).to_contain_text("py-mpi4py/")
     count = page.locator("#configurations-heading").inner_text().split()[0]
+
     assert page.locator("#configurations tbody tr").count() == int(count)
+
     expect(page.locator("#runs-heading")).to_be_visible()
     expect(page.locator(".picker")).to_contain_text("Machine")
     context.close()
@@ -276,8 +283,10 @@ def test_a_long_table_begins_with_some_rows(
         name, count = conn.execute(sql).fetchone()
     page.goto(f"{host.address}/large/package/{safe_name(name)}.html")
     rows = page.locator("#configurations tbody tr:visible")
+
     assert count > 26
     assert rows.count() in (25, 26)
+
     page.get_by_role("button", name=f"Show all {count}").click()
     expect(rows).to_have_count(count)
     page.get_by_role("link", name="Use /").first.click()
@@ -302,6 +311,7 @@ def test_axe_finds_nothing(place: str, host: Host, page: Page) -> None:
     expect(page.locator("main[aria-busy]")).to_have_count(0)
     expect(page.locator("h1")).to_be_visible()
     violations = Axe().run(page).response["violations"]
+
     for violation in violations:
         elements = [node["html"] for node in violation["nodes"]]
         assert elements == [], violation["id"]

@@ -196,6 +196,7 @@ def test_the_history_of_a_package(walk: Walk) -> None:
     expect(versions).to_contain_text("until 15 Nov")
     old = walk.page.get_by_role("rowheader", name="1.14.5")
     expect(old.first).to_be_visible()
+
     assert (walk.keys, walk.clicks) == (5, 0)
 
 
@@ -219,5 +220,6 @@ def test_sql_with_a_link(walk: Walk) -> None:
     expect(rows).to_have_count(4)
     walk.page.goto(walk.page.url)
     expect(rows).to_have_count(4)
+
     assert "sql=" in walk.path and "package=hdf5" in walk.path
     assert (walk.keys, walk.clicks) == (5, 2)

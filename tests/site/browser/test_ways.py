@@ -94,6 +94,7 @@ def test_what_installs_an_environment(walk: Walk) -> None:
     walk.follow("Check my spack.yaml")
     walk.page.locator("textarea").fill("\n".join(f"{having} {lacking}".split()))
     walk.page.get_by_role("main").get_by_role("button").first.click()
+
     for count in (7, 8):
         heading = walk.page.get_by_role("heading", level=1)
         expect(heading).to_contain_text(f"{count} of 12")
@@ -128,6 +129,7 @@ def test_what_runs_on_an_arm_machine(walk: Walk) -> None:
     row = walk.page.locator("tr.package").first
     name = row.locator("th a").inner_text()
     commands = walk.copy("Copy install").splitlines()
+
     assert commands[-1].startswith(f"spack install --cache-only {name}/")
 
 

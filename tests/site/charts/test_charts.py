@@ -203,7 +203,9 @@ def test_a_stacked_bar(title: str, shares: list[Share]) -> None:
     """The parts fill the bar, and the legend has their counts; no bar if all are 0."""
     chart = stacked_bar(title, shares, "dependencies")
     total = sum(share.count for share in shares)
+
     assert bool(chart) is bool(total)
+
     counts = [share.count for share in shares] if total else []
     check(chart, counts)
     widths = [
@@ -212,6 +214,7 @@ def test_a_stacked_bar(title: str, shares: list[Share]) -> None:
         if rectangle.get("x")
     ]
     whole = 100 if total else 0
+
     assert sum(widths) == pytest.approx(whole, abs=0.01)
 
 
@@ -224,6 +227,7 @@ def test_a_grid(arguments: dict[str, Any]) -> None:
     check(chart, [cell.count for row in rows for cell in row.cells if cell.count])
     tree = parsed(chart)
     columns = 1 + 2 * (span is not None) + len(arguments["columns"])
+
     for row in tree.iter("tr"):
         assert len(row) == columns
     if span is not None:
@@ -247,6 +251,7 @@ def test_labels_of_months_have_room(days: tuple[date, date]) -> None:
     """At most `MOST_LABELS` starts of months, at even steps, and as labels apart."""
     first, last = days
     starts = month_starts(first, last)
+
     assert len(starts) <= MOST_LABELS
     assert all(first <= start <= last and start.day == 1 for start in starts)
     months = [start.year * 12 + start.month for start in starts]
@@ -287,6 +292,7 @@ def test_templates_have_every_drawing_with_the_base() -> None:
     """Addresses below a base lead to the site."""
     drawings = charts_of(SiteSettings(base_url="/cache/"))
     chart = drawings["bars"]("Targets", [Value("zen3", 1, "/packages")], "Binaries")
+
     assert 'href="/cache/packages"' in chart
     assert sorted(drawings) == [
         "bars",

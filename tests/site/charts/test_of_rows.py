@@ -60,6 +60,7 @@ def test_no_chart_is_no_error(chart: Any, rows: list[list[str]]) -> None:
 def test_every_chart_names_columns_of_its_query() -> None:
     """A column that no row has would be no chart."""
     charts = {name: each["chart"] for name, each in QUERIES.items() if "chart" in each}
+
     assert len(charts) == 12
     for name, chart in charts.items():
         assert chart["kind"] in ("line", "bars")

@@ -91,6 +91,7 @@ async def test_every_link_leads_below_the_base(database: Path) -> None:
     """Pages, tables, rows, queries, JSON, CSV, feeds, redirects and errors."""
     proxy = Proxy(site(database, base_url=BASE), passes_on=True)
     asked: set[str] = set()
+
     for page in PAGES:
         path = BASE + page[1:]
         response = await proxy.get(path)
@@ -117,6 +118,7 @@ async def test_both_proxies_give_the_same(database: Path) -> None:
     bytes.
     """
     served = site(database, base_url=BASE)
+
     for page in (
         "/",
         "/package/hdf5",

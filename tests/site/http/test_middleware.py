@@ -144,6 +144,7 @@ async def test_without_sql_the_field_is_refused_everywhere(database: Path) -> No
         for path in ("/spack-cache", "/spack-cache/specs", "/", "/spack-cache.json")
         for field in ("sql", "s%71l")
     }
+
     assert statuses == dict.fromkeys(statuses, 403)
     assert (
         await closed.client.get("/spack-cache/most_hashes?package=hdf5")
@@ -371,6 +372,7 @@ async def test_every_answer_says_it_once(opened: Any, path: str) -> None:
         path, headers={"origin": "https://lite.datasette.io"}
     )
     assert answer.headers.get_list("access-control-allow-origin") == ["*"]
+
     (exposed,) = answer.headers.get_list("access-control-expose-headers")
     for name in ("Content-Range", "Accept-Ranges", "Content-Length", "ETag", "Link"):
         assert name in exposed.split(", ")
@@ -388,9 +390,11 @@ async def test_a_browser_may_ask_first(opened: Any, path: str) -> None:
         "access-control-request-headers": "range,if-range",
     }
     answer = await opened.client.options(path, headers=asked)
+
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["access-control-allow-origin"] == "*"
     assert "GET" in answer.headers["access-control-allow-methods"]
+
     allowed = answer.headers["access-control-allow-headers"].lower().split(", ")
     assert {"range", "if-range"} <= set(allowed)
 

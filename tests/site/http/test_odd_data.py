@@ -76,6 +76,7 @@ async def test_only_addresses_of_the_web_are_links(addresses: Any) -> None:
     for path in ("build_listings", "tarball_prefixes", "tarball_prefixes?_facet=url"):
         page_of = await addresses.client.get(f"/spack-cache/{path}")
         links |= {*re.findall(r'href="([^"]*)"', page_of.text)}
+
     for number, url in enumerate(map(str, map(escape, (*NO_LINKS, *LINKS)))):
         text = (await addresses.client.get(f"/spec/{spec_hash(number)}")).text
         assert url in text

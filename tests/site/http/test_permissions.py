@@ -92,6 +92,7 @@ async def test_what_some_may_view_is_kept_for_nobody(database: Path) -> None:
     """An answer to somebody who is known is not kept by a cache that others share."""
     served = closed(database, to=STAFF)
     cookies = {"ds_actor": served.sign({"a": STAFF}, "actor")}
+
     for path in ("/", "/package/hdf5", "/spack-cache.db"):
         answer = await served.client.get(path, cookies=cookies)
         assert answer.status_code == 200

@@ -50,7 +50,9 @@ async def test_csv_of_a_table_has_all_rows(query: str, many: Any) -> None:
         "filtered_table_rows_count"
     )
     rows = (await many.client.get(f"{table}.csv{query}")).text.splitlines()
+
     assert len(rows) - 1 == total > 1_000
+
     part = (await many.client.get(f"{table}.csv?_size=7")).text.splitlines()
     assert len(part) == 8
 
@@ -72,6 +74,7 @@ async def test_csv_of_a_view_has_the_rows_of_sql(
     expected = [str(row[0]) for row in file.execute(f"SELECT hash FROM builds {where}")]
     file.close()
     found = (await many.client.get(f"/spack-cache/builds.csv{query}")).text.splitlines()
+
     assert [line.partition(",")[0] for line in found[1:]] == expected
     assert len(expected) > 1_000
 

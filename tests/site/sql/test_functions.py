@@ -110,5 +110,6 @@ async def test_asking_for_the_versions_takes_no_memory(datasette: Any) -> None:
         taken.append(
             int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         )
+
     pages = (10 << 20) // os.sysconf("SC_PAGE_SIZE")
     assert taken[2] - taken[1] < pages

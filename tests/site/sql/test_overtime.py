@@ -58,6 +58,7 @@ async def test_a_visitor_ends_no_process_with_a_short_time(
     )
     query = urlencode({"sql": slow, "_timelimit": milliseconds})
     answer = await get(datasette, f"/spack-cache.json?{query}")
+
     assert answer.status_code == 400
     assert signals == []
 

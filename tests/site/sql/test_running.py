@@ -87,6 +87,7 @@ def test_a_part_that_was_ended_begins_anew(empty: sqlite3.Connection) -> None:
     """
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
     later = f"{sql} limit 3 offset 3"
+
     assert run_part(empty, f"{sql} limit 4", {}, None).rows == [(1,), (2,), (3,), (4,)]
     with (
         pytest.raises(sqlite3.OperationalError, match="interrupted"),

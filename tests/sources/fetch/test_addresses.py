@@ -96,6 +96,7 @@ def test_maps() -> None:
         ("s3://bucket/a", "https://other/x"),
         ("https://old", "http://new"),
     ]
+
     for url, address in {
         "s3://bucket": "https://host",
         "s3://bucket/ab/c": "https://host/ab/c",

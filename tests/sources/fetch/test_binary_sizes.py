@@ -154,6 +154,7 @@ def test_a_mirror_of_layout_2_has_no_sizes(site: Site, tmp_path: Path) -> None:
     site.serve(below("m", layout_2(index(record(node("aa"))))))
     result = run("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes")
     note = f"Note: {site.url}/m: a mirror of layout 2 does not record sizes\n"
+
     assert result.exit_code == 0
     assert result.stderr == note
     assert requested(site) == []
@@ -190,6 +191,7 @@ def test_the_last_layer_of_an_image_is_the_tarball(tmp_path: Path) -> None:
         push(host, "m", [b"dependency", b"x" * 5], f"aa-1.0-{hash_of('aa')}.spack")
         push(host, "m", [b"x" * 7], f"bb-git.a_b_1.0_x-{hash_of('bb')}.spack")
         result = run("fetch", url, "-o", tmp_path / "m", "--plain-http", "--sizes")
+
     assert result.exit_code == 0, result.output
     note = f"{url}: the size of 1 binary is unknown: has no tag cc-1.0-"
     assert note in result.stderr

@@ -80,9 +80,11 @@ def test_what_is_brought_can_be_built(
     """It has every package and nothing else; what has not changed is not sent again."""
     site.serve({path: data})
     reports = [bring(site, output, path) for _ in range(2)]
+
     assert (changes(reports), reports[1].size) == ([1, 0], 0)
     assert site.requests[-1].headers["if-none-match"]
     assert files_of(output) == [brought]
+
     entries = {REPOSITORY: 2, LIST: 2, WITH_LICENSES: 4, REPOLOGY.read_bytes(): 3}
     assert build([output], tmp_path / "x.db").package_entries == entries[data]
     assert not verify(tmp_path / "x.db", [output]).differences
@@ -99,7 +101,9 @@ def test_files_of_the_packages_that_a_database_has(
     }
     build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
     names = package_names(tmp_path / "x.db")
+
     assert names == ("hdf5", "own", "zlib")
+
     report = bring(site, output, "", *names)
     assert (report.faults, report.changed) == ((), 1)
     assert files_of(output) == ["data/packages/hdf5.json", "data/packages/zlib.json"]
@@ -133,11 +137,14 @@ def test_what_is_no_package_data_is_refused(
     """By name and reason; what an earlier run brought stays."""
     name = path.partition("?")[0]
     site.serve({name: REPOSITORY if name.endswith("gz") else LIST})
+
     if name.endswith(("gz", "json")) and "?" not in path:
         assert bring(site, output, path).faults == ()
+
     before = [*output.rglob("packages.*")]
     site.serve({name: data})
     (fault,) = bring(site, output, path).faults
+
     assert expected in fault.message
     assert fault.path.endswith(f"/{name}")
     assert [*output.rglob("packages.*")] == before

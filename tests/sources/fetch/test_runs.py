@@ -173,6 +173,7 @@ def test_an_output_that_cannot_be_used(output: Path) -> None:
     with alone_in(output, "fetch"), running:
         fetch(["https://host/a"], output)
     written(output, {"file": b""})
+
     with pytest.raises(OutputError, match="expected a folder to write into"):
         fetch(["https://host/a"], output / "file")
 

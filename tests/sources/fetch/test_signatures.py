@@ -85,7 +85,9 @@ def test_more_binaries_are_read_on_this_machine(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
     url = (tmp_path / "served" / "m").as_uri()
+
     assert run("fetch", url, "-o", tmp_path / "fetched").exit_code == 0
+
     record = json.loads(
         (tmp_path / "fetched" / "m" / "root" / "mirror.json").read_text()
     )
@@ -98,9 +100,11 @@ def test_it_is_asked_for_again_if_the_mirror_changes(
     """A mirror that has not changed is not asked, and keeps its answer."""
     site.serve(mirror_3(a=False))
     assert found(site, tmp_path / "m") is False
+
     site.requests.clear()
     assert found(site, tmp_path / "m") is False
     assert site.paths(".spec.manifest.json") == []
+
     site.serve(mirror_3(a=True, b=True))
     assert found(site, tmp_path / "m") is True
 
@@ -119,6 +123,7 @@ def test_a_mirror_that_shows_nothing_is_fetched(
     site.serve(files)
     if broken.isdigit():
         site.always[f"/{path}"] = status(int(broken))
+
     assert found(site, tmp_path / "m", "--retries", "0") is None
 
 
@@ -133,6 +138,7 @@ def test_the_configuration_decides(site: Site, tmp_path: Path) -> None:
         "access_pair: {id_variable: HOME, secret_variable: PATH}}\n"
     )
     result = run("fetch", "--mirrors", config, "-o", tmp_path / "m")
+
     assert result.exit_code == 0, result.output
     assert site.paths(".spec.manifest.json") == []
     assert json.loads((tmp_path / "m" / "m" / "root" / "mirror.json").read_text()) == {

@@ -49,8 +49,10 @@ def test_what_does_not_add_up_is_told_and_kept(
     """A problem has the key, a message, and the value that the page declares."""
     (problem,) = problems(page(specs=SPECS, meta=meta))
     ((key, declared),) = meta.items()
+
     assert problem.code == key
     assert problem.message == message
+
     # Lists are sorted, because their order means nothing.
     if isinstance(declared, list):
         declared = sorted(declared)
@@ -122,4 +124,5 @@ def test_a_problem_is_told_if_and_only_if_something_differs(
     )
     declared = declared_meta(parsed.meta)
     differing = [key for key, value in declared.items() if value != computed[key]]
+
     assert [problem.code for problem in problems(data)] == differing

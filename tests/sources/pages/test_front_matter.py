@@ -256,6 +256,7 @@ def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
     """Nothing else is ever raised, and a fault names a line that the file has."""
     between_dashes = b"---\n" + data + b"\n---"
     as_value = b"---\ntitle: " + data + b"\n---"
+
     for text in (data, between_dashes, as_value):
         line_count = len(text.removesuffix(b"\n").split(b"\n"))
         try:

@@ -146,13 +146,16 @@ def test_anything_else_between_listings(between: str) -> None:
     """
     known = json.dumps([spec(1), spec(2)])
     other = known.replace("}, {", between)
+
     assert other != known
+
     pages = [page_with(known.encode()), page_with(other.encode())]
     rows, faults = read(pages)
     try:
         expected = 4 if json.loads(other) == json.loads(known) else 2
     except ValueError:
         expected = 2
+
     assert len(rows) == expected
     assert len(faults) == (expected == 2)
     assert (rows, faults) == read_whole(pages)
