@@ -116,7 +116,7 @@ def listings(
         found.append(
             Listing(release, _NOT_PUSHED, known, (stack,), "-", stack, is_binary=False)
         )
-    is_listed = any(each.is_binary for each in found)
+    is_listed = any(listing.is_binary for listing in found)
     return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 
 
@@ -240,12 +240,14 @@ def write_sources(folder: Path, drawn: list[Listing]) -> Path:
     """Write the pages and indexes that say so, and return their folder."""
     pages: dict[tuple[str, str], list[dict[str, Any]]] = {}
     records: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for each in drawn:
-        if each.index is None:
-            key = (each.release, each.configuration.package)
-            pages.setdefault(key, []).append(_detail(each))
+    for listing in drawn:
+        if listing.index is None:
+            key = (listing.release, listing.configuration.package)
+            pages.setdefault(key, []).append(_detail(listing))
         else:
-            records.setdefault((each.release, each.index), []).append(_record(each))
+            records.setdefault((listing.release, listing.index), []).append(
+                _record(listing)
+            )
     for (release, package), details in pages.items():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{release}-{package}.md").write_bytes(

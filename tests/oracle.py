@@ -347,7 +347,9 @@ class Walk:
             namespace=None,
             flags=(),
             dependencies=(),
-            variants=tuple(one for one in query.variants if not one.propagate),
+            variants=tuple(
+                constraint for constraint in query.variants if not constraint.propagate
+            ),
         )
         if query.name in VIRTUALS or not matches(
             on_pages, self.own[dag_hash], dag_hash

@@ -77,8 +77,8 @@ def described(*names: str) -> list[dict[str, str]]:
 def write_packages(folder: Path, *packages: dict[str, Any], **files: Any) -> Path:
     """Write packages as the site does, and other files as JSON; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for each in packages:
-        (folder / f"{each['name']}.json").write_text(json.dumps(each, indent=4))
+    for package in packages:
+        (folder / f"{package['name']}.json").write_text(json.dumps(package, indent=4))
     for name, value in files.items():
         (folder / f"{name}.json").write_text(json.dumps(value))
     return folder
@@ -91,5 +91,6 @@ def preferred(versions: Iterable[str]) -> str:
     versions = [*versions]
     best = min(map(preference_key, versions))
     return max(
-        (each for each in versions if preference_key(each) == best), key=version_key
+        (version for version in versions if preference_key(version) == best),
+        key=version_key,
     )

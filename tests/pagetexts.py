@@ -56,7 +56,7 @@ def meta_of(specs: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _values(specs: list[dict[str, Any]], key: str) -> list[str]:
-    return sorted({each[key] for each in specs})
+    return sorted({listed_spec[key] for listed_spec in specs})
 
 
 def page(

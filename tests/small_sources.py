@@ -86,8 +86,8 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
             del each["annotations"]
             each["compiler"] = {"name": name, "version": digits}
         if version == "6":
-            for one in each["dependencies"]:
-                one["type"] = one.pop("parameters")["deptypes"]
+            for dependency in each["dependencies"]:
+                dependency["type"] = dependency.pop("parameters")["deptypes"]
         found.append(
             record(
                 each,
@@ -200,9 +200,9 @@ def database_of(drawn: Sources) -> AbstractContextManager[sqlite3.Connection]:
 def hashes(conn: sqlite3.Connection, text: str, **options: Any) -> set[str]:
     """Return the hashes that satisfy a spec."""
     return {
-        each
+        dag_hash
         for found in find(conn, text, with_hashes=True, **options)
-        for each in found.hashes or ()
+        for dag_hash in found.hashes or ()
     }
 
 

@@ -132,15 +132,15 @@ def specs_are_those_of_the_place(
     ]
     days = [(each.first_seen, each.last_seen) for each in found]
     assert days == [days_of(each.releases) for each in found]
-    for each in found:
-        specs = [*(each.specs or ())]
+    for answer in found:
+        specs = [*(answer.specs or ())]
         assert [(spec.hash, told(spec)) for spec in specs] == [
             (spec.hash, expected.of(spec.hash)) for spec in specs
         ]
         assert specs == sorted(specs, key=lambda spec: expected.order(spec.hash))
         where = {name for spec in specs for name in spec.releases}
-        assert {*each.releases} == (
-            where if is_of_specs(expected, text) else {*each.releases}
+        assert {*answer.releases} == (
+            where if is_of_specs(expected, text) else {*answer.releases}
         )
     if not is_of_specs(expected, text):
         assert {each.configuration: (each.releases, each.stacks) for each in found} == {
@@ -164,7 +164,7 @@ def told(spec: FoundSpec) -> dict[str, Any]:
 
 def answer_of(found: list[Found]) -> Answer:
     """Return what `find` found in the form of `Oracle.answer`."""
-    return {each.configuration: set(each.hashes or ()) for each in found}
+    return {answer.configuration: set(answer.hashes or ()) for answer in found}
 
 
 def sql_finds_what_find_finds(
@@ -311,9 +311,10 @@ def each_page_of_a_spec_follows_the_rule(
         }
         assert page.configuration == own
         assert page.other_count == len(expected.answer("*")[own]) - 1
-        assert [(each.release, each.size, each.tarball) for each in page.listings] == [
-            (name, each.size, each.tarball) for name, each in shown.items()
-        ]
+        assert [
+            (listing.release, listing.size, listing.tarball)
+            for listing in page.listings
+        ] == [(name, each.size, each.tarball) for name, each in shown.items()]
         contradicting = {path for path, _ in page.otherwise}
         assert contradicting == contradicting_sources(expected, dag_hash, own)
 

@@ -55,7 +55,11 @@ def needed(
         "urls": [],
     }
     parameters = inspect.signature(function).parameters.values()
-    names = [one.name for one in parameters if one.default is one.empty]
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+    ]
     found = {name: values.get(name, "hdf5") for name in names if name != "options"}
     # Without a rule, nothing is kept.
     return found | ({"newest": 1} if "newest" in parameters_of(function) else {})

@@ -236,10 +236,10 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
     counts: Counter[tuple[Any, ...]] = Counter()
     packages: dict[tuple[Any, ...], set[str]] = {}
     for release in (None, *expected.releases):
-        for each in expected.counting(release).values():
-            for value in zip(FACET_NAMES, each[1:6], strict=True):
+        for configuration in expected.counting(release).values():
+            for value in zip(FACET_NAMES, configuration[1:6], strict=True):
                 counts[release, *value] += 1
-                packages.setdefault((release, *value), set()).add(each.package)
+                packages.setdefault((release, *value), set()).add(configuration.package)
         for stack in (*expected.stacks, "root"):
             for each in expected.counting(release, stack).values():
                 counts[release, "stack", stack] += 1
@@ -253,7 +253,7 @@ def lists_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
     """`/packages`, in each release and stack and for a machine; and all that there
     is.
     """
-    packages = len({each.package for each in expected.own.values()})
+    packages = len({configuration.package for configuration in expected.own.values()})
     totals = (packages, len(expected.own), len({*expected.own.values()}))
     assert (
         load_home(lookups)["totals"][:3] == load_about(lookups)["totals"][:3] == totals
@@ -289,7 +289,9 @@ def groups_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
     for release in lookups.releases.values():
         page = load_release(lookups, release, [])
         shown = expected.counting(release.name).values()
-        assert dict(page["packages"]) == Counter(each.package for each in shown)
+        assert dict(page["packages"]) == Counter(
+            configuration.package for configuration in shown
+        )
     for stack in lookups.stacks.values():
         group = load_stack(lookups, stack, [])
         held = expected.counting(stack=stack.name).values()

@@ -120,8 +120,8 @@ def same(one: Path, other: Path) -> bool:
     """
     if one.read_bytes() == other.read_bytes():
         return True
-    for each in differences(one, other):
-        print(each)
+    for difference in differences(one, other):
+        print(difference)
     return False
 
 

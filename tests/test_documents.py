@@ -227,8 +227,8 @@ def test_every_command_of_the_operator_works(reader: Reader) -> None:
     first = "spack-cache-db build mirrors -o software.db"
     in_tutorial = [each for fence in fences(ROOT / TUTORIAL) for each in typed(fence)]
     end = next(at for at, each in enumerate(in_tutorial) if each.command == first)
-    for each in in_tutorial[: end + 1]:
-        reader.type(each)
+    for command in in_tutorial[: end + 1]:
+        reader.type(command)
     type_all(reader, fences(ROOT / OPERATE))
     found = json.loads((reader.empty / "catalogue" / "info.json").read_text())
 
@@ -243,10 +243,10 @@ def type_all(reader: Reader, blocks: Iterable[Fence]) -> None:
     shown.
     """
     for fence in blocks:
-        for each in typed(fence):
-            printed = reader.type(each)
-            if each.shown is not None:
-                assert printed == each.shown, each.place
+        for command in typed(fence):
+            printed = reader.type(command)
+            if command.shown is not None:
+                assert printed == command.shown, command.place
 
 
 def test_every_document_is_read() -> None:

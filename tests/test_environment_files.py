@@ -35,7 +35,7 @@ def required(
     its notes.
     """
     found = read_environment_file(path, ZEN3, is_strict=is_strict)
-    return [required_text(each) for each in found.specs], found.notes
+    return [required_text(user_spec) for user_spec in found.specs], found.notes
 
 
 def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,14 +96,16 @@ def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> 
     path.write_text("spack: {specs: [py-mpi4py], include_concrete: [a, ./b, none]}")
 
     found = read_environment_file(path, ZEN3)
-    assert [(each.hash, each.is_root) for each in found.locked] == [(dag_hash, True)]
+    assert [
+        (locked_spec.hash, locked_spec.is_root) for locked_spec in found.locked
+    ] == [(dag_hash, True)]
     assert found.notes == (
         "one include is missing; its requirements are unknown: none",
     )
 
     result = run("cover", path, samples_file, "--json")
     said = json.loads(result.stdout)
-    assert [each["status"] for each in said["specs"]] == ["binary", "missing"]
+    assert [covered["status"] for covered in said["specs"]] == ["binary", "missing"]
     assert (said["binary"], said["total"], said["missing"]) == (1, 2, 1)
     rows = [
         *csv.DictReader(io.StringIO(run("cover", path, samples_file, "--csv").stdout))

@@ -110,7 +110,7 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
     found = spack_cache_db.find(samples_file, SPEC, with_hashes=True)
     printed = json.loads(run("find", SPEC, samples_file, "--json").stdout)
     hashes = json.loads(run("find", SPEC, samples_file, "--json", "--hashes").stdout)
-    dicts = [each.as_dict() for each in found]
+    dicts = [answer.as_dict() for answer in found]
 
     assert found
     assert json.loads(json.dumps(dicts)) == printed
@@ -134,9 +134,9 @@ def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
 
     assert len(frame) == len(found) > 3
     assert [*frame.columns][:-1] == [*found[0].as_dict()]
-    assert [*frame["version"]] == [each.version for each in found]
+    assert [*frame["version"]] == [answer.version for answer in found]
     assert [*frame["spec_count"]] == [each.spec_count for each in found]
-    assert [tuple(each) for each in frame["releases"]] == [
+    assert [tuple(releases) for releases in frame["releases"]] == [
         each.releases for each in found
     ]
 

@@ -341,7 +341,7 @@ def test_dependents_of_hash(real_index: sqlite3.Connection) -> None:
     """
     for dag_hash in HASHES:
         found = run(real_index, "dependents_of_hash", hash=dag_hash)
-        through = {each for each in installs() if dag_hash in run_time(each)} - {
+        through = {user for user in installs() if dag_hash in run_time(user)} - {
             dag_hash
         }
         directly = {
@@ -401,8 +401,10 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def snapshot(package: str, day: str, *versions: str) -> bytes:
         specs = [
-            spec(numbers.setdefault((package, each), len(numbers)), versions=[each])
-            for each in versions
+            spec(
+                numbers.setdefault((package, version), len(numbers)), versions=[version]
+            )
+            for version in versions
         ]
         return page(package, f"develop-2025-04-{day}", specs)
 

@@ -59,9 +59,7 @@ def test_versions_sort_and_compilers_group(all_samples: sqlite3.Connection) -> N
             f"FROM {view}"
         ).fetchall()
         for package, version, position, compiler, name in rows:
-            older = {
-                each[1] for each in rows if each[0] == package and each[2] < position
-            }
+            older = {row[1] for row in rows if row[0] == package and row[2] < position}
             assert all(version_key(each) < version_key(version) for each in older)
             assert name == compiler.partition("@")[0]
         assert rows or view == "release_changes"

@@ -80,7 +80,7 @@ def test_specs_match_what_find_finds(
         f"SELECT hash FROM builds WHERE spec_match('{spec}', hash) ORDER BY hash"
     ).fetchall()
     found = spack_cache_db.find(samples_file, spec, with_hashes=True)
-    expected = sorted({spec.hash for each in found for spec in each.specs or ()})
+    expected = sorted({spec.hash for answer in found for spec in answer.specs or ()})
 
     assert [row[0] for row in rows] == expected
 

@@ -92,7 +92,7 @@ def test_a_database_of_every_kind_of_source_is_what_they_give(
     found = verify(file, sources, modules=[sources / MODULES])
 
     assert found.differences == ()
-    assert [each.path for each in found.faults] == [f"{sources}/pages/refused.md"]
+    assert [fault.path for fault in found.faults] == [f"{sources}/pages/refused.md"]
     with closing(sqlite3.connect(file)) as conn:
         for table in columns_of(conn):
             assert conn.execute(f"SELECT 1 FROM [{table}]").fetchone(), (
@@ -126,7 +126,7 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
 
         modules = [sources / MODULES]
         found = verify(changed(file, change), sources, modules=modules).differences
-        assert {each.table: each.column for each in found} == cells
+        assert {difference.table: difference.column for difference in found} == cells
         assert len(found) == len(cells)
         checked.update(cells.keys())
     assert checked == {

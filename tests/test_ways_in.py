@@ -101,7 +101,7 @@ def ways_in() -> Iterator[tuple[str, str]]:
         for path in sorted(folder.rglob("*.py")):
             name = ".".join(path.relative_to(folder).with_suffix("").parts)
             text = path.read_text(encoding="utf-8")
-            if found := sorted({each[0] for each in READING.finditer(text)}):
+            if found := sorted({match[0] for match in READING.finditer(text)}):
                 yield name.removesuffix(".__init__"), " ".join(found)
 
 
@@ -147,7 +147,7 @@ def test_aliases_that_double_take_no_memory(
     else:
         path.write_text(f"{DOUBLING}\n{text}\n")
     places = {"folder": tmp_path, "samples_file": samples_file, "path": path}
-    words = [each.format(**places) for each in arguments]
+    words = [argument.format(**places) for argument in arguments]
     status, megabytes, output = peak_memory(
         *words, *([] if str(path) in words else [path])
     )

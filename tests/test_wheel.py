@@ -243,7 +243,10 @@ def test_the_least_install_answers(
     published: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """Without extras a file can be queried; `serve` names the extra that it needs."""
-    needed = {re.split(r"\W", each)[0].lower() for each in _project()["dependencies"]}
+    needed = {
+        re.split(r"\W", dependency)[0].lower()
+        for dependency in _project()["dependencies"]
+    }
     least = tmp_path / "least.lock"
     least.write_text(locked(LOCKS / "run.lock", needed), encoding="utf-8")
     bin_folder = _installed(published[1], tmp_path / "environment", least)

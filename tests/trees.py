@@ -29,7 +29,7 @@ def installed(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def write_tree(folder: Path, records: Iterable[dict[str, Any]]) -> Path:
     """Write the index of an installation that has these records."""
-    installs = {each["spec"]["hash"]: each for each in records}
+    installs = {record["spec"]["hash"]: record for record in records}
     (folder / ".spack-db").mkdir(parents=True)
     text = json.dumps({"database": {"version": "8", "installs": installs}})
     (folder / ".spack-db" / "index.json").write_text(text)
@@ -40,7 +40,9 @@ def real_tree() -> list[dict[str, Any]]:
     """Return records of a real index as if they were installed, hdf5 explicitly."""
     records = json.loads(real())["database"]["installs"].values()
     needed = {
-        to["hash"] for each in records for to in each["spec"].get("dependencies", ())
+        to["hash"]
+        for record in records
+        for to in record["spec"].get("dependencies", ())
     }
     found = []
     for at, each in enumerate(records):

@@ -142,8 +142,12 @@ def test_values_that_read_alike_stay_apart(built: Build) -> None:
     )
 
     assert {row[0]: row[1:] for row in rows} == {
-        each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball"))
-        for each in specs
+        listed_spec["hash"]: (
+            listed_spec["versions"][0],
+            listed_spec["compiler"],
+            listed_spec.get("tarball"),
+        )
+        for listed_spec in specs
     }
     sets = "SELECT count(DISTINCT variant_set_id) FROM configurations"
     assert database.execute(sets).fetchone() == (5,)

@@ -58,7 +58,7 @@ def test_a_kill_at_each_stage_leaves_a_whole_file(
     )
     assert is_whole(output)
     assert built(output, folder) == new
-    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
+    assert {path.name for path in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
 
 
 @pytest.mark.slow
@@ -119,4 +119,4 @@ def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
             said, errors = running.communicate(timeout=60)
         assert (running.returncode, errors) == (0, b"")
         assert said.endswith(b"heard\n")
-        assert {each.name for each in output.parent.glob("*.tmp")} == set()
+        assert {path.name for path in output.parent.glob("*.tmp")} == set()

@@ -67,7 +67,7 @@ def test_two_forms_of_package_data_are_joined(tmp_path: Path) -> None:
         "list.json",
         "the package a has other versions here than in a.json: 3, not 2",
     )
-    assert [each.path for each in check(tmp_path / "in")[1]] == [
+    assert [fault.path for fault in check(tmp_path / "in")[1]] == [
         f"{tmp_path}/in/list.json"
     ] * 3
 

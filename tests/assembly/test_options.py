@@ -28,9 +28,15 @@ def test_help_shows_each_option_with_its_default_and_its_meaning(
 ) -> None:
     """In the signature and among the arguments of the docstring, in one order."""
     parameters = inspect.signature(function).parameters
-    options = [one for one in parameters.values() if one.kind is one.KEYWORD_ONLY]
+    options = [
+        parameter
+        for parameter in parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
 
-    assert [option.name for option in options] == [one.name for one in fields(record)]
+    assert [option.name for option in options] == [
+        field.name for field in fields(record)
+    ]
     for option in options:
         assert option.default == getattr(BuildOptions(), option.name)
 
@@ -46,7 +52,7 @@ def test_help_shows_each_option_with_its_default_and_its_meaning(
 def test_keywords_and_options_have_the_same_names() -> None:
     """What mypy accepts is what the functions accept."""
     assert set(BuildKeywords.__annotations__) == {
-        one.name for one in fields(BuildOptions)
+        field.name for field in fields(BuildOptions)
     }
     assert set(ReadKeywords.__annotations__) == {
         one.name for one in fields(ReadOptions)

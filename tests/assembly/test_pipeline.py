@@ -91,13 +91,13 @@ def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
     write(tmp_path, a=page(meta={"num_specs": 3}), b=b"nothing")
     faults, problems = check([str(tmp_path)])
 
-    assert [str(each).replace(f"{tmp_path}/", "") for each in faults] == [
+    assert [str(fault).replace(f"{tmp_path}/", "") for fault in faults] == [
         "b.md:1: no front matter, expected --- on the first line"
     ]
     assert [each.message for each in problems] == [
         "meta declares num_specs 3, the page lists 1"
     ]
-    assert {each.name for each in tmp_path.iterdir()} == {"a.md", "b.md"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.md", "b.md"}
 
 
 @pytest.mark.parametrize("damage", ["a lost row", "a page of the file"])

@@ -103,7 +103,9 @@ def test_a_key_that_an_index_lacks_contradicts_nothing(tmp_path: Path) -> None:
 def test_no_edges_contradict_some_edges(tmp_path: Path, first_has_it: bool) -> None:
     """The first record counts, and the other one is a problem that stores its edges."""
     edges = [[edge("b", "link")], []] if first_has_it else [[], [edge("b", "link")]]
-    documents = ([record(node("a", *each)), record(node("b"))] for each in edges)
+    documents = (
+        [record(node("a", *edges_of_a)), record(node("b"))] for edges_of_a in edges
+    )
     with built(tmp_path, *documents) as db:
         (count,) = db.execute("SELECT count(*) FROM dependencies").fetchone()
         ((mirror, code, value),) = db.execute(

@@ -314,8 +314,8 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
     (tree / ".spack-db").rmdir()
 
     assert {
-        (each.table, each.column)
-        for each in verify(output, write_tree(tree, records)).differences
+        (difference.table, difference.column)
+        for difference in verify(output, write_tree(tree, records)).differences
     } == {("installs", "explicit"), ("mirrors", "sha256")}
 
 

@@ -68,7 +68,7 @@ def test_only_one_status(samples_file: Path) -> None:
     assert lines[0] == "1 of 4 specs has a binary"
 
     said = json.loads(run(SPECS, samples_file, "--only", "binary", "--json").stdout)
-    assert [each["status"] for each in said["specs"]] == ["binary"]
+    assert [covered["status"] for covered in said["specs"]] == ["binary"]
     assert said["total"] == 4
 
 
@@ -104,8 +104,8 @@ def test_groups_and_externals(samples_file: Path, tmp_path: Path) -> None:
 
     said = json.loads(run_on(path, samples_file, "--json").stdout)
     assert (said["external"], said["total"]) == (1, 4)
-    assert [each["group"] for each in said["specs"]] == [None, *["more"] * 4]
-    assert [each["external"] for each in said["specs"]][3:] == [
+    assert [covered["group"] for covered in said["specs"]] == [None, *["more"] * 4]
+    assert [covered["external"] for covered in said["specs"]][3:] == [
         "cray-mpich@8.1.25",
         "cuda@12",
     ]
@@ -122,13 +122,18 @@ def test_forms(samples_file: Path) -> None:
     ).stdout.splitlines()
 
     assert (said["binary"], said["total"], said["near"], said["none"]) == (1, 4, 1, 1)
-    assert [(each["spec"], each["status"], each["line"]) for each in said["specs"]] == [
+    assert [
+        (covered["spec"], covered["status"], covered["line"])
+        for covered in said["specs"]
+    ] == [
         ("py-mpi4py@4: %gcc@13", "binary", 1),
         ("py-mpi4py@99", "near", 3),
         ("py-mpi4px", "none", 4),
         ("py-mpi4py ^openmpi", "unanswerable", 5),
     ]
-    assert [row["status"] for row in rows] == [each["status"] for each in said["specs"]]
+    assert [row["status"] for row in rows] == [
+        covered["status"] for covered in said["specs"]
+    ]
     assert (
         rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
     )
@@ -298,9 +303,9 @@ def test_linked_folders(samples_file: Path, environments: Path, tmp_path: Path) 
     (linked / "circle").symlink_to(linked)
     result = run_on(linked, samples_file, "--json")
 
-    assert [each["path"] for each in json.loads(result.stdout)["environments"]] == [
-        "a/spack.yaml"
-    ]
+    assert [
+        environment["path"] for environment in json.loads(result.stdout)["environments"]
+    ] == ["a/spack.yaml"]
     long = run_on(Path("x" * 5_000), samples_file)
     assert (long.exit_code, "File name too long" in long.stderr) == (2, True)
 

@@ -96,7 +96,7 @@ def test_every_form_has_the_same_rows(
     as_json = run(*words, file, "--json")
     as_csv = run(*words, file, "--csv")
 
-    assert {each.exit_code for each in (plain, as_json, as_csv)} == {status}
+    assert {result.exit_code for result in (plain, as_json, as_csv)} == {status}
     rows = json.loads(as_json.stdout)
     assert rows
     assert table_of(as_csv.stdout) == [cells(row) for row in rows]

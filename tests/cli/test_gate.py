@@ -63,7 +63,7 @@ def cases(path: Path) -> list[tuple[str, str, str, str]]:
     found = []
     for case in root.iter("testcase"):
         result, message = next(
-            ((each.tag, each.attrib["message"]) for each in case), ("", "")
+            ((element.tag, element.attrib["message"]) for element in case), ("", "")
         )
         found.append((case.attrib["classname"], case.attrib["name"], result, message))
     for suite in (root, *root):
@@ -103,7 +103,10 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
         ("nothing@1", "skipped"),
     ]
     found = json.loads(run(*gate, "--json", "--only", "lost").stdout)
-    assert (found["lost"], [each["spec"] for each in found["specs"]]) == (1, ["lib@1"])
+    assert (found["lost"], [covered["spec"] for covered in found["specs"]]) == (
+        1,
+        ["lib@1"],
+    )
     assert (
         spack_cache_db.cover("new.db", ["lib"], baseline="old.db").counted("lost") == 1
     )

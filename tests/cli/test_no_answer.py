@@ -93,7 +93,7 @@ def test_no_answer_is_silent(
 
     assert described is not None
 
-    offered = {option for each in described.params for option in each.opts}
+    offered = {option for parameter in described.params for option in parameter.opts}
     people = run(*words)
     is_silent = not people.stdout and people.exit_code != 2
 

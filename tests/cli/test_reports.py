@@ -89,7 +89,7 @@ def test_only_a_build_speaks_of_what_was_written(
     faults.
     """
     result = run(
-        *(each.format(file=samples_file) for each in arguments), "no-such-page"
+        *(argument.format(file=samples_file) for argument in arguments), "no-such-page"
     )
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "Error: 1 fault in the input"

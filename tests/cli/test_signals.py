@@ -120,7 +120,7 @@ def test_a_signal_ends_a_build_at_any_moment(
         length = length or time.monotonic() - begun
         assert digest(output) in (digest(old / "x.db"), new)
         assert is_whole(output)
-        assert {each.name for each in output.parent.iterdir()} == TIDY
+        assert {path.name for path in output.parent.iterdir()} == TIDY
         if running.returncode == 0:
             assert said == ""
             continue
@@ -239,7 +239,7 @@ def test_a_stopped_fetch_is_begun_again(
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
             assert stalled.wait(30)
             received = tmp_path / "m"
-            while not any(each.stat().st_size for each in received.rglob(PART_FILE)):
+            while not any(path.stat().st_size for path in received.rglob(PART_FILE)):
                 time.sleep(0.05)
             running.send_signal(number)
             said = running.communicate(timeout=30)[1]

@@ -48,7 +48,7 @@ def test_a_full_output_is_told_in_one_line(
     assert done.returncode == 2, done.stderr
     *notes, last = done.stderr.splitlines()
     assert last == "Error: the output cannot be written: No space left on device"
-    assert all(each.startswith(("Note: ", "Loading ")) for each in notes)
+    assert all(note.startswith(("Note: ", "Loading ")) for note in notes)
 
 
 def test_a_full_place_for_errors_is_survived(tmp_path: Path) -> None:

@@ -45,12 +45,12 @@ def test_the_documented_commands_work(
     )
     places |= {"/glade/derecho/opt": tree, "/glade/casper/opt": other}
 
-    for each in commands:
-        each_text = each.command
+    for command in commands:
+        text = command.command
         for place, path in places.items():
-            each_text = each_text.replace(place, str(path))
+            text = text.replace(place, str(path))
         # A line of a script may be a comment.
-        words = shlex.split(each_text, comments=True)
+        words = shlex.split(text, comments=True)
         if words[:1] != ["spack-cache-db"] or words[1] == "serve":
             continue
         arguments = words[1:]
@@ -58,7 +58,7 @@ def test_the_documented_commands_work(
         notes = [
             line for line in result.stderr.splitlines() if "1 module load" not in line
         ]
-        assert (result.exit_code, notes) == (arguments[0] == "diff", []), each
+        assert (result.exit_code, notes) == (arguments[0] == "diff", []), command
         ran += 1
     assert ran >= 5
 
@@ -103,9 +103,9 @@ def test_the_nightly_script_serves_what_it_built(tmp_path: Path) -> None:
     """The documented script builds and serves; on the second night the server stays."""
     tree = write_tree(tmp_path / "opt", real_tree())
     (script,) = (
-        each.text
-        for each in fences(ROOT / "docs" / "installed.md")
-        if "serve.pid" in each.text
+        fence.text
+        for fence in fences(ROOT / "docs" / "installed.md")
+        if "serve.pid" in fence.text
     )
     text = script.replace("/opt/software", str(tree)).replace("8001", "0")
     (tmp_path / "nightly.sh").write_text(text)

@@ -82,7 +82,7 @@ def _stacks(listing: Listing, release: Release) -> tuple[str, ...]:
 def _meta(
     release: Release, found: Sequence[Configuration], stacks: Sequence[tuple[str, ...]]
 ) -> dict[str, object]:
-    versions = {each.version for each in found}
+    versions = {configuration.version for configuration in found}
     compilers = {_compiler(each.compiler, release.era) for each in found}
     operating_systems = {each.os for each in found}
     platforms = {each.platform for each in found}

@@ -162,7 +162,7 @@ def environments(kind: str, recipes: int, random: Random) -> list[Environment]:
     if kind == "none":
         return [ENVIRONMENTS[3]]
     common = ENVIRONMENTS[:4] if kind == "python" else ENVIRONMENTS[3:8]
-    rare = [each for each in ENVIRONMENTS if each not in common]
+    rare = [environment for environment in ENVIRONMENTS if environment not in common]
     wanted = min(max(recipes * 2 // 3, 1), len(ENVIRONMENTS))
     order = [*random.sample(common, len(common)), *random.sample(rare, len(rare))]
     return order[:wanted]

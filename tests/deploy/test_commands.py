@@ -127,10 +127,12 @@ def has_servers(reader: Reader) -> None:
         assert reader.get(target, "8001").status_code == 200
     assert reader.get("/spack-cache?sql=select+1", "8001").status_code == 403
     (server,) = [
-        each for each in reader.machine.manager.running.values() if each.poll() is None
+        process
+        for process in reader.machine.manager.running.values()
+        if process.poll() is None
     ]
     assert threads(server.pid) <= int(most) // 2
-    assert {each.name for each in reader.srv.iterdir()} == {
+    assert {path.name for path in reader.srv.iterdir()} == {
         ".lock",
         "build",
         "old",
@@ -151,7 +153,7 @@ def threads(pid: int) -> int:
         Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     )
     own = len([*Path(f"/proc/{pid}/task").iterdir()])
-    return own + sum(threads(int(each)) for each in children)
+    return own + sum(threads(int(child)) for child in children)
 
 
 def has_a_site(reader: Reader) -> None:

@@ -44,7 +44,7 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Front) -> None:
         Range="bytes=0-1",
         User_Agent="x",
     )
-    (seen,) = (each for each in site.server.seen if "package" in each.target)
+    (seen,) = (request for request in site.server.seen if "package" in request.target)
 
     assert (seen.method, seen.target) == ("GET", "/package/x?version=1")
     assert seen.headers == {
@@ -80,8 +80,8 @@ def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
         ("POST", "/cover", body),
         ("POST", "/cover.json", body),
     }
-    for each in seen:
-        assert each.headers == {
+    for request in seen:
+        assert request.headers == {
             "host": f"{NAME}:{site.port}",
             "x-forwarded-proto": "http",
             "x-forwarded-for": "127.0.0.1",
@@ -150,7 +150,7 @@ def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Front) -> None:
 
     for page in pages:
         replies = [site.get(f"{page}{end}") for end in ("", "?", "?x=1", "?x=2&y=%20")]
-        assert [each.headers["x-cache-status"] for each in replies] == [
+        assert [response.headers["x-cache-status"] for response in replies] == [
             "MISS",
             "HIT",
             "HIT",
@@ -165,7 +165,7 @@ def test_missing_pages_are_cached_and_errors_are_not(site: Front) -> None:
     pages.
     """
     replies = [site.get("/missing") for _ in range(3)]
-    assert [each.status_code for each in replies] == [404] * 3
+    assert [response.status_code for response in replies] == [404] * 3
     assert {each.headers["cache-control"] for each in replies} == {"no-store"}
 
     for page in ("/private", "/broken") * 3:

@@ -27,8 +27,8 @@ def answered(
     """Wait until so many requests are answered with this status; return the answers."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        ended = [each.result() for each in waiting if each.done()]
-        found = [each for each in ended if each.status_code == status]
+        ended = [future.result() for future in waiting if future.done()]
+        found = [response for response in ended if response.status_code == status]
         if len(found) >= count:
             return found
         time.sleep(0.05)
@@ -62,7 +62,7 @@ def test_one_visitor_cannot_ask_without_end(start: Callable[..., Front]) -> None
                 )
                 for n in range(120)
             ]
-            statuses = [each.status_code for each in found]
+            statuses = [response.status_code for response in found]
             assert set(statuses) == {200, 429}, addresses
             assert statuses[:50] == [200] * 50
             assert len(site.targets()) - before == statuses.count(200)
@@ -76,7 +76,7 @@ def test_one_address_cannot_hold_all_connections(start: Callable[..., Front]) ->
         waiting = [crowd.submit(site.get, f"/wait/{number}") for number in range(45)]
         answered(waiting, 429, 13)
         site.server.gate.set()
-        found = [each.result().status_code for each in waiting]
+        found = [future.result().status_code for future in waiting]
 
     assert (found.count(200), found.count(429)) == (32, 13)
 
@@ -117,7 +117,7 @@ def test_one_visitor_has_two_searches_at_once(
         waiting += [crowd.submit(site.get, f"{target}&x=1", "192.0.2.2")]
         waiting += [crowd.submit(site.get, page) for page in CHEAP]
         site.server.gate.set()
-        found = [each.result().status_code for each in waiting]
+        found = [future.result().status_code for future in waiting]
 
     assert (found[:5].count(200), found[:5].count(429)) == (2, 3)
     assert set(found[5:]) == {200}

@@ -16,7 +16,7 @@ from tests.processes import completed
 from tests.programs import needed
 
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
-SERVICES = [each for each in UNITS if each.suffix == ".service"]
+SERVICES = [path for path in UNITS if path.suffix == ".service"]
 MOST_EXPOSED = 2.0
 PROBE = """
 import ctypes, errno, socket, sys

@@ -35,7 +35,11 @@ class Upstream:
 
     def targets(self) -> list[str]:
         """Return the targets of requests, without those that ask whether it is up."""
-        return [each.target for each in self.seen if each.target != "/-/versions.json"]
+        return [
+            request.target
+            for request in self.seen
+            if request.target != "/-/versions.json"
+        ]
 
 
 LARGE = 20_000_000

@@ -75,7 +75,7 @@ def read(environment: Any) -> list[Any] | None:
         return None
     if any(each.error for each in found.specs):
         return None
-    return [meaning(parse_query(each.text)) for each in found.specs]
+    return [meaning(parse_query(user_spec.text)) for user_spec in found.specs]
 
 
 def test_specs_are_those_that_spack_reads() -> None:

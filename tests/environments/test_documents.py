@@ -40,7 +40,7 @@ def hashes(environment: Environment) -> list[str]:
         f"{json.dumps(NODES[:1])}\n\n{json.dumps(SPEC_FILE)}\n",
         # JSON is YAML as well; Spack's own YAML has a key on each line.
         "spec:\n  _meta:\n    version: 5\n  nodes:\n"
-        + "".join(f"  - {json.dumps(one)}\n" for one in NODES),
+        + "".join(f"  - {json.dumps(spec_node)}\n" for spec_node in NODES),
         "```yaml\nspec:\n  nodes:\n"
         + "".join(f"  - {json.dumps(one)}\n" for one in NODES)
         + "```",

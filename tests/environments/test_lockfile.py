@@ -39,7 +39,7 @@ def lock(
 
 def by_hash(*nodes: dict[str, Any]) -> dict[str, Any]:
     """Return nodes keyed by their hashes."""
-    return {each["hash"]: each for each in nodes}
+    return {spec_node["hash"]: spec_node for spec_node in nodes}
 
 
 def first_versions(version: int) -> dict[str, Any]:
@@ -77,7 +77,12 @@ def test_roots_come_first() -> None:
     nodes = by_hash(*(node(name) for name in "dbca"))
     found = read_lock(lock(6, nodes, hash_of("c"), hash_of("a"), hash_of("c")), 10)
 
-    assert [each.configuration.package for each in found.locked] == ["c", "a", "b", "d"]
+    assert [locked_spec.configuration.package for locked_spec in found.locked] == [
+        "c",
+        "a",
+        "b",
+        "d",
+    ]
     assert [each.is_root for each in found.locked] == [True, True, False, False]
 
 
@@ -86,7 +91,7 @@ def test_externals_are_left_out() -> None:
     nodes = by_hash(node("a", edge("b", "link")), node("b", external={"path": "/usr"}))
     found = read_lock(lock(6, nodes, hash_of("a"), hash_of("b")), 10)
 
-    assert [each.configuration.package for each in found.locked] == ["a"]
+    assert [locked_spec.configuration.package for locked_spec in found.locked] == ["a"]
     assert (found.locked[0].needs, found.locked[0].externals) == ((), (("b", "1.0"),))
     assert found.notes == ("one external needs no binary; left out",)
 
@@ -98,7 +103,10 @@ def test_included_environments_are_part_of_the_lock() -> None:
         lock(5, by_hash(node("a")), hash_of("a"), include_concrete={"/env": inner}), 10
     )
 
-    assert [(each.configuration.package, each.is_root) for each in found.locked] == [
+    assert [
+        (locked_spec.configuration.package, locked_spec.is_root)
+        for locked_spec in found.locked
+    ] == [
         ("a", True),
         ("b", True),
     ]

@@ -28,7 +28,7 @@ def test_specs_are_asked_as_they_stand() -> None:
         "view: true\nspecs:\n- hdf5 +mpi\n-\n- zlib@1.3\nconcretizer: {unify: true}"
     )
 
-    assert [(each.text, each.line) for each in found.specs] == [
+    assert [(user_spec.text, user_spec.line) for user_spec in found.specs] == [
         ("hdf5 +mpi", 4),
         ("zlib@1.3", 6),
     ]
@@ -174,7 +174,10 @@ def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
     form.
     """
     text = f"spack:\n  definitions: {definitions}\n  specs: {specs}\n"
-    return [each.text for each in read_manifest(text, "spack.yaml", Limits(most)).specs]
+    return [
+        user_spec.text
+        for user_spec in read_manifest(text, "spack.yaml", Limits(most)).specs
+    ]
 
 
 @pytest.mark.parametrize(
@@ -208,5 +211,5 @@ def test_a_row_that_contradicts_itself_is_no_fault() -> None:
     text = "spack: {specs: [{matrix: [[x@1, x@2], ['@1', target=zen3]]}]}"
     found = read_manifest(text, "-", Limits(10)).specs
 
-    assert [each.error is None for each in found] == [True, True, False, True]
+    assert [user_spec.error is None for user_spec in found] == [True, True, False, True]
     assert found[2].error == "the versions @2 and @1 exclude each other"

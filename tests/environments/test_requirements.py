@@ -164,7 +164,7 @@ def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
     )
     found = read_environment(text.encode(), "-")
 
-    assert [each.error is None for each in found.specs] == [True, False]
+    assert [user_spec.error is None for user_spec in found.specs] == [True, False]
     assert str(found.specs[1].error).startswith("the toolchain x cannot be read: ")
     assert said in str(found.specs[1].error)
     assert found.notes[0].startswith("toolchains: x is left out, line 1: ")

@@ -152,7 +152,10 @@ def test_checksums_and_sizes_are_those_of_the_files(exported: tuple[str, Path]) 
     for resource in package["resources"]:
         described[resource["path"]] = (resource["bytes"], resource["hash"][7:])
     dataset = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
-    objects = {each["@id"]: each["sha256"] for each in dataset["distribution"]}
+    objects = {
+        distribution["@id"]: distribution["sha256"]
+        for distribution in dataset["distribution"]
+    }
     found = {}
     for path in folder.iterdir():
         if path.suffix != ".json":

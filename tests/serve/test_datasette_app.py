@@ -175,7 +175,7 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     rows = await site.client.get("/spack-cache/packages.json?_shape=objects")
     shown = await site.client.get("/-/metadata.json")
     names = ("default_page_size", "max_returned_rows", "suggest_facets")
-    settings = [site.setting(each) for each in names]
+    settings = [site.setting(name) for name in names]
     pm.unregister(name="titled.py")
 
     assert 'href="/cache/packages"' in home.text

@@ -45,7 +45,7 @@ class Build:
         return [
             {
                 "compiler": self.compiler,
-                "hash": each,
+                "hash": dag_hash,
                 "os": self.os,
                 "platform": "linux",
                 "size": "-",
@@ -54,7 +54,7 @@ class Build:
                 "variants": sorted(self.variants),
                 "versions": [self.version],
             }
-            for each in hashes
+            for dag_hash in hashes
         ]
 
 

@@ -112,7 +112,7 @@ async def test_who_may_not_view_learns_no_name(database: Path) -> None:
 
     for path in ("/package/{}", "/feed.atom?package={}", *paths):
         answers = [await get(served, path.format(text)) for text in ("HDF5", "NO-SUCH")]
-        assert [each.status_code for each in answers] == [403, 403]
+        assert [answer.status_code for answer in answers] == [403, 403]
 
 
 @pytest.mark.asyncio

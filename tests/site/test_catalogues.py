@@ -35,7 +35,7 @@ def plain(*files: Path, **options: Any) -> Any:
 
     if not pm.is_registered(plugin):
         pm.register(plugin)
-    return Datasette([], immutables=[str(each) for each in files], **options)
+    return Datasette([], immutables=[str(path) for path in files], **options)
 
 
 @pytest.fixture

@@ -89,8 +89,8 @@ def counted_links(text: str) -> Iterator[tuple[str, bool, int]]:
     pairs += [(*pair, False) for pair in (*BESIDE.findall(rest), *INSIDE.findall(rest))]
     if '<table class="list"' in content:
         pairs += [
-            (each[1], COUNT.findall(each[0])[-1], False)
-            for each in ROW.finditer(content)
+            (match[1], COUNT.findall(match[0])[-1], False)
+            for match in ROW.finditer(content)
         ]
     for address, number, is_of_configurations in pairs:
         yield html.unescape(address), is_of_configurations, int(number.replace(",", ""))

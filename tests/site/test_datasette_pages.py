@@ -31,7 +31,7 @@ async def test_the_database_begins_with_queries(datasette: Any) -> None:
     page = (await get(datasette, "/spack-cache")).text
     names = re.findall(r'href="/spack-cache/(\w+)"', page)
 
-    queries = [names.index(each) for each in QUERIES if each in names]
+    queries = [names.index(query) for query in QUERIES if query in names]
     assert queries == sorted(queries)
     assert max(queries) < names.index("builds") < names.index("build_listings")
     assert (
@@ -132,9 +132,9 @@ async def test_pages_lead_to_queries_and_views(datasette: Any, path: str) -> Non
     page = await get(datasette, path)
     links = [unescape(each) for each in re.findall(r'href="([^"]*)"', page.text)]
     asked = [
-        each
-        for each in links
-        if each.split("?")[0].rpartition("/")[2] in {*QUERIES, *VIEWS}
+        link
+        for link in links
+        if link.split("?")[0].rpartition("/")[2] in {*QUERIES, *VIEWS}
     ]
 
     assert asked

@@ -119,18 +119,18 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
         f"{WEEKS[week][-10:]}T00:00:00+00:00" for week in expected
     ]
     assert [each.title for each in found.entries] == [*expected.values()]
-    for each in found.entries:
-        assert each.id.startswith("urn:uuid:") and each.link.startswith(
+    for entry in found.entries:
+        assert entry.id.startswith("urn:uuid:") and entry.link.startswith(
             "http://localhost/diff/"
         )
         assert (
-            await get(served, each.link.removeprefix("http://localhost"))
+            await get(served, entry.link.removeprefix("http://localhost"))
         ).status_code == 200
     # RFC 4287, 4.1.1: what a feed must have.
     assert (
         found.feed.id and found.feed.title and found.feed.updated and found.feed.author
     )
-    links = [(each.rel, each.type) for each in found.feed.links]
+    links = [(link.rel, link.type) for link in found.feed.links]
     assert links == [
         ("alternate", "text/html"),
         ("self", "application/atom+xml"),
@@ -167,7 +167,7 @@ async def test_entries_stay_when_the_file_is_built_anew(
         now = await parsed(served, path)
         then = await parsed(before, path)
         assert now.feed.id == then.feed.id
-        older = [(each.id, each.updated, each.title) for each in then.entries]
+        older = [(entry.id, entry.updated, entry.title) for entry in then.entries]
         newer = [(each.id, each.updated, each.title) for each in now.entries]
         assert newer[len(newer) - len(older) :] == older
 

@@ -104,7 +104,7 @@ async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None
     answer = await get(datasette, q=SPECS + "zlib\nhdf5@1.14 +mpi\n")
     blocks = re.findall(r'data-copy="(spack mirror[^"]*)"', html.unescape(answer.text))
     found = await get(datasette, ".json", q=SPECS)
-    having = [each for each in found.json()["specs"] if each["status"] == "binary"]
+    having = [spec for spec in found.json()["specs"] if spec["status"] == "binary"]
     *mirrors, trust, install = blocks[0].splitlines()
 
     assert len(blocks) == 1
@@ -231,7 +231,7 @@ async def test_specs_of_before_spack_1_0(datasette: Any, path: str) -> None:
     if path == "/find.json":
         assert answer.json() == new.json()
     elif path == "/cover.json":
-        assert [each["status"] for each in answer.json()["specs"]] == ["binary"]
+        assert [spec["status"] for spec in answer.json()["specs"]] == ["binary"]
     else:
         assert '<option value="0.23" selected>' in answer.text
         assert '<option value="0.23" selected>' not in new.text

@@ -144,7 +144,7 @@ async def test_badge_names_the_newest_version(
     assert [each.text for each in picture.iter(f"{SVG}text")] == [package, text]
     assert picture.get("aria-label") == f"{package}: {text}"
 
-    widths = [int(each.get("width", 0)) for each in picture.iter(f"{SVG}rect")]
+    widths = [int(element.get("width", 0)) for element in picture.iter(f"{SVG}rect")]
     assert sum(widths) == int(picture.get("width", 0))
 
 
@@ -166,8 +166,8 @@ async def test_the_sitemap_has_every_page(datasette: Any) -> None:
     assert address is not None
     answer = await get(datasette, address[1])
     found = [
-        each.text or ""
-        for each in ElementTree.fromstring(answer.text).iter(f"{SITEMAP}loc")
+        element.text or ""
+        for element in ElementTree.fromstring(answer.text).iter(f"{SITEMAP}loc")
     ]
     paths = [re.sub("^http://[^/]+", "", each) for each in found]
 
@@ -287,7 +287,7 @@ async def test_a_list_can_be_taken(datasette: Any, path: str, rows: int) -> None
     page = (await get(datasette, path)).text
     names = re.findall(r'<th scope="row"><a href="[^"]*">([^<]*)</a>', page)
     links = re.findall(r'href="(/\w+\.(?:json|csv)[^"]*)"', page)
-    as_json, as_csv = [await get(datasette, html.unescape(each)) for each in links]
+    as_json, as_csv = [await get(datasette, html.unescape(link)) for link in links]
 
     assert [row["name"] for row in as_json.json()] == names
     assert len(names) == rows

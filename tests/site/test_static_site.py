@@ -207,7 +207,7 @@ def test_a_folder_of_others_stays(samples_file: Path, tmp_path: Path) -> None:
     told = run("export-static", samples_file, "-o", tmp_path)
     assert told.exit_code == 2
     assert "has other files, expected a new or an empty folder" in told.stderr
-    assert [each.name for each in tmp_path.iterdir()] == ["index.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
 
 
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:

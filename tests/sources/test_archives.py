@@ -65,7 +65,7 @@ def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawFile | Fault]:
 def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:
     """Return the faults as texts, relative to a folder."""
     assert all(isinstance(each, Fault) for each in found)
-    return [str(each).replace(f"{folder}/", "") for each in found]
+    return [str(result).replace(f"{folder}/", "") for result in found]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -80,7 +80,7 @@ def test_hidden_members_are_no_pages(suffix: str, tmp_path: Path) -> None:
 def test_a_large_member_is_refused_unread(suffix: str, tmp_path: Path) -> None:
     """A page above the limit is a fault; its neighbours are read."""
     found = read_all([archive(tmp_path, suffix, CONTENT)], limit=1000)
-    assert [type(each) for each in found] == [RawFile, Fault]
+    assert [type(result) for result in found] == [RawFile, Fault]
     assert messages(found[1:], tmp_path) == [
         f"pages{suffix}/v0.18/b/specs.md: has 1,500 bytes, expected at most 1,000 (--max-page-size)"
     ]
@@ -147,7 +147,7 @@ def test_damaged_archives_never_raise(
     found = read_all([str(path)])
 
     assert found
-    assert all(isinstance(each, RawFile | Fault) for each in found)
+    assert all(isinstance(result, RawFile | Fault) for result in found)
 
 
 def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:

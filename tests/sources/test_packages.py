@@ -65,7 +65,7 @@ def test_every_real_file_is_known_by_its_content() -> None:
     assert read_files([file_of(REPOLOGY)]).packages[0].form == CATALOGUED
     assert {each.form for each in found.packages} == {LISTED, PUBLISHED}
     assert len(found.packages) == len(files) - 1 + 14
-    assert [bool(each.page) for each in found.documents] == [True, False, False]
+    assert [bool(document.page) for document in found.documents] == [True, False, False]
 
 
 def test_what_both_forms_say_is_read() -> None:
@@ -159,7 +159,7 @@ def test_a_new_key_is_told(change: dict[str, Any], key: str) -> None:
     (found,) = facts(published("a", "1") | change)
     message = f"the package a has the unknown key {key}"
 
-    assert [(each.code, each.message) for each in found.problems] == [
+    assert [(problem.code, problem.message) for problem in found.problems] == [
         ("unknown_key", message)
     ]
 

@@ -45,7 +45,7 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
 
 def paths_of(*folders: Path) -> list[str]:
     """Return the names within the input of the files of these folders."""
-    return sorted(each.path for unit in plan(map(str, folders)) for each in unit)
+    return sorted(entry.path for unit in plan(map(str, folders)) for entry in unit)
 
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_kind_of_a_file_is_known_by_its_content() -> None:
     """Kinds meet in one unit, whatever the files are called, and share their texts."""
     other = index(record(node("zlib", hash=spec_hash(1))))
     found = read_files([file("a.md", other), file("b.json", page()), file("c", other)])
-    assert [bool(each.page) for each in found.documents] == [False, True, False]
+    assert [bool(document.page) for document in found.documents] == [False, True, False]
     assert len(found.things["hashes"]) == 1
     assert sorted(found.tables["listings"]["document"]) == [1, 2, 3]
 

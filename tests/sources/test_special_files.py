@@ -108,7 +108,7 @@ def test_every_kind_in_every_place(kind: str, tmp_path: Path) -> None:
             continue  # A folder may have any name.
 
         faults, _ = check(tmp_path / "in")
-        told = [str(each) for each in faults]
+        told = [str(fault) for fault in faults]
 
         assert told, (name, kind)
         assert all(each.isprintable() and len(each) < 700 for each in told)

@@ -19,8 +19,14 @@ def parsed(text: str) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(query, name) for name in names}
     fields["versions"] = query.versions and query.versions.text
     fields["variants"] = [
-        (each.name, each.values, each.kind, each.exact, each.propagate)
-        for each in query.variants
+        (
+            constraint.name,
+            constraint.values,
+            constraint.kind,
+            constraint.exact,
+            constraint.propagate,
+        )
+        for constraint in query.variants
     ]
     fields["edges"] = [
         (edge.node.name, edge.direct, edge.virtuals, edge.deptypes)

@@ -35,14 +35,14 @@ def test_every_binary_is_there_once(
             expected = [
                 spack_cache_db.Binary(
                     hash=spec.hash,
-                    configuration=each.configuration,
+                    configuration=answer.configuration,
                     releases=spec.releases,
                     stacks=spec.stacks,
                     first_seen=spec.first_seen,
                     last_seen=spec.last_seen,
                 )
-                for each in found
-                for spec in each.specs or ()
+                for answer in found
+                for spec in answer.specs or ()
             ]
             assert [*cache.binaries(**place)] == expected
             assert [*spack_cache_db.binaries(samples_file, **place)] == expected
@@ -55,8 +55,8 @@ def test_questions_between_two_binaries(samples_file: Path) -> None:
     """
     with spack_cache_db.Cache(samples_file) as cache:
         names = [
-            cache.find(f"/{each.hash}")[0].package == each.configuration.package
-            for each in cache.binaries()
+            cache.find(f"/{binary.hash}")[0].package == binary.configuration.package
+            for binary in cache.binaries()
         ]
         assert all(names)
     with pytest.raises(spack_cache_db.UnknownNameError):

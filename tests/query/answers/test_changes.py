@@ -73,7 +73,10 @@ def expected(sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str])
 def _versions(side: dict[str, Listing]) -> set[tuple[str, str]]:
     """Return the packages of a side with their versions."""
     configurations = {shown.configuration for shown in side.values()}
-    return {(each.package, each.version) for each in configurations}
+    return {
+        (configuration.package, configuration.version)
+        for configuration in configurations
+    }
 
 
 def _in_version_order(versions: set[tuple[str, str]]) -> list[list[str]]:
@@ -188,7 +191,7 @@ def test_difference_is_what_the_sources_say(
     places = [*sources.releases]
     places += [f"{release}:{stack}" for release in sources.releases for stack in stacks]
     sides = data.draw(st.tuples(st.sampled_from(places), st.sampled_from(places)))
-    shown = [each for some in sources.shown.values() for each in some.values()]
+    shown = [listing for some in sources.shown.values() for listing in some.values()]
     options = {
         "package": st.sampled_from([each.configuration.package for each in shown]),
         "target": st.sampled_from([each.configuration.target for each in shown]),
@@ -213,7 +216,7 @@ def difference_follows_the_rule(
     assert (found.pop("old"), found.pop("new")) == tuple(side + place for side in sides)
     found.pop("causes")
     for kind, rows in found["configurations"].items():
-        names = [each["package"] for each in rows]
+        names = [row["package"] for row in rows]
         assert names == sorted(names)
         found["configurations"][kind] = _sorted(rows)
     assert found == expected(sources, sides, narrowing)
@@ -294,7 +297,7 @@ def causes(folder: Path, old: list[Spec], new: list[Spec]) -> list[tuple[str, in
     apart = diff_databases(folder / "v1.0.db", folder / "v1.1.db")
     assert replace(apart.releases["develop"], old="v1.0", new="v1.1") == found
     assert apart.is_empty == found.is_empty
-    return [(str(each), each.configurations) for each in found.causes or ()]
+    return [(str(cause), cause.configurations) for cause in found.causes or ()]
 
 
 def zlib(tag: str, version: str = "1.0", **more: Any) -> Spec:

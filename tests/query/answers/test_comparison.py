@@ -104,7 +104,9 @@ def test_what_they_need_is_compared(tmp_path: Path) -> None:
     tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
     found = compared(tmp_path, tops)
 
-    assert {name: (*map(str, each.changes),) for name, each in found.items()} == {
+    assert {
+        name: (*map(str, difference.changes),) for name, difference in found.items()
+    } == {
         "version": ("openmpi 4.1.6 → 5.0.3",),
         "provider": ("mpi provider openmpi 4.1.6 → mpich 4.2.1",),
         "made of": (
@@ -136,7 +138,9 @@ def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
     }
     found = compared(tmp_path, tops)
 
-    assert {name: (*map(str, each.changes),) for name, each in found.items()} == {
+    assert {
+        name: (*map(str, difference.changes),) for name, difference in found.items()
+    } == {
         "flags": ('top flags none → ldflags="-s -l"',),
         "recipe": ("top recipe recipe- → another",),
         "space": ("top namespace builtin → mine",),

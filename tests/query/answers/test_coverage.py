@@ -137,7 +137,7 @@ def test_records_of_before_spack_1_0_name_one_compiler(tmp_path: Path) -> None:
         "%gcc target=x86_64_v3",
     ):
         found = find(tmp_path / "old.db", text, spack="0.23")
-        assert found and all(each.compiler == "gcc@12.2.0" for each in found), text
+        assert found and all(answer.compiler == "gcc@12.2.0" for answer in found), text
     assert not find(tmp_path / "old.db", "hdf5 %gcc@13", spack="0.23")
     assert not find(tmp_path / "old.db", "hdf5 %gcc@12 build_system=generic")
 

@@ -150,7 +150,9 @@ def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
 
     counts = {"binary": 0, "total": 3, "rebuilt": 1, "missing": 1, "incomplete": 1}
     assert {key: said[key] for key in counts} == counts
-    assert [each["hash"] for each in said["specs"]] == [row["hash"] for row in rows]
+    assert [covered["hash"] for covered in said["specs"]] == [
+        row["hash"] for row in rows
+    ]
     assert [row["status"] for row in rows] == ["incomplete", "missing", "rebuilt"]
     assert [row["root"] for row in rows] == ["1", "0", "0"]
 
@@ -186,7 +188,7 @@ def needs(dag_hash: str) -> set[tuple[str, str]]:
     run.
     """
     nodes = (installs()[each]["spec"] for each in run_time(dag_hash))
-    return {(each["name"], each["version"]) for each in nodes}
+    return {(spec_node["name"], spec_node["version"]) for spec_node in nodes}
 
 
 def shared_configurations(conn: sqlite3.Connection) -> list[list[str]]:

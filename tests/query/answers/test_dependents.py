@@ -120,7 +120,7 @@ def test_direct_binaries_come_by_package_without_those_that_only_build(
 ) -> None:
     """`tool` has no edge to link or run."""
     answer = spack_cache_db.dependents(file, "low")
-    found = [(each.package, each.direct) for each in answer.binaries]
+    found = [(dependent.package, dependent.direct) for dependent in answer.binaries]
     assert found == [("mid", True), ("top", False)]
     assert {each.needs for each in answer.binaries} == {f"low@1.0/{hash_of('low')}"}
 
@@ -167,7 +167,7 @@ def test_lost_binaries_are_counted_apart(tmp_path: Path) -> None:
 
     for release in (None, "main-2026-01-01"):
         answer = spack_cache_db.dependents(tmp_path / "b.db", "low", release=release)
-        assert [each.package for each in answer.binaries] == ["top"]
+        assert [dependent.package for dependent in answer.binaries] == ["top"]
         assert answer.gone_count == 1
         assert any("the mirror has lost" in note for note in answer.notes)
 

@@ -72,7 +72,7 @@ def test_the_dependencies_are_those_that_only_one_closure_has(
 def test_every_door_says_the_same(file: Path) -> None:
     """The command in four forms, the page, and its JSON."""
     hashes = [hash_of("app1"), hash_of("app2")]
-    result = run("diff", *(f"/{each[:8]}" for each in hashes), file)
+    result = run("diff", *(f"/{dag_hash[:8]}" for dag_hash in hashes), file)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     texts = [f"app@{number}.0/{hash_of(f'app{number}')[:7]}" for number in "12"]
@@ -85,7 +85,9 @@ def test_every_door_says_the_same(file: Path) -> None:
         run("diff", *(f"/{x}" for x in hashes), file, "--json").stdout
     )
     assert document["changes"] == [{"part": "version", "old": "1.0", "new": "2.0"}]
-    assert [each["package"] for each in document["dependencies"]] == ["zlib"]
+    assert [dependency["package"] for dependency in document["dependencies"]] == [
+        "zlib"
+    ]
     assert json.loads(shown(file, f"/diff/{hashes[0]}...{hashes[1]}.json")) == document
     page_text = shown(file, f"/diff/{hashes[0][:7]}...{hashes[1][:7]}")
     assert "1 dependency differs" in page_text
@@ -122,7 +124,7 @@ def test_what_no_record_has_is_not_compared(file: Path) -> None:
 
     assert document["dependencies"] is None
     assert "are not known" in document["notes"][0]
-    assert "recipe" not in {each["part"] for each in document["changes"]}
+    assert "recipe" not in {change["part"] for change in document["changes"]}
     assert {"package"} <= {each["part"] for each in document["changes"]}
 
 

@@ -65,15 +65,15 @@ def misses_by_hash(
     own = conditions_by(conn, text, {})
     package = next((each.text for each in own if each.kind == "package"), "*")
     missed: dict[str, tuple[Configuration, set[str]]] = {
-        dag_hash: (each.configuration, set())
-        for each in find(conn, package, **place, with_hashes=True)
-        for dag_hash in each.hashes or ()
+        dag_hash: (answer.configuration, set())
+        for answer in find(conn, package, **place, with_hashes=True)
+        for dag_hash in answer.hashes or ()
     }
     asked: list[tuple[str, dict[str, Any], str]]
     asked = [
-        (f"{package} {each.text}", {}, each.text)
-        for each in own
-        if each.kind != "package"
+        (f"{package} {condition.text}", {}, condition.text)
+        for condition in own
+        if condition.kind != "package"
     ]
     for name in ("host", "os"):
         if value := names.get(name):
@@ -162,18 +162,20 @@ def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) 
             parse_query(spec_named).name
         }
         assert asked - found_texts(cache, spec_named, names) == {query.name}
-    for each in why.without:
-        left_out = {condition.text for condition in each.left_out}
-        kept = {name: value for name, value in names.items() if name not in each.places}
+    for without in why.without:
+        left_out = {condition.text for condition in without.left_out}
+        kept = {
+            name: value for name, value in names.items() if name not in without.places
+        }
         kept = {
             name: value
             for name, value in kept.items()
             if f"{name}={value}" not in left_out
         }
-        assert len(find(cache, each.spec, **kept)) == each.configurations
-        replaced = {f"target={each.target}"} if each.target else set()
+        assert len(find(cache, without.spec, **kept)) == without.configurations
+        replaced = {f"target={without.target}"} if without.target else set()
         read = asked if why.read_as else {one.text for one in own}
-        assert found_texts(cache, each.spec, kept) == read - left_out | replaced
+        assert found_texts(cache, without.spec, kept) == read - left_out | replaced
 
 
 def names_in(conn: sqlite3.Connection) -> st.SearchStrategy[dict[str, Any]]:
@@ -210,11 +212,11 @@ def single_conditions_are_named(
             expected.setdefault(label, set()).add(configuration)
     why = explained(conn, text, **place)
     told = {
-        each.left_out[0].text: len(expected[each.left_out[0].text])
-        if each.target
-        else each.configurations
-        for each in why.without
-        if len(each.left_out) == 1 and not each.places
+        without.left_out[0].text: len(expected[without.left_out[0].text])
+        if without.target
+        else without.configurations
+        for without in why.without
+        if len(without.left_out) == 1 and not without.places
     }
     if why.read_as is None:
         assert told == {label: len(some) for label, some in expected.items()}, (
@@ -271,7 +273,7 @@ def found_texts(
 ) -> set[str]:
     """Return the conditions of a spec that finds something."""
     assert find(cache, text, **names)
-    return {each.text for each in conditions_by(cache, text, {})}
+    return {condition.text for condition in conditions_by(cache, text, {})}
 
 
 @pytest.mark.parametrize(

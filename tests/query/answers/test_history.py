@@ -41,7 +41,8 @@ def test_history_is_what_find_answers_in_each_release(
     """
     sources = Oracle(drawn)
     stacks = sorted(
-        {name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS}
+        {name for listing in drawn if listing.is_binary for name in listing.stacks}
+        & {*STACKS}
     )
     options = {"host": st.sampled_from(HOSTS)}
     if stacks:

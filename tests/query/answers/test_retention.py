@@ -127,7 +127,11 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
     binaries = set[str]().union(*listed.values())
     keep = set(found.keep)
     assert keep.isdisjoint(found.prune)
-    assert keep.union(found.prune) == {each.hash for each in found.binaries} == binaries
+    assert (
+        keep.union(found.prune)
+        == {binary.hash for binary in found.binaries}
+        == binaries
+    )
     assert needed(records, keep).isdisjoint(found.prune)
 
     # The rules about stacks and days.

@@ -308,7 +308,12 @@ def test_what_is_installed_is_found_first(both: Path) -> None:
     """First what somebody asked for, then what else is installed, then what could be
     installed.
     """
-    assert [each.version for each in find(both, "a")] == ["1.0", "3.0", "2.0", "4.0"]
+    assert [answer.version for answer in find(both, "a")] == [
+        "1.0",
+        "3.0",
+        "2.0",
+        "4.0",
+    ]
     assert [each.version for each in find(both, "a", release="develop")] == [
         "3.0",
         "2.0",
@@ -321,7 +326,7 @@ def test_only_what_was_asked_for_is_found(both: Path) -> None:
     as well.
     """
     assert [
-        (each.package, each.version) for each in find(both, "*", explicit=True)
+        (answer.package, answer.version) for answer in find(both, "*", explicit=True)
     ] == [
         ("a", "1.0"),
         ("top", "1.0"),
@@ -393,8 +398,10 @@ def test_what_is_installed_needs_no_binary(
     if release == "installed":
         statuses = [*statuses[:4], found.specs[4].status]
 
-    assert [each.status for each in found.specs] == statuses
-    assert found.available == sum(each in ("installed", "binary") for each in statuses)
+    assert [covered.status for covered in found.specs] == statuses
+    assert found.available == sum(
+        status in ("installed", "binary") for status in statuses
+    )
 
 
 def test_a_catalogue_says_that_it_is_of_installed_software(

@@ -43,7 +43,7 @@ def by_sql(cache: sqlite3.Connection, text: str) -> set[str] | str:
         found = find(cache, text, with_hashes=True)
     except ValueError as error:
         return str(error)
-    return {dag_hash for each in found for dag_hash in each.hashes or ()}
+    return {dag_hash for answer in found for dag_hash in answer.hashes or ()}
 
 
 # Spack looks at every direct dependency here, a page at the one compiler that it
@@ -146,7 +146,8 @@ def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
     lookups = read_lookups(all_samples)
     every = ids_of(all_samples, "*")
     words = {
-        each.id: each.configuration for each in configurations_by_id(lookups, every)
+        counted.id: counted.configuration
+        for counted in configurations_by_id(lookups, every)
     }
     for kind, text in (
         ("version", "4.0.1"), ("version", "4"), ("compiler", "gcc"), ("target", "x86_64_v3"),

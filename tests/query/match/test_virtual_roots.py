@@ -41,8 +41,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(file: Path, text: str) -> set[tuple[str, str]]:
     """Return the packages and targets that a query finds."""
     return {
-        (each.configuration.package, each.configuration.target)
-        for each in find(file, text)
+        (answer.configuration.package, answer.configuration.target)
+        for answer in find(file, text)
     }
 
 

@@ -192,7 +192,9 @@ NODES = [
 
 def listing(*names: str) -> list[dict[str, Any]]:
     """Return the records of an index that lists some of the binaries."""
-    return [record(each, is_binary=each["name"] in names) for each in NODES]
+    return [
+        record(spec_node, is_binary=spec_node["name"] in names) for spec_node in NODES
+    ]
 
 
 def test_link_and_run_dependencies_need_a_binary(built: Built) -> None:
@@ -225,7 +227,9 @@ def test_a_dependency_that_no_mirror_lists_is_missing(built: Built) -> None:
 
 def test_a_dependency_without_a_record_is_missing(built: Built) -> None:
     """A binary is not complete if an index only names a dependency."""
-    records = [record(each) for each in NODES if each["name"] != "runtime"]
+    records = [
+        record(spec_node) for spec_node in NODES if spec_node["name"] != "runtime"
+    ]
     closure = closure_of(built({"r": records}), "hdf5")
 
     assert (closure.is_complete, packages(closure.missing)) == (False, ["runtime"])

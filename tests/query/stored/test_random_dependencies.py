@@ -172,12 +172,15 @@ def answers_are_those_of_a_walk(
             assert refused(text, str(error)), (text, str(error))
             continue
         truths = {
-            each: walk.satisfies(each, parse_query(text)) for each in walk.binaries
+            binary: walk.satisfies(binary, parse_query(text))
+            for binary in walk.binaries
         }
         found = found_part(question, slice(None), with_hashes=True)
 
         expected = {each for each, truth in truths.items() if truth}
-        assert {each for one in found for each in one.hashes or ()} == expected, text
+        assert {
+            dag_hash for answer in found for dag_hash in answer.hashes or ()
+        } == expected, text
         assert left_out(question.notes) == [*truths.values()].count(None), text
         every_road_leads_there(conn, text, found)
         for release in {name for name, _ in drawn.mirrors}:
@@ -192,7 +195,7 @@ def every_road_leads_there(
     conn: sqlite3.Connection, text: str, found: list[Found]
 ) -> None:
     """SQL of hashes and of configurations and the search say what `find` does."""
-    expected = {each for one in found for each in one.hashes or ()}
+    expected = {dag_hash for answer in found for dag_hash in answer.hashes or ()}
     by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
     assert {row[0] for row in by_hash} == expected, text
     # Where releases contradict each other, a configuration is that of more specs than

@@ -54,11 +54,11 @@ def test_a_package_is_a_record(file: Path) -> None:
     with spack_cache_db.Cache(file) as cache:
         found = cache.package_data("fftw")
         assert found == spack_cache_db.package_data(str(file), "fftw")
-        assert {each.name for each in cache.behind()} == {"py-mpi4py"}
+        assert {package.name for package in cache.behind()} == {"py-mpi4py"}
     assert found is not None
     assert found.status.spec_count == 0
     assert found.versions[0].version == found.status.latest_version
-    told = {each.name: each.default_text for each in found.variants}
+    told = {meaning.name: meaning.default_text for meaning in found.variants}
     assert told["openmp"] == "~openmp"
 
     built = spack_cache_db.package_data(file, "py-mpi4py")
@@ -254,29 +254,37 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
     for release in (None, "develop", "v0.23"):
         for stack in (None, *STACKS):
             expected = {}
-            for each in packages:
+            for package in packages:
                 there = [
                     version
                     for of, at, name, version in binaries
-                    if name == each["name"]
+                    if name == package["name"]
                     and release in (None, of)
                     and stack in (None, at)
                 ]
                 newer = [
                     known["name"]
-                    for known in each["versions"]
+                    for known in package["versions"]
                     if there
                     and not preference_key(known["name"])[0]
                     and equality_key(known["name"]) > equality_key(preferred(there))
                 ]
                 if newer:
-                    expected[each["name"]] = (preferred(there), len(newer), len(there))
+                    expected[package["name"]] = (
+                        preferred(there),
+                        len(newer),
+                        len(there),
+                    )
             found = behind(file, release=release, stack=stack)
             assert {
-                each.name: (each.newest_version, each.versions_behind, each.spec_count)
-                for each in found
+                package_status.name: (
+                    package_status.newest_version,
+                    package_status.versions_behind,
+                    package_status.spec_count,
+                )
+                for package_status in found
             } == expected, (release, stack)
-            assert [each.name for each in found] == sorted(expected)
+            assert [package_status.name for package_status in found] == sorted(expected)
 
 
 def test_without_package_data_nothing_can_be_said(

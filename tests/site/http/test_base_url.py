@@ -35,7 +35,7 @@ TABLES = (
 PAGES = (
     *OWN,
     *DATASETTES,
-    *(f"/spack-cache/{each}" for each in TABLES),
+    *(f"/spack-cache/{table}" for table in TABLES),
     f"{SQL}?sql=select+hash+from+specs&_hide_sql=1",
     "/package/HDF5",
     "/find?q=hdf5",
