@@ -250,7 +250,11 @@ def an_environment_has_what_find_finds(
     answer = expected.answer(text, **place)
     (covered,) = cover(conn, [text], **place).specs
     count = sum(map(len, answer.values()))
-    assert (covered.configurations, covered.spec_count) == (len(answer), count), (
+    assert covered.configurations == len(answer), (
+        text,
+        place,
+    )
+    assert covered.spec_count == count, (
         text,
         place,
     )

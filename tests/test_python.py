@@ -241,11 +241,9 @@ def test_an_error_is_the_same_in_another_process(
         each.add_note("in a worker")
         for other in (pickle.loads(pickle.dumps(each)), copy.copy(each)):
             assert type(other) is type(each)
-            assert (str(other), other.args, vars(other)) == (
-                str(each),
-                each.args,
-                vars(each),
-            )
+            assert str(other) == str(each)
+            assert other.args == each.args
+            assert vars(other) == vars(each)
 
 
 @pytest.mark.parametrize(

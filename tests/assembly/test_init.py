@@ -56,9 +56,7 @@ def test_a_script_needs_no_guard(method: str, tmp_path: Path) -> None:
     script.write_text(SCRIPT.format(method=method))
     done = completed([sys.executable, script, SAMPLES, output])
 
-    assert (done.stdout, done.stderr, done.returncode) == (
-        "the script runs\n5\n",
-        "",
-        0,
-    )
+    assert done.stdout == "the script runs\n5\n"
+    assert done.stderr == ""
+    assert done.returncode == 0
     assert output.read_bytes() == built(tmp_path / "y.db", SAMPLES)

@@ -103,27 +103,21 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
         ("nothing@1", "skipped"),
     ]
     found = json.loads(run(*gate, "--json", "--only", "lost").stdout)
-    assert (found["lost"], [covered["spec"] for covered in found["specs"]]) == (
-        1,
-        ["lib@1"],
-    )
+    assert found["lost"] == 1
+    assert [covered["spec"] for covered in found["specs"]] == ["lib@1"]
     assert (
         spack_cache_db.cover("new.db", ["lib"], baseline="old.db").counted("lost") == 1
     )
 
     (nights / "specs.txt").write_text("app\nnothing@1\n")
     passed = run(*gate)
-    assert (passed.exit_code, passed.stdout.splitlines()[0][-19:]) == (
-        0,
-        "0 lost since old.db",
-    )
+    assert passed.exit_code == 0
+    assert passed.stdout.splitlines()[0][-19:] == "0 lost since old.db"
     assert run(*gate[:3], "--junit", "r.xml").exit_code == 1
     assert [case[2] for case in cases(nights / "r.xml")] == ["", "failure"]
     wrong = run(*gate[:3], "--release", "v1.1", "--baseline", "old.db")
-    assert (wrong.exit_code, "old.db: no release is called 'v1.1'" in wrong.stderr) == (
-        2,
-        True,
-    )
+    assert wrong.exit_code == 2
+    assert "old.db: no release is called 'v1.1'" in wrong.stderr
 
 
 def test_snapshots_do_not_hide_a_loss(
@@ -148,7 +142,8 @@ def test_snapshots_do_not_hide_a_loss(
 
     for environment in ("specs.txt", "spack.lock"):
         result = run("cover", environment, file, "--baseline", "2026-11-25.db")
-        assert (result.exit_code, "; 1 lost since" in result.stdout) == (1, True)
+        assert result.exit_code == 1
+        assert "; 1 lost since" in result.stdout
 
     lost = run("find", "lib", file, "--install")
     assert (lost.exit_code, lost.stdout) == (1, "")
@@ -238,7 +233,8 @@ def test_answers_and_refusals_of_the_gate(
     """
     before = (nights / "new.db").read_bytes()
     result = run("diff", "--databases", *PAIR, *options)
-    assert (result.exit_code, message in result.stderr) == (status, True), result.output
+    assert result.exit_code == status, result.output
+    assert message in result.stderr, result.output
     assert (nights / "new.db").read_bytes() == before
     assert not [*nights.glob(".*")]
 
@@ -369,7 +365,8 @@ def test_hook_checks_environments(
     )
     program, *words = hook["entry"].split()
 
-    assert (program, hook["pass_filenames"]) == ("spack-cache-db", False)
+    assert program == "spack-cache-db"
+    assert hook["pass_filenames"] is False
 
     monkeypatch.setenv("SPACK_CACHE_DB", "new.db")
     (nights / "spack.yaml").write_text("spack: {specs: [app]}")

@@ -176,7 +176,8 @@ def test_good_news_is_a_success(folder: Path) -> None:
         ),
     ):
         answer = run(*words)
-        assert (answer.exit_code, said in answer.stderr) == (0, True)
+        assert answer.exit_code == 0
+        assert said in answer.stderr
 
 
 def release(file: str) -> str:

@@ -137,10 +137,8 @@ def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
     found = pasted_spec(line)
 
     assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
-    assert (found.is_dependency, found.is_printed or found.is_certain) == (
-        is_dependency,
-        True,
-    )
+    assert found.is_dependency == is_dependency
+    assert found.is_printed or found.is_certain
 
 
 @pytest.mark.parametrize(

@@ -258,11 +258,9 @@ def test_refusals_print_no_answer(
     Path("specs.txt").write_text("foo@9\n")
     done = run("retention", mirror, *rules.split())
 
-    assert (done.exit_code, done.stdout, message in done.stderr) == (
-        status,
-        "",
-        True,
-    ), done.output
+    assert done.exit_code == status, done.output
+    assert done.stdout == "", done.output
+    assert message in done.stderr, done.output
     if status == 1:
         assert (
             run("retention", mirror, *rules.split(), "--allow-missing").exit_code == 0

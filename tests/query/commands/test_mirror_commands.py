@@ -62,7 +62,8 @@ def test_an_unsigned_mirror_needs_no_keys() -> None:
         "spack mirror add --unsigned team https://team",
         "spack install --cache-only foo/abc",
     )
-    assert (commands.advice, commands.is_complete) == (None, True)
+    assert commands.advice is None
+    assert commands.is_complete is True
 
 
 def test_a_signed_mirror_needs_its_keys() -> None:
@@ -130,7 +131,9 @@ def test_what_has_no_binary_is_built() -> None:
     assert commands.commands[-1] == "spack install foo/abc"
     assert commands.builds == "builds gcc-runtime, pkgconf and zlib from source"
     assert commands.missing == "3 of 4 dependencies have no binary here"
-    assert (commands.is_complete, commands.size, commands.needs) == (False, None, ())
+    assert commands.is_complete is False
+    assert commands.size is None
+    assert commands.needs == ()
     one = closure(member("foo"), gone[0], mirrors=(mirror("a"),))
     assert (
         install_commands([one], ["foo/abc"]).missing
@@ -153,7 +156,8 @@ def test_a_binary_that_the_mirror_lost_has_no_commands() -> None:
     lost = closure(member("foo", None), member("lib"), mirrors=(mirror("a"),))
     commands = install_commands([lost], ["foo/abc"])
 
-    assert (commands.commands, commands.is_complete) == ((), False)
+    assert commands.commands == ()
+    assert commands.is_complete is False
     assert commands.note == (
         "the mirror no longer lists this binary; it was last listed on 2026-11-01"
     )

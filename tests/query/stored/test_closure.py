@@ -221,8 +221,11 @@ def test_a_dependency_that_no_mirror_lists_is_missing(built: Built) -> None:
     """A binary is not complete if a dependency has a record but no binary."""
     closure = closure_of(built({"r": listing("hdf5", "zlib", "ncurses")}), "hdf5")
 
-    assert (closure.is_complete, packages(closure.missing)) == (False, ["runtime"])
-    assert (closure.is_listed, closure.is_known, closure.size) == (True, True, None)
+    assert closure.is_complete is False
+    assert packages(closure.missing) == ["runtime"]
+    assert closure.is_listed is True
+    assert closure.is_known is True
+    assert closure.size is None
 
 
 def test_a_dependency_without_a_record_is_missing(built: Built) -> None:
@@ -232,7 +235,8 @@ def test_a_dependency_without_a_record_is_missing(built: Built) -> None:
     ]
     closure = closure_of(built({"r": records}), "hdf5")
 
-    assert (closure.is_complete, packages(closure.missing)) == (False, ["runtime"])
+    assert closure.is_complete is False
+    assert packages(closure.missing) == ["runtime"]
 
 
 def test_a_closure_can_take_several_mirrors(built: Built) -> None:
@@ -268,11 +272,9 @@ def test_dependencies_of_binaries_on_pages_are_not_known(built: Built) -> None:
     lookups = built({"r": listing("zlib")}, foo=page("foo", "develop", [spec(1)]))
     closure = closure_of(lookups, spec_hash(1))
 
-    assert (closure.is_complete, closure.is_known, closure.is_listed) == (
-        None,
-        False,
-        True,
-    )
+    assert closure.is_complete is None
+    assert closure.is_known is False
+    assert closure.is_listed is True
     assert [mirror.url for mirror in closure.mirrors] == [
         "https://binaries.spack.io/develop"
     ]

@@ -185,4 +185,5 @@ def test_one_of_two_words_is_no_misspelling(file: Path) -> None:
         assert find_packages(lookups, ["messa"], ["messa"]).is_guess
         words = ["messa", "partitioner"]
         found = find_packages(lookups, words, words)
-        assert (dict(found.reasons), found.is_guess) == ({}, False)
+        assert dict(found.reasons) == {}
+        assert found.is_guess is False

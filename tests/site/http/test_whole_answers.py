@@ -100,7 +100,8 @@ async def test_sql_without_a_place_for_a_sign_has_all_rows(many: Any) -> None:
     told = await many.client.get(f"{SQL}.json", params=asked(5_000))
     for more in ({}, {"_stream": "on"}):
         refused = await many.client.get(f"{SQL}.csv", params=asked(30_000) | more)
-        assert (refused.status_code, "25,000 cells" in refused.text) == (400, True)
+        assert refused.status_code == 400
+        assert "25,000 cells" in refused.text
 
     assert len(csv_rows) == len(streamed.text.splitlines()) == 5_001
     assert len(bare.json()) == 5_000
