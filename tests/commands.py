@@ -18,7 +18,7 @@ OLD = b"SQLite format 3\0".ljust(68, b"\0") + identity.APPLICATION_ID.to_bytes(4
 
 def run(*arguments: object) -> Result:
     """Run the command in this process."""
-    return CliRunner().invoke(cli, [*map(str, arguments)])
+    return CliRunner().invoke(cli, list(map(str, arguments)))
 
 
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:

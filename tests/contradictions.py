@@ -262,8 +262,8 @@ def write_sources(folder: Path, drawn: list[Listing]) -> Path:
 def _detail(each: Listing) -> dict[str, Any]:
     words = each.configuration._asdict()
     del words["package"]
-    words |= {"variants": [*words["variants"]], "versions": [words.pop("version")]}
-    words |= {"hash": each.dag_hash, "stacks": [*each.stacks], "size": each.size}
+    words |= {"variants": list(words["variants"]), "versions": [words.pop("version")]}
+    words |= {"hash": each.dag_hash, "stacks": list(each.stacks), "size": each.size}
     if each.tarball is not None:
         words["compiler"] = words["compiler"].replace("@", "@=")
         words["variants"] = [
@@ -283,7 +283,7 @@ def _record(each: Listing) -> dict[str, Any]:
             parameters[variant.name] = variant.values == ("true",)
         elif variant.name == "k":
             # A variant of several values.
-            parameters[variant.name] = [*variant.values]
+            parameters[variant.name] = list(variant.values)
         else:
             parameters[variant.name] = variant.value
     # Only records of before Spack 1.0 name their compiler.

@@ -51,7 +51,7 @@ def node(name: str, *edges: dict[str, Any], **more: Any) -> dict[str, Any]:
         "namespace": "builtin",
         "parameters": {"build_system": "generic", **FLAGS},
         "package_hash": f"recipe-of-{name}",
-        "dependencies": [*edges],
+        "dependencies": list(edges),
         "annotations": {"original_specfile_version": 5},
         "hash": hash_of(name),
         **more,

@@ -46,7 +46,7 @@ def listed(name: str, *versions: str, **more: Any) -> dict[str, Any]:
     return {
         "name": name,
         "latest_version": versions[0] if versions else "",
-        "versions": [*versions],
+        "versions": list(versions),
         "homepage": f"https://{name}.example.org",
         "file": f"https://example.org/{name}/package.py",
         "maintainers": [],
@@ -88,7 +88,7 @@ def preferred(versions: Iterable[str]) -> str:
     """Return the version that Spack prefers: the newest of the first kind that there
     is.
     """
-    versions = [*versions]
+    versions = list(versions)
     best = min(map(preference_key, versions))
     return max(
         (version for version in versions if preference_key(version) == best),

@@ -25,7 +25,7 @@ def completed(
     """Run a program to its end, at most so many seconds; `check` requires that it
     succeeds.
     """
-    words = [*map(str, command)]
+    words = list(map(str, command))
     done = subprocess.run(  # noqa: TID251
         words,
         text=True,
@@ -47,7 +47,7 @@ def on_a_terminal(command: Sequence[object], stream: str) -> bytes:
     wrote there.
     """
     parent, child = pty.openpty()
-    with subprocess.Popen([*map(str, command)], **{stream: child}) as running:  # type: ignore[call-overload]
+    with subprocess.Popen(list(map(str, command)), **{stream: child}) as running:  # type: ignore[call-overload]
         os.close(child)
         written = b""
         # Linux ends the reading of a terminal that nobody has open by an error.

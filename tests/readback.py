@@ -53,8 +53,8 @@ def values_of(path: str, data: bytes) -> Values:
         configuration = normal_configuration(page.package, detail)
         values["compiler"] = configuration.compiler
         values["versions"] = [configuration.version]
-        values["variants"] = [*configuration.variants]
-        values["stacks"] = [*as_set("stack", detail.stacks)]
+        values["variants"] = list(configuration.variants)
+        values["stacks"] = list(as_set("stack", detail.stacks))
         details[detail.hash] = values
     return {"meta": declared_meta(page.meta), "spec_details": details}
 
@@ -125,8 +125,8 @@ def _detail(
 ) -> Values:
     words = what._asdict()
     del words["package"]
-    words |= {"variants": [*words["variants"]], "versions": [words.pop("version")]}
-    words |= {"hash": dag_hash, "stacks": [*stacks], "size": size}
+    words |= {"variants": list(words["variants"]), "versions": [words.pop("version")]}
+    words |= {"hash": dag_hash, "stacks": list(stacks), "size": size}
     return words if tarball is None else words | {"tarball": tarball}
 
 

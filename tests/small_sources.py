@@ -53,7 +53,7 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
     # What one index calls so, another may call otherwise.
     names = [draw(st.sampled_from([NAMES[at % 6]] * 4 + ["bb"])) for at in range(count)]
     for number in range(count):
-        later = [*range(number + 1, count)]
+        later = list(range(number + 1, count))
         needed = (
             draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
             if later
@@ -119,7 +119,7 @@ def sources(draw: st.DrawFn) -> Sources:
 
 
 def _mostly(usual: str, *others: str) -> st.SearchStrategy[str]:
-    return st.sampled_from([usual] * 2 * len(others) + [*others])
+    return st.sampled_from([usual] * 2 * len(others) + list(others))
 
 
 _HASHES = (f"/{hash_of('s2')[:1]}", f"/{hash_of('s3')}")

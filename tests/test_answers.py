@@ -133,14 +133,14 @@ def specs_are_those_of_the_place(
     days = [(each.first_seen, each.last_seen) for each in found]
     assert days == [days_of(each.releases) for each in found]
     for answer in found:
-        specs = [*(answer.specs or ())]
+        specs = list(answer.specs or ())
         assert [(spec.hash, told(spec)) for spec in specs] == [
             (spec.hash, expected.of(spec.hash)) for spec in specs
         ]
         assert specs == sorted(specs, key=lambda spec: expected.order(spec.hash))
         where = {name for spec in specs for name in spec.releases}
-        assert {*answer.releases} == (
-            where if is_of_specs(expected, text) else {*answer.releases}
+        assert set(answer.releases) == (
+            where if is_of_specs(expected, text) else set(answer.releases)
         )
     if not is_of_specs(expected, text):
         assert {each.configuration: (each.releases, each.stacks) for each in found} == {

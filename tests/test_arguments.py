@@ -89,7 +89,7 @@ def test_a_wrong_type_of_each_argument_is_named(
             assert "spack_cache_db." not in str(caught.value).replace(
                 "test_arguments", ""
             )
-    assert not [*tmp_path.iterdir()]
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)

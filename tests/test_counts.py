@@ -200,8 +200,8 @@ def releases_follow_the_one_before(conn: sqlite3.Connection, expected: Oracle) -
         if before is None:
             assert (added, removed) == (None, None)
         else:
-            now = {*expected.shown[name]}
-            then = {*expected.shown[before]}
+            now = set(expected.shown[name])
+            then = set(expected.shown[before])
             assert (added, removed) == (len(now - then), len(then - now))
 
 
@@ -244,7 +244,7 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
             for each in expected.counting(release, stack).values():
                 counts[release, "stack", stack] += 1
                 packages.setdefault((release, "stack", stack), set()).add(each.package)
-    assert {*conn.execute(FACETS)} == {
+    assert set(conn.execute(FACETS)) == {
         (*key, count, len(packages[key])) for key, count in counts.items()
     }
 
@@ -254,7 +254,7 @@ def lists_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
     is.
     """
     packages = len({configuration.package for configuration in expected.own.values()})
-    totals = (packages, len(expected.own), len({*expected.own.values()}))
+    totals = (packages, len(expected.own), len(set(expected.own.values())))
     assert (
         load_home(lookups)["totals"][:3] == load_about(lookups)["totals"][:3] == totals
     )

@@ -156,7 +156,7 @@ def test_databases_of_the_parts_give_the_whole(
     """`build A B` is `build a.db b.db`, `build a.db B` and `build A b.db`, byte for
     byte.
     """
-    units = sorted({*map(unit_of, some)})
+    units = sorted(set(map(unit_of, some)))
     sides = {unit: data.draw(st.sampled_from(["a", "b", "ab"])) for unit in units}
 
     with tempfile.TemporaryDirectory() as name:

@@ -28,7 +28,7 @@ def test_commands_of_the_readme_exist() -> None:
     """The README's table names commands that there are."""
     rows = re.findall(r"^\| [^|]+ \| ([^|]*) \| \[", README, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([\w-]+)", row)}
-    assert named - {"sqlite3", "curl", "import"} <= {*COMMANDS}
+    assert named - {"sqlite3", "curl", "import"} <= set(COMMANDS)
     assert len(named) > 8
 
 
@@ -90,13 +90,13 @@ def test_tests_and_paths_of_contributing_exist() -> None:
     tests = "\n".join(
         path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")
     )
-    named = {*re.findall(r"`(test_\w+)`", CONTRIBUTING)}
+    named = set(re.findall(r"`(test_\w+)`", CONTRIBUTING))
 
     assert {name for name in named if f"def {name}(" not in tests} == set()
 
     recipes = CONTRIBUTING.partition("## How to add a column")[2]
     roots = (ROOT, ROOT / "builder" / "spack_cache_db")
-    paths = {*re.findall(r"`([\w.-]+/[\w./-]*\w)`", recipes)}
+    paths = set(re.findall(r"`([\w.-]+/[\w./-]*\w)`", recipes))
 
     for path in paths:
         assert any((root / path).exists() for root in roots), path
@@ -117,13 +117,13 @@ def test_the_functions_of_a_walk_exist(section: str, packages: tuple[str, ...]) 
     package = ROOT / "builder" / "spack_cache_db"
     modules = [path for name in packages for path in (package / name).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
-    named = {*re.findall(r"`(?:\w+\.)*(\w+)`", walk)}
+    named = set(re.findall(r"`(?:\w+\.)*(\w+)`", walk))
 
     assert len(named) > 15
 
-    defined = {
-        *re.findall(r"^(?: *(?:async )?def |class )?(\w+)\b", code, re.MULTILINE)
-    }
+    defined = set(
+        re.findall(r"^(?: *(?:async )?def |class )?(\w+)\b", code, re.MULTILINE)
+    )
     # `problems` is a table.
     assert named - defined - {"problems"} == set()
 
@@ -170,9 +170,9 @@ def test_the_changelog_is_in_order() -> None:
     ] == []
     assert (
         released
-        == sorted(released, key=lambda each: [*map(int, each.split()[0].split("."))])[
-            ::-1
-        ]
+        == sorted(
+            released, key=lambda each: list(map(int, each.split()[0].split(".")))
+        )[::-1]
     )
 
 

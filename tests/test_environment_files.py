@@ -108,9 +108,9 @@ def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> 
     said = json.loads(result.stdout)
     assert [covered["status"] for covered in said["specs"]] == ["binary", "missing"]
     assert (said["binary"], said["total"], said["missing"]) == (1, 2, 1)
-    rows = [
-        *csv.DictReader(io.StringIO(run("cover", path, samples_file, "--csv").stdout))
-    ]
+    rows = list(
+        csv.DictReader(io.StringIO(run("cover", path, samples_file, "--csv").stdout))
+    )
     assert [row["root"] for row in rows] == ["", "1"]
     table = run("cover", path, samples_file).stdout
     assert "zlib@1.3" in table and f"/{dag_hash} (root)" in table

@@ -68,7 +68,7 @@ def test_an_old_database_gives_the_bytes_of_its_sources(
                 connection.execute(statement)
         connection.commit()
     build(expected, tmp_path / "from_sources.db")
-    found = [*differences(tmp_path / "from_sources.db", tmp_path / "from_old.db")]
+    found = list(differences(tmp_path / "from_sources.db", tmp_path / "from_old.db"))
 
     assert found == []
     assert (tmp_path / "from_old.db").read_bytes() == (
@@ -110,7 +110,7 @@ def test_only_snapshots_that_a_build_made_are_copies(tmp_path: Path) -> None:
         snapshots = connection.execute(
             "SELECT name FROM releases WHERE kind = 'snapshot'"
         )
-        others = sorted({name for (name,) in snapshots} - {*copies})
+        others = sorted({name for (name,) in snapshots} - set(copies))
 
     assert copies == [
         "develop-2026-11-01",
@@ -128,8 +128,8 @@ def test_every_older_version_is_read() -> None:
     """Each version from 15 on has views and a database that is built on, or nobody can
     upgrade.
     """
-    versions = [*range(15, identity.SCHEMA_VERSION)]
-    assert [*older.FORMS] == versions
+    versions = list(range(15, identity.SCHEMA_VERSION))
+    assert list(older.FORMS) == versions
     assert sorted({kind.version for kind in OLD_DATABASES}) == versions
 
 
@@ -189,7 +189,7 @@ def test_no_table_is_read_whose_statement_is_not_checked(
     with closing(open_source(file)) as connection:
         connection.set_authorizer(note)
         _Database(connection, str(file), Writer()).read()
-    assert tables <= {*older.READ}
+    assert tables <= set(older.READ)
 
 
 ENDLESS = """

@@ -100,7 +100,7 @@ def test_a_wrong_argument_is_refused_in_words(
         assert str(caught.value) == message
         assert isinstance(caught.value, BuilderError)
         assert isinstance(caught.value, TypeError)
-    assert not [*tmp_path.iterdir()]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_record_is_what_json_prints(samples_file: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
 
     assert found
     assert json.loads(json.dumps(dicts)) == printed
-    assert [[*each] for each in dicts] == [[*each] for each in printed]
+    assert [list(each) for each in dicts] == [list(each) for each in printed]
     assert (
         json.loads(json.dumps([row for each in found for row in each.as_dicts()]))
         == hashes
@@ -133,9 +133,9 @@ def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
     frame = frames.DataFrame(found)
 
     assert len(frame) == len(found) > 3
-    assert [*frame.columns][:-1] == [*found[0].as_dict()]
-    assert [*frame["version"]] == [answer.version for answer in found]
-    assert [*frame["spec_count"]] == [each.spec_count for each in found]
+    assert list(frame.columns)[:-1] == list(found[0].as_dict())
+    assert list(frame["version"]) == [answer.version for answer in found]
+    assert list(frame["spec_count"]) == [each.spec_count for each in found]
     assert [tuple(releases) for releases in frame["releases"]] == [
         each.releases for each in found
     ]
@@ -144,7 +144,7 @@ def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
 def test_a_notebook_shows_a_table(samples_file: Path) -> None:
     """All columns and rows up to a bound; what looks like markup is text."""
     found = spack_cache_db.find(samples_file, "*")
-    many = spack_cache_db.FoundList([*found] * 10)
+    many = spack_cache_db.FoundList(list(found) * 10)
     odd = spack_cache_db.Found(
         "<b>", "1", "gcc", "os", "linux", "t", (), 1, (), (), None, None
     )
@@ -170,13 +170,13 @@ def test_every_result_is_a_table(cache: spack_cache_db.Cache) -> None:
 
     for name, found in results.items():
         columns, records = found.rows
-        rows = [*records]
+        rows = list(records)
         assert rows, name
         assert found._repr_html_().count("<tr>") == min(len(rows), 50) + 1
         assert f"<tr><th>{columns[0]}</th>" in found._repr_html_()
         if name != "info":
             frame = polars.DataFrame(rows, infer_schema_length=None)
-            assert (frame.height, {*frame.columns}) == (len(rows), {*columns}), name
+            assert (frame.height, set(frame.columns)) == (len(rows), set(columns)), name
 
 
 def test_an_open_file_answers_as_the_functions_do(

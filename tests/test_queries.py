@@ -153,9 +153,9 @@ def test_binaries_that_snapshots_keep(history: sqlite3.Connection) -> None:
 
     assert tuple(kept.values()) == (spec_hash(1), "aa", "1.0", *SHOWN, 7)
     assert [row["days"] for row in others] == [0, 0, 0, 0]
-    assert {row["hash"] for row in run(history, "only_in_snapshots")} == {
-        *map(spec_hash, (1, 2, 3, 4))
-    }
+    assert {row["hash"] for row in run(history, "only_in_snapshots")} == set(
+        map(spec_hash, (1, 2, 3, 4))
+    )
 
 
 def write_listed(folder: Path, hashes: Mapping[str, tuple[int, ...]]) -> Path:
@@ -292,7 +292,7 @@ def test_changes_of_a_release_are_the_sums_of_its_configurations(
         (row["release"], row["added"], row["removed"])
         for row in run(all_sources, "changes_by_release")
         if row["added"] or row["removed"]
-    } == {*all_sources.execute(sums)}
+    } == set(all_sources.execute(sums))
 
 
 def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:
@@ -320,7 +320,7 @@ def shown(found: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
 
 def types_of(row: dict[str, Any]) -> set[str]:
     """Return how a spec uses another itself."""
-    return {*(row["types"] or "").split(",")} - {""}
+    return set((row["types"] or "").split(",")) - {""}
 
 
 def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:

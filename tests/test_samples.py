@@ -95,5 +95,5 @@ def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
     for name in ("pages", "x"):
         with closing(sqlite3.connect(tmp_path / f"{name}.db")) as conn:
             words = "hash, package, version, compiler, os, platform, target, variants"
-            found.append({*conn.execute(f"SELECT {words} FROM builds")})
+            found.append(set(conn.execute(f"SELECT {words} FROM builds")))
     assert found[0] == found[1]

@@ -81,7 +81,7 @@ def test_each_table_is_as_declared(samples: sqlite3.Connection) -> None:
             if column.references
         }
         indexes = [table.primary_key, *table.unique, *table.indexes]
-        assert len(indexes) == len({*indexes}), table.name
+        assert len(indexes) == len(set(indexes)), table.name
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,9 @@ def test_each_last_day_has_is_current_beside_it(everything: sqlite3.Connection) 
     """A branch has no day, so `last_seen` alone does not say that it is gone."""
     with_days = set()
 
-    for name in [table.name for table in tables_module.TABLES] + [*views_module.VIEWS]:
+    for name in [table.name for table in tables_module.TABLES] + list(
+        views_module.VIEWS
+    ):
         columns = [column["name"] for column in pragma(everything, "table_info", name)]
         if "last_seen" in columns:
             with_days.add(name)
@@ -180,7 +182,7 @@ def test_no_table_or_view_is_there_that_the_schema_does_not_name(
         for row in rows
         if not row[1].startswith("sqlite_") and "_fts_" not in row[1]
     }
-    tables = [table.name for table in tables_module.TABLES] + [*full_text.FULL_TEXT]
+    tables = [table.name for table in tables_module.TABLES] + list(full_text.FULL_TEXT)
     views = {("view", name) for name in views_module.VIEWS}
 
     assert found == {("table", name) for name in tables} | views
@@ -193,7 +195,7 @@ def test_a_foreign_key_that_a_page_facets_has_an_index(
     table.
     """
     for table in tables_module.TABLES:
-        faceted = {*DATABASE["tables"].get(table.name, {}).get("facets", [])}
+        faceted = set(DATABASE["tables"].get(table.name, {}).get("facets", []))
         keys = {column.name for column in table.columns if column.references}
         indexes = pragma(samples, "index_list", table.name)
         first = {
@@ -259,10 +261,12 @@ def test_every_column_is_described(samples: sqlite3.Connection) -> None:
     described = descriptions(samples)
     tables = {table.name for table in tables_module.TABLES}
 
-    assert described.keys() == tables | {*views_module.VIEWS} | {*full_text.FULL_TEXT}
+    assert described.keys() == tables | set(views_module.VIEWS) | set(
+        full_text.FULL_TEXT
+    )
     for name, texts in described.items():
         read = samples.execute(f"SELECT * FROM [{name}] LIMIT 0")
-        assert [*texts] == [None, *(column[0] for column in read.description)], name
+        assert list(texts) == [None, *(column[0] for column in read.description)], name
         assert all(text.strip() for text in texts.values()), name
 
 
@@ -272,10 +276,12 @@ def test_every_description_is_of_a_column(samples: sqlite3.Connection) -> None:
     """
     source = files("spack_cache_db.schema").joinpath("descriptions.toml")
     texts = tomllib.loads(source.read_text(encoding="utf-8"))
-    columns = {name: {*described} for name, described in descriptions(samples).items()}
+    columns = {
+        name: set(described) for name, described in descriptions(samples).items()
+    }
     common = texts["columns"].pop("common")
 
-    assert {*common, *texts["derived"]} <= {*chain.from_iterable(columns.values())}
+    assert {*common, *texts["derived"]} <= set(chain.from_iterable(columns.values()))
     for table, own in texts["columns"].items():
         assert own.keys() <= columns[table], table
         assert not own.items() & common.items(), table
@@ -287,7 +293,9 @@ def test_every_description_is_of_a_column(samples: sqlite3.Connection) -> None:
 
 def test_options_name_columns_that_exist(samples: sqlite3.Connection) -> None:
     """Labels, sort orders, facets and search keys name columns of their table."""
-    columns = {name: {*described} for name, described in descriptions(samples).items()}
+    columns = {
+        name: set(described) for name, described in descriptions(samples).items()
+    }
 
     for name, table in DATABASE["tables"].items():
         options = [
@@ -308,7 +316,7 @@ OF_A_LISTING = {"hash", "stacks", "size", "tarball"}
 
 
 @pytest.mark.parametrize(
-    "field", sorted({*SpecDetail.__struct_fields__} - OF_A_LISTING)
+    "field", sorted(set(SpecDetail.__struct_fields__) - OF_A_LISTING)
 )
 def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     field: str, built: Build
@@ -323,13 +331,13 @@ def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     assert len({answer.configuration for answer in found}) == 2
 
     rows = found_rows(found, hashes=False)
-    assert len({*map(repr, rows.records)}) == 2
-    for lines in (csv_text(rows).splitlines(), [*find_table(found, hashes=False)]):
+    assert len(set(map(repr, rows.records))) == 2
+    for lines in (csv_text(rows).splitlines(), list(find_table(found, hashes=False))):
         assert lines[-2] != lines[-1]
 
     candidates = Candidates(read_lookups(connection))
     configurations = map(candidates.configuration, candidates.rows("zlib"))
-    assert {*configurations} == {answer.configuration for answer in found}
+    assert set(configurations) == {answer.configuration for answer in found}
     for view in ("builds", "build_listings", "host_builds WHERE host = 'zen3'"):
         cursor = connection.execute(f"SELECT * FROM {view}")
         names = [name for name, *_ in cursor.description]

@@ -161,10 +161,12 @@ def test_every_difference_names_its_row(samples_file: Path, tmp_path: Path) -> N
         )
 
     shutil.copy(samples_file, tmp_path / "x.db")
-    lines = [*map(str, verify(changed(tmp_path / "x.db", change), SAMPLES).differences)]
+    lines = list(
+        map(str, verify(changed(tmp_path / "x.db", change), SAMPLES).differences)
+    )
     page = next(line for line in lines if line.startswith("pages: "))
     assert page.endswith(": is missing, expected a row")
-    assert sorted({*lines} - {page}) == [
+    assert sorted(set(lines) - {page}) == [
         f"listings: release develop, spec {one}, size: is '7', expected NULL",
         f"packages: py-mpi4py (id {key}), spec_count: is 0, expected {count}",
         f"specs: {two} (id 2), hash: is '{spec_hash(9)}', expected '{two}'",

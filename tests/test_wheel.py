@@ -295,7 +295,9 @@ def _printed(folder: Path, program: Path) -> dict[str, str]:
 
 def _ran(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, with nothing else in its environment."""
-    return completed([*map(str, command)], cwd=folder, env=BARE | {"HOME": str(folder)})
+    return completed(
+        list(map(str, command)), cwd=folder, env=BARE | {"HOME": str(folder)}
+    )
 
 
 def _project() -> dict[str, Any]:

@@ -34,7 +34,7 @@ def one_page_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget() -> None:
     """Let this process be one in which the package is not installed."""
-    for name in [*sys.modules]:
+    for name in list(sys.modules):
         if name.startswith("spack_cache_db"):
             sys.modules[name] = None  # type: ignore[assignment]
 

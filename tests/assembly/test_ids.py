@@ -42,7 +42,7 @@ def test_releases_are_numbered_in_their_order(built: Build) -> None:
     kinds = ["branch", "release", "release", "snapshot", "snapshot", "other"]
 
     assert rows.fetchall() == [
-        (*each,) for each in zip(names, range(1, 7), kinds, strict=True)
+        tuple(each) for each in zip(names, range(1, 7), kinds, strict=True)
     ]
 
 

@@ -307,7 +307,7 @@ def page(folder: Path, *versions: dict[str, Any], package: str = "zstd") -> Path
     """Write a software page of Lmod with the versions of one package."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "page.json"
-    path.write_text(json.dumps([{"package": package, "versions": [*versions]}]))
+    path.write_text(json.dumps([{"package": package, "versions": list(versions)}]))
     return path
 
 

@@ -63,7 +63,7 @@ def test_threads_of_one_process_are_locked_as_well(tmp_path: Path) -> None:
         thread.start()
         thread.join()
     assert len(errors) == 1
-    assert [*tmp_path.iterdir()] == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_build_that_fails_leaves_no_folder(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_build_that_fails_leaves_no_folder(tmp_path: Path) -> None:
         run("build", tmp_path / "none", "-o", tmp_path / "a" / "b" / "x.db").exit_code
         == 1
     )
-    assert [*tmp_path.iterdir()] == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_another_program_replaced_stays(tmp_path: Path) -> None:

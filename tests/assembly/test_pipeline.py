@@ -123,4 +123,4 @@ def test_a_damaged_result_is_not_published(
     with pytest.raises(OutputError, match="damaged, nothing was replaced"):
         build(SAMPLES, output)
     assert output.read_bytes() == b""
-    assert [*tmp_path.iterdir()] == [output]
+    assert list(tmp_path.iterdir()) == [output]

@@ -123,7 +123,7 @@ def test_a_dependency_without_a_record_is_a_problem(tmp_path: Path, of: Any) -> 
     with built(tmp_path, [of(node("a", edge("b", "link"))), of(node("c"))]) as db:
         assert db.execute(EDGES).fetchall() == [("a", "b", hash_of("b"))]
         assert db.execute(PROBLEMS).fetchall() == [without_record("b")]
-        assert {*db.execute("SELECT package FROM builds")} == {("a",), ("c",)}
+        assert set(db.execute("SELECT package FROM builds")) == {("a",), ("c",)}
         assert [found.package for found in find(db, "* ^b")] == ["a"]
 
 
@@ -168,7 +168,7 @@ def test_one_index_with_a_record_suffices(tmp_path: Path, order: int) -> None:
     """A spec that one index knows is known, though another index lacks its record."""
     documents = [[record(node("a", edge("b", "link")))], [record(node("b"))]]
     with built(tmp_path, *documents[::order]) as db:
-        found = {*db.execute("SELECT package, version FROM builds")}
+        found = set(db.execute("SELECT package, version FROM builds"))
         assert found == {("a", "1.0"), ("b", "1.0")}
         assert db.execute(PROBLEMS).fetchall() == [without_record("b")]
 
@@ -179,7 +179,7 @@ def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) ->
     edges.
     """
     records = json.loads(real())["database"]["installs"]
-    gone = {*random.Random(3).sample(sorted(records), len(records) // 10)}
+    gone = set(random.Random(3).sample(sorted(records), len(records) // 10))
     left = {key: records[key] for key in records if key not in gone}
     needed = {
         (key, dependency["hash"])
@@ -188,9 +188,10 @@ def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) ->
     }
 
     with built(tmp_path, left.values()) as db:
-        assert {
-            *db.execute("SELECT hash, dependency_hash FROM dependency_edges")
-        } == needed
+        assert (
+            set(db.execute("SELECT hash, dependency_hash FROM dependency_edges"))
+            == needed
+        )
         (count,) = db.execute(
             "SELECT count(*) FROM problems WHERE code = 'no_record'"
         ).fetchone()

@@ -215,9 +215,9 @@ def test_installations_are_not_merged_unless_both_are_named(tmp_path: Path) -> N
         with pytest.raises(InputError) as raised:
             build(paths, tmp_path / "x.db")
         (fault,) = raised.value.faults
-        assert {at for at in "ab" if f"{paths['ab'.index(at)]}/" in str(fault)} == {
-            *"ab"
-        }
+        assert {at for at in "ab" if f"{paths['ab'.index(at)]}/" in str(fault)} == set(
+            "ab"
+        )
         assert "--installation NAME=PATH" in fault.message
 
 

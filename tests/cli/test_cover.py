@@ -116,7 +116,7 @@ def test_forms(samples_file: Path) -> None:
     table.
     """
     said = json.loads(run(SPECS, samples_file, "--json").stdout)
-    rows = [*csv.DictReader(io.StringIO(run(SPECS, samples_file, "--csv").stdout))]
+    rows = list(csv.DictReader(io.StringIO(run(SPECS, samples_file, "--csv").stdout)))
     markdown = run(
         SPECS + "py-mpi4py x='a|b'\n", samples_file, "--markdown"
     ).stdout.splitlines()
@@ -172,9 +172,9 @@ def test_what_a_binary_lacks_is_named(tmp_path: Path) -> None:
     assert data["to_build"] == ["app", "lib"]
     assert data["package_count"] == 1
     assert data["size"] is None
-    rows = [
-        *csv.DictReader(io.StringIO(run("app\n", tmp_path / "x.db", "--csv").stdout))
-    ]
+    rows = list(
+        csv.DictReader(io.StringIO(run("app\n", tmp_path / "x.db", "--csv").stdout))
+    )
     assert (rows[0]["status"], rows[0]["missing"]) == ("incomplete", lacking)
     markdown = run("app\ntool\n", tmp_path / "x.db", "--markdown").stdout
     assert "\nTo build from source: app, lib.\n" in markdown
@@ -313,7 +313,7 @@ def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
         for form in ("--json", "--csv", "--markdown")
     )
     said = json.loads(said)
-    rows = [*csv.DictReader(io.StringIO(text))]
+    rows = list(csv.DictReader(io.StringIO(text)))
     path = environments / "a" / "spack.yaml"
     alone = json.loads(run_on(path, samples_file, "--json").stdout)
 

@@ -45,7 +45,7 @@ def rows_of(*arguments: object) -> list[dict[str, Any]]:
 
 def table_of(text: str) -> list[dict[str, str]]:
     """Return the rows of CSV."""
-    return [*csv.DictReader(io.StringIO(text, newline=""))]
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def cell(name: str, value: Any) -> str:

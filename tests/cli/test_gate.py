@@ -236,7 +236,7 @@ def test_answers_and_refusals_of_the_gate(
     assert result.exit_code == status, result.output
     assert message in result.stderr, result.output
     assert (nights / "new.db").read_bytes() == before
-    assert not [*nights.glob(".*")]
+    assert not list(nights.glob(".*"))
 
 
 def test_a_report_is_xml_whatever_it_names(nights: Path) -> None:

@@ -42,7 +42,7 @@ def loaded_by_each(*commands: Sequence[object]) -> dict[str, list[str]]:
     """Run commands in one process; return which of the heavy packages were loaded after
     each.
     """
-    words = [[*map(str, command)] for command in commands]
+    words = [list(map(str, command)) for command in commands]
     done = completed([sys.executable, "-c", PROGRAM, json.dumps(words)])
     assert done.returncode == 0, done.stderr
     found: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
@@ -101,8 +101,8 @@ def test_each_command_loads_what_it_needs(
         [words.get(word, word) for word in command.split()]
     ).values()
 
-    assert needed <= {*found}
-    assert never.isdisjoint({*found} - {*QUERY})
+    assert needed <= set(found)
+    assert never.isdisjoint(set(found) - set(QUERY))
 
 
 def test_a_night_with_nothing_new_loads_nothing_that_builds(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_night_with_nothing_new_loads_nothing_that_builds(tmp_path: Path) -> N
 
     (found,) = loaded_by_each(["build", SAMPLES, "-o", output]).values()
 
-    assert {*found}.isdisjoint({"numpy", "sqlite_utils", "yaml", "zstandard"})
+    assert set(found).isdisjoint({"numpy", "sqlite_utils", "yaml", "zstandard"})
 
 
 @pytest.mark.parametrize(

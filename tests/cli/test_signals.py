@@ -247,4 +247,4 @@ def test_a_stopped_fetch_is_begun_again(
 
         completed(command, check=True)
         assert fetched.read_bytes() == data
-        assert [*received.rglob("*.part")] == []
+        assert list(received.rglob("*.part")) == []

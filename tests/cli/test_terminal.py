@@ -79,7 +79,7 @@ def lines(*arguments: object, status: int = 0) -> list[str]:
     obey.
     """
     # With colours Click hands on what it takes out where there is no terminal.
-    result = CliRunner().invoke(cli, [*map(str, arguments)], color=True)
+    result = CliRunner().invoke(cli, list(map(str, arguments)), color=True)
     assert result.exit_code == status, result.output
     said = result.output.split("\n")
     assert all(line.isprintable() for line in said), result.output
@@ -109,7 +109,7 @@ def test_json_and_csv_have_no_control_characters(database: Path) -> None:
     assert any(set(ODD) <= set(each["variants"]) for each in found)
 
     text = run("find", "zlib", database, "--csv").stdout
-    rows = [*csv.DictReader(io.StringIO(text, newline=""))]
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert any(r"k=a\x1b[2Jb" in row["variants"] for row in rows)
     assert all(char.isprintable() or char == "\n" for char in text)
 

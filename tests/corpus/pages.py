@@ -22,7 +22,7 @@ from tests.corpus.vocabulary import MULTI_VALUED
 from tests.pagetexts import page_of
 
 SCALE = click.FloatRange(0.01, 10.0)
-VARIETY = click.Choice([*history.VARIETIES])
+VARIETY = click.Choice(list(history.VARIETIES))
 ROOT = "root"
 
 

@@ -123,7 +123,7 @@ def package_names(count: int) -> list[str]:
         for turn, end in enumerate(ends)
         for row, name in enumerate(names)
     ]
-    return sorted([*dict.fromkeys([*famous, *invented])][:count])
+    return sorted(list(dict.fromkeys([*famous, *invented]))[:count])
 
 
 def kind(name: str, random: Random) -> str:

@@ -61,7 +61,7 @@ class Manager:
         """End all that runs."""
         if self.nginx_runs:
             self._stop_nginx()
-        for name in [*self.running]:
+        for name in list(self.running):
             self._stop(name)
 
     def _file(self, name: str) -> Path:

@@ -152,7 +152,7 @@ def threads(pid: int) -> int:
     children = (
         Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     )
-    own = len([*Path(f"/proc/{pid}/task").iterdir()])
+    own = len(list(Path(f"/proc/{pid}/task").iterdir()))
     return own + sum(threads(int(child)) for child in children)
 
 

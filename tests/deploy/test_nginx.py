@@ -155,7 +155,7 @@ def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Front) -> None:
             "HIT",
         ]
         assert not any("set-cookie" in each.headers for each in replies)
-    assert sorted(site.targets()) == [*pages]
+    assert sorted(site.targets()) == list(pages)
 
 
 def test_missing_pages_are_cached_and_errors_are_not(site: Front) -> None:

@@ -131,7 +131,7 @@ def test_a_database_is_published_whole(site: Site) -> None:
         assert site.is_whole(site.shown)
         assert site.file.with_suffix(".db.zst").exists()
         assert not site.kept.exists()
-    assert len([*(site.srv / "old").iterdir()]) == 2
+    assert len(list((site.srv / "old").iterdir())) == 2
     assert {path.name for path in site.file.parent.iterdir()} == {
         "spack-cache.db",
         "spack-cache.inspect.json",

@@ -41,7 +41,7 @@ def manifest(specs: Any, definitions: Any = (), packages: Any = None) -> str:
         {
             "spack": {
                 "specs": specs,
-                "definitions": [*definitions],
+                "definitions": list(definitions),
                 "packages": packages or {},
             }
         },

@@ -160,9 +160,9 @@ def test_files_of_spack_1_2(name: str) -> None:
     packages = {spec.configuration.package: spec for spec in found.locked}
     roots = {package for package, spec in packages.items() if spec.is_root}
     assert {"zlib", "libelf", "mpileaks"} <= roots
-    assert {"callpath", "compiler-wrapper", "dyninst", "gcc-runtime", "mpich"} <= {
-        *packages
-    }
+    assert {"callpath", "compiler-wrapper", "dyninst", "gcc-runtime", "mpich"} <= set(
+        packages
+    )
     assert packages["mpileaks"].configuration.compiler == "gcc@12.2.0"
     assert packages["callpath"].hash in packages["mpileaks"].needs
     assert "3 externals need no binary" in found.notes[0]

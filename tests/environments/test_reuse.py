@@ -166,7 +166,7 @@ def test_a_group_may_have_its_own_settings() -> None:
 
     assert first.reuse is REUSE_ALL
     assert second.reuse.setting == "reuse: false"
-    assert [*second.rules.required] == ["b"]
+    assert list(second.rules.required) == ["b"]
 
 
 @pytest.mark.parametrize(

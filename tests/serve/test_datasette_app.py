@@ -25,7 +25,7 @@ def served(file: Path, options: SiteOptions) -> SiteDatasette:
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
     """Whatever the file is called, its name in URLs is spack-cache."""
-    assert [*served(samples_file, SiteOptions()).databases][-1] == "spack-cache"
+    assert list(served(samples_file, SiteOptions()).databases)[-1] == "spack-cache"
 
 
 @pytest.mark.asyncio

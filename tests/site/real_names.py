@@ -88,7 +88,7 @@ def write_database(folder: Path) -> Path:
     """Build a database with some 290 packages of Spack by their real names."""
     texts = json.loads(gzip.decompress((DATA / "descriptions.json.gz").read_bytes()))
     rng = random.Random(1)
-    others = sorted(texts.keys() - {*PACKAGES})
+    others = sorted(texts.keys() - set(PACKAGES))
     names = [*PACKAGES, *rng.sample(others, MORE_PACKAGES)]
     pages = {}
     number = 0

@@ -45,7 +45,7 @@ async def test_the_database_begins_with_queries(datasette: Any) -> None:
     groups = dict.fromkeys(
         each["group"] for name, each in QUERIES.items() if name in names
     )
-    assert re.findall("<h3>([^<]*)</h3>\n<dl", page) == [*groups]
+    assert re.findall("<h3>([^<]*)</h3>\n<dl", page) == list(groups)
     assert re.search(r">builds</a></dt>\s*<dd>One row per binary", page)
     assert 'aria-label="SQL"' in page
 
@@ -119,7 +119,7 @@ async def test_every_query_has_a_page(datasette: Any, name: str) -> None:
     assert page.status_code == rows.status_code == 200
     assert QUERIES[name]["title"] in page.text
     fields = re.findall(r'<input[^>]*name="(\w+)"', page.text)
-    assert set(QUERIES[name].get("params", [])) <= {*fields}
+    assert set(QUERIES[name].get("params", [])) <= set(fields)
     assert isinstance(rows.json(), list)
 
 

@@ -118,7 +118,7 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
     assert [each.updated for each in found.entries] == [
         f"{WEEKS[week][-10:]}T00:00:00+00:00" for week in expected
     ]
-    assert [each.title for each in found.entries] == [*expected.values()]
+    assert [each.title for each in found.entries] == list(expected.values())
     for entry in found.entries:
         assert entry.id.startswith("urn:uuid:") and entry.link.startswith(
             "http://localhost/diff/"

@@ -172,9 +172,9 @@ async def test_the_sitemap_has_every_page(datasette: Any) -> None:
     paths = [re.sub("^http://[^/]+", "", each) for each in found]
 
     assert answer.headers["content-type"].startswith("application/xml")
-    assert {"/", "/packages", "/package/hdf5", "/release/develop", "/stack/e4s"} <= {
-        *paths
-    }
+    assert {"/", "/packages", "/package/hdf5", "/release/develop", "/stack/e4s"} <= set(
+        paths
+    )
     for path in paths:
         assert (await get(datasette, path)).status_code == 200, path
 

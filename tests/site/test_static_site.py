@@ -279,7 +279,7 @@ def test_a_kill_at_any_step_leaves_a_folder_of_ours(tmp_path: Path) -> None:
     name = export(file, whole)
     new = contents(whole)
     completed([sys.executable, "-c", KILLED, file, start, folders], check=True)
-    killed = [*folders.iterdir()]
+    killed = list(folders.iterdir())
     assert len(killed) > len(new)
     # Many kills leave the same files: one folder of each state is enough.
     states = {}
@@ -380,4 +380,4 @@ def test_two_exports_into_one_folder(samples_file: Path, tmp_path: Path) -> None
         done = run("export-static", samples_file, "-o", tmp_path)
     assert done.exit_code == 2
     assert "another export is writing into it" in done.stderr
-    assert not [*tmp_path.iterdir()]
+    assert not list(tmp_path.iterdir())

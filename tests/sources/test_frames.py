@@ -62,7 +62,7 @@ def test_distinct_numbers_are_sorted_and_found(
     """As sets would be; either side may be empty."""
     keys = number_array(numbers)
     known = distinct(keys)
-    assert known.tolist() == numbers_in(keys).tolist() == sorted({*numbers})
+    assert known.tolist() == numbers_in(keys).tolist() == sorted(set(numbers))
     is_known = are_among(number_array(others), known)
     assert is_known.tolist() == [other in numbers for other in others]
 

@@ -46,7 +46,7 @@ def faults(value: Any) -> list[str]:
     """Return the faults of what is refused."""
     with pytest.raises(InputError) as caught:
         facts(value)
-    return [*map(str, caught.value.faults)]
+    return list(map(str, caught.value.faults))
 
 
 def test_every_real_file_is_known_by_its_content() -> None:
@@ -94,7 +94,7 @@ def test_a_file_for_repology_has_licenses_and_tags() -> None:
     """A package is read once, not under each of its former names."""
     packages = {package.name: package for package in read_facts(file_of(REPOLOGY))}
 
-    assert [*packages] == ["7zip", "abinit", "llvm-doe"]
+    assert list(packages) == ["7zip", "abinit", "llvm-doe"]
     assert packages["7zip"].licenses == (KnownLicense("LGPL-2.0-only", None),)
     assert packages["7zip"].tags == ("detectable", "windows")
     assert packages["7zip"].texts == {
@@ -171,7 +171,7 @@ def test_what_says_nothing_is_left_out() -> None:
     """A name that stands twice, the word None, and null."""
     twice = [{"name": "1"}, {"name": "1", "sha256": "x"}]
     (found,) = facts(published("a", versions=twice, homepage="None", description=None))
-    assert [*found.versions] == ["1"]
+    assert list(found.versions) == ["1"]
     assert found.texts.keys().isdisjoint({"homepage", "description"})
 
 
@@ -223,7 +223,7 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
     (found,) = facts(value)
 
     assert not {"description", "latest_version", "build_system"} & found.texts.keys()
-    assert [*found.variants] == ["z"]
+    assert list(found.variants) == ["z"]
     assert len(found.problems) == 5
 
     (other,) = facts([listed("a", "1") | {"file": text}])

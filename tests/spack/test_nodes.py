@@ -107,7 +107,7 @@ def objects(value: Any, steps: Steps = ()) -> Iterator[Steps]:
             yield from objects(member, (*steps, index))
 
 
-@pytest.mark.parametrize("steps", [*objects(FULL)], ids=str)
+@pytest.mark.parametrize("steps", list(objects(FULL)), ids=str)
 def test_unknown_keys_are_reported_at_every_depth(steps: Steps) -> None:
     """With their place, and the rest of the node is read."""
     data = copy.deepcopy(FULL)

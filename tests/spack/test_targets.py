@@ -168,8 +168,8 @@ def test_machines_run_a_build() -> None:
     on_linux = hosts_of(builds("linux", "aarch64"))
     on_macos = hosts_of(builds("darwin", "aarch64"))
 
-    assert [*on_linux][:1] == ["Arm"] and "Apple" not in on_linux
-    assert [*on_macos] == ["Apple", "Any aarch64"]
+    assert list(on_linux)[:1] == ["Arm"] and "Apple" not in on_linux
+    assert list(on_macos) == ["Apple", "Any aarch64"]
 
 
 def test_machines_are_grouped_by_maker_the_newest_first() -> None:

@@ -44,8 +44,8 @@ def test_every_binary_is_there_once(
                 for answer in found
                 for spec in answer.specs or ()
             ]
-            assert [*cache.binaries(**place)] == expected
-            assert [*spack_cache_db.binaries(samples_file, **place)] == expected
+            assert list(cache.binaries(**place)) == expected
+            assert list(spack_cache_db.binaries(samples_file, **place)) == expected
     assert len(expected) > 1
 
 
@@ -179,7 +179,7 @@ def test_a_spec_that_nothing_keeps_ends_the_keeplist(
     path = tmp_path / "environment"
     path.write_text(text)
     found = spack_cache_db.retention(mirror, [path])
-    assert [*found.unmet] == unmet
+    assert list(found.unmet) == unmet
     assert found.as_dict()["unmet"] == found.unmet
     assert found.keep == hashes("app", "lib")
 

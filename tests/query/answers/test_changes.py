@@ -186,9 +186,9 @@ def test_difference_is_what_the_sources_say(
     """All that `diff` compares is as each release shows it."""
     sources = Oracle(drawn)
     stacks = sorted(
-        {name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS}
+        {name for each in drawn if each.is_binary for name in each.stacks} & set(STACKS)
     )
-    places = [*sources.releases]
+    places = list(sources.releases)
     places += [f"{release}:{stack}" for release in sources.releases for stack in stacks]
     sides = data.draw(st.tuples(st.sampled_from(places), st.sampled_from(places)))
     shown = [listing for some in sources.shown.values() for listing in some.values()]

@@ -92,7 +92,7 @@ def compared(
     ids = {name: found[each["hash"]] for name, each in tops.items()}
     this = ids.pop("this")
     graph = read_needs(read_lookups(conn), [this, *ids.values()], most)
-    told = differences(read_lookups(conn), graph, this, [*ids.values()])
+    told = differences(read_lookups(conn), graph, this, list(ids.values()))
     conn.close()
     return {name: told[key] for name, key in ids.items() if key in told}
 
@@ -105,7 +105,7 @@ def test_what_they_need_is_compared(tmp_path: Path) -> None:
     found = compared(tmp_path, tops)
 
     assert {
-        name: (*map(str, difference.changes),) for name, difference in found.items()
+        name: tuple(map(str, difference.changes)) for name, difference in found.items()
     } == {
         "version": ("openmpi 4.1.6 → 5.0.3",),
         "provider": ("mpi provider openmpi 4.1.6 → mpich 4.2.1",),
@@ -139,7 +139,7 @@ def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
     found = compared(tmp_path, tops)
 
     assert {
-        name: (*map(str, difference.changes),) for name, difference in found.items()
+        name: tuple(map(str, difference.changes)) for name, difference in found.items()
     } == {
         "flags": ('top flags none → ldflags="-s -l"',),
         "recipe": ("top recipe recipe- → another",),
@@ -195,7 +195,7 @@ def test_what_differs_is_said_differently(real_index: sqlite3.Connection) -> Non
     def facts_of(dag_hashes: Iterable[str]) -> set[Facts]:
         return {facts_by_hash[dag_hash] for dag_hash in dag_hashes}
 
-    assert {*told} == {spec for group in groups.values() for spec in group}
+    assert set(told) == {spec for group in groups.values() for spec in group}
     for group in groups.values():
         for one, other in combinations(group, 2):
             needs_one = facts_of(run_time(hashes[one]))

@@ -125,7 +125,7 @@ def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:
     """The share that has a binary is told, what a rebuild would replace, and by
     what.
     """
-    lines = [*cover_table(covered(conn))]
+    lines = list(cover_table(covered(conn)))
 
     assert lines[:2] == [
         "0 of 3 specs have a binary; 1 more binary lacks dependencies (0%)",
@@ -238,7 +238,7 @@ def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None
 
         assert answer.status == ("rebuilt" if same else "alike"), nodes[0]["name"]
         assert answer.other_count == (len(same) or len(some))
-        assert {*answer.others} <= (same or {*some})
+        assert set(answer.others) <= (same or set(some))
         assert bool(answer.differences) == (not same)
         statuses[answer.status] += 1
     assert min(statuses["rebuilt"], statuses["alike"]) > 10
@@ -284,9 +284,9 @@ def test_a_table_fits_the_terminal(
 ) -> None:
     """Lines are wrapped where the terminal is narrow, and nothing is lost."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    wide = [*cover_table(covered(conn))]
+    wide = list(cover_table(covered(conn)))
     monkeypatch.setenv("COLUMNS", "40")
-    narrow = [*cover_table(covered(conn))]
+    narrow = list(cover_table(covered(conn)))
 
     assert max(map(len, narrow[2:])) <= 40
     assert " ".join(narrow).split() == " ".join(wide).split()

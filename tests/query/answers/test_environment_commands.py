@@ -47,7 +47,7 @@ def made(folder: Path, mirrors: Mapping[str, list[str]], **more: Any) -> Path:
 def commands(lookups: Lookups, *specs: str) -> list[str]:
     """Return the lines of the commands for specs."""
     found = environment_commands(lookups, cover(lookups.conn, specs))
-    return [] if found is None else [*found.commands]
+    return [] if found is None else list(found.commands)
 
 
 def added(lines: list[str]) -> list[str]:
@@ -110,7 +110,7 @@ def test_what_is_incomplete_is_left_out(tmp_path: Path) -> None:
 
 def test_the_roots_of_a_lockfile(tmp_path: Path) -> None:
     """Spack adds the dependencies by itself."""
-    with opened(made(tmp_path, {"a": [*NODES]})) as lookups:
+    with opened(made(tmp_path, {"a": list(NODES)})) as lookups:
         locked = read_environment(lock_of(NODES["app"], NODES["lib"]), "spack.lock")
         found = environment_commands(lookups, cover_environment(lookups, locked))
     assert found is not None
@@ -120,7 +120,7 @@ def test_the_roots_of_a_lockfile(tmp_path: Path) -> None:
 def test_installed_specs_are_loaded(tmp_path: Path) -> None:
     """The commands load what an installation has, and install the rest."""
     tree = write_tree(tmp_path / "opt", [installed(node("tool"), explicit=True)])
-    path = made(tmp_path, {"a": [*NODES]}, installations=[("here", tree)])
+    path = made(tmp_path, {"a": list(NODES)}, installations=[("here", tree)])
     with opened(path) as lookups:
         lines = commands(lookups, "tool", "app")
 
@@ -130,7 +130,7 @@ def test_installed_specs_are_loaded(tmp_path: Path) -> None:
 
 def test_nothing_to_install(tmp_path: Path) -> None:
     """Without an available spec there are no commands."""
-    with opened(made(tmp_path, {"a": [*NODES]})) as lookups:
+    with opened(made(tmp_path, {"a": list(NODES)})) as lookups:
         assert environment_commands(lookups, cover(lookups.conn, ["app@9"])) is None
 
 
@@ -153,7 +153,7 @@ def test_the_mirrors_have_all_that_counts(
     needs = {"app": {"app", "lib"}, "other": {"other", "base"}}
     everywhere = {name for having in mirrors.values() for name in having}
     with opened(made(folder, mirrors)) as lookups:
-        found = cover(lookups.conn, [*needs])
+        found = cover(lookups.conn, list(needs))
         lines = commands(lookups, *needs)
 
     wanted: set[str] = set()

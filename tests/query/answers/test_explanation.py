@@ -115,7 +115,7 @@ def nearest_misses_least(
             break
 
     assert len(labels) == min(len(missed) for _, missed in candidates)
-    assert (configuration, {*labels}) in candidates
+    assert (configuration, set(labels)) in candidates
     return True
 
 
@@ -317,7 +317,7 @@ def test_sentences(
     samples: sqlite3.Connection, text: str, sentences: list[str]
 ) -> None:
     """The counts without a condition are told, and what there is in its place."""
-    assert [*explained(samples, text).sentences()] == sentences
+    assert list(explained(samples, text).sentences()) == sentences
 
 
 @pytest.mark.parametrize(

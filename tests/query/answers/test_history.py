@@ -42,7 +42,7 @@ def test_history_is_what_find_answers_in_each_release(
     sources = Oracle(drawn)
     stacks = sorted(
         {name for listing in drawn if listing.is_binary for name in listing.stacks}
-        & {*STACKS}
+        & set(STACKS)
     )
     options = {"host": st.sampled_from(HOSTS)}
     if stacks:

@@ -69,7 +69,7 @@ def needed(records: dict[str, Any], hashes: set[str]) -> set[str]:
     it.
     """
     found = set[str]()
-    ahead = [*hashes]
+    ahead = list(hashes)
     while ahead:
         for dependency in records[ahead.pop()].get("dependencies", ()):
             is_run_time = RUN.intersection(dependency["parameters"]["deptypes"])

@@ -359,7 +359,7 @@ NAMES = ["all", "zlib-ng", "openmpi", "ncurses", "glibc", "hdf5", "cmake"]
 def groups(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a requirement of one or any of some options, with or without a condition."""
     kind = draw(st.sampled_from(["one_of", "any_of"]))
-    option = st.sampled_from([*OPTIONS])
+    option = st.sampled_from(list(OPTIONS))
     group: dict[str, Any] = {
         kind: draw(st.lists(option, min_size=1, max_size=3, unique=True))
     }
@@ -373,7 +373,7 @@ ENTRY = st.fixed_dictionaries(
     {},
     optional={
         "require": st.lists(groups(), max_size=2),
-        "conflict": st.lists(st.sampled_from([*OPTIONS]), max_size=1),
+        "conflict": st.lists(st.sampled_from(list(OPTIONS)), max_size=1),
     },
 )
 

@@ -202,14 +202,14 @@ def test_no_list_of_ids_is_too_long() -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 200_000)
     ids = range(10_000_000, 10_000_000 + 5 * IDS_AT_ONCE + 1)
     with pytest.raises(sqlite3.DataError):
-        connection.execute("SELECT ?", [json.dumps([*ids])])
+        connection.execute("SELECT ?", [json.dumps(list(ids))])
 
     found = [
         row[0]
         for row in select_in(connection, "SELECT value FROM json_each(:ids)", ids)
     ]
 
-    assert found == [*ids]
+    assert found == list(ids)
 
 
 def test_a_value_that_is_too_large_is_refused(copy: Path) -> None:

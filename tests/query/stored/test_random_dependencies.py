@@ -181,7 +181,7 @@ def answers_are_those_of_a_walk(
         assert {
             dag_hash for answer in found for dag_hash in answer.hashes or ()
         } == expected, text
-        assert left_out(question.notes) == [*truths.values()].count(None), text
+        assert left_out(question.notes) == list(truths.values()).count(None), text
         every_road_leads_there(conn, text, found)
         for release in {name for name, _ in drawn.mirrors}:
             listed = {each for (each,) in conn.execute(LISTED, [release])}

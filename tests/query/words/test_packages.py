@@ -149,7 +149,7 @@ def test_what_spack_lacks_is_told(
     text: str, expected: list[str], conn: sqlite3.Connection
 ) -> None:
     """Nothing is said of what the data does not tell."""
-    assert [*recipe_notes(read_lookups(conn), parse_query(text))] == expected
+    assert list(recipe_notes(read_lookups(conn), parse_query(text))) == expected
 
 
 def test_the_reasons_of_an_empty_answer_have_it(conn: sqlite3.Connection) -> None:

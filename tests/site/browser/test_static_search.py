@@ -109,7 +109,7 @@ def test_providers_are_rows_with_their_processors(page: Page, address: str) -> N
     rows = page.locator("table.processors tbody tr")
     names = rows.locator("th > a").all_inner_texts()
 
-    assert {"intel-oneapi-mkl", "netlib-lapack", "openblas"} <= {*names}
+    assert {"intel-oneapi-mkl", "netlib-lapack", "openblas"} <= set(names)
 
     expect(rows.first).to_contain_text("provides lapack")
     chosen = page.locator("table.processors thead .chosen").all_inner_texts()

@@ -183,7 +183,7 @@ def test_the_commands_are_those_of_find(
         shown = page.locator("pre").all_inner_texts()
         # The page names the whole hash, so that it need not look for others that begin
         # alike.
-        assert shown[:-1] == [*wanted[:-1]]
+        assert shown[:-1] == list(wanted[:-1])
         assert shown[-1].startswith(wanted[-1])
 
 

@@ -75,7 +75,7 @@ async def test_only_addresses_of_the_web_are_links(addresses: Any) -> None:
     links: set[str] = set()
     for path in ("build_listings", "tarball_prefixes", "tarball_prefixes?_facet=url"):
         page_of = await addresses.client.get(f"/spack-cache/{path}")
-        links |= {*re.findall(r'href="([^"]*)"', page_of.text)}
+        links |= set(re.findall(r'href="([^"]*)"', page_of.text))
 
     for number, url in enumerate(map(str, map(escape, (*NO_LINKS, *LINKS)))):
         text = (await addresses.client.get(f"/spec/{spec_hash(number)}")).text
@@ -236,7 +236,7 @@ async def test_odd_texts_in_the_fields_of_our_pages(datasette: Any, field: str) 
     """A quarter of the texts, by turns, in every field, on the routes that have it in
     turn.
     """
-    for number in range([*FIELDS].index(field) % 4, len(TEXTS), 4):
+    for number in range(list(FIELDS).index(field) % 4, len(TEXTS), 4):
         text = TEXTS[number]
         path = FIELDS[field][number % len(FIELDS[field])]
         more = "&q=hdf5" if path.startswith("/find") and field != "q" else ""

@@ -139,4 +139,4 @@ def test_names_in_conditions_are_quoted(many_file: Path) -> None:
             assert condition is not None
             assert condition.column == column
             rows = connection.execute(f"SELECT {column} FROM {source} {condition.sql}")
-            assert {*rows} == {(condition.value,)}
+            assert set(rows) == {(condition.value,)}

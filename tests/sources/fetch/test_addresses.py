@@ -144,7 +144,7 @@ def test_stores_that_are_not_mapped() -> None:
     )
 
     assert selected.mirrors == ()
-    assert {*map(str, selected.faults)} == {
+    assert set(map(str, selected.faults)) == {
         "gs://bucket: cannot be downloaded, expected https://, http://, oci://, s3://, file://, "
         "or --map gs://bucket=https://…"
     }

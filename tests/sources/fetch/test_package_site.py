@@ -141,13 +141,13 @@ def test_what_is_no_package_data_is_refused(
     if name.endswith(("gz", "json")) and "?" not in path:
         assert bring(site, output, path).faults == ()
 
-    before = [*output.rglob("packages.*")]
+    before = list(output.rglob("packages.*"))
     site.serve({name: data})
     (fault,) = bring(site, output, path).faults
 
     assert expected in fault.message
     assert fault.path.endswith(f"/{name}")
-    assert [*output.rglob("packages.*")] == before
+    assert list(output.rglob("packages.*")) == before
 
 
 def test_the_command_brings_them_beside_mirrors(site: Site, output: Path) -> None:
