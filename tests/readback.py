@@ -91,7 +91,7 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
         }
         details: dict[str, Values] = {}
         configurations = set()
-        stack_sets = list[tuple[str, ...]]()
+        stack_sets: list[tuple[str, ...]] = []
         for dag_hash, size, tarball, *words in conn.execute(LISTINGS, [release]):
             configuration = Configuration._make([*words, sets[dag_hash][0]])
             if dag_hash in deviating:

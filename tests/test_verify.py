@@ -110,7 +110,7 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
     sources, file = every_kind
     with closing(sqlite3.connect(file)) as conn:
         tables = columns_of(conn)
-    checked = Counter[str]()
+    checked: Counter[str] = Counter()
     for place in range(max(map(len, tables.values()))):
         cells = {
             table: columns[place]

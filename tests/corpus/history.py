@@ -240,7 +240,9 @@ def _releases(first: date, snapshots: int) -> tuple[Release, ...]:
 
 
 def _era(day: date) -> str:
-    return "C" if day < ERA_B_FROM else "B" if day < ERA_A_FROM else "A"
+    if day < ERA_B_FROM:
+        return "C"
+    return "B" if day < ERA_A_FROM else "A"
 
 
 def _package(

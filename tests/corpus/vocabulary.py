@@ -133,7 +133,9 @@ def kind(name: str, random: Random) -> str:
     draw = random.random()
     if draw < 0.55 or name in _FAMOUS:
         return "cmake"
-    return "autotools" if draw < 0.85 else "generic" if draw < 0.98 else "none"
+    if draw < 0.85:
+        return "autotools"
+    return "generic" if draw < 0.98 else "none"
 
 
 def versions(count: int, random: Random) -> tuple[str, ...]:

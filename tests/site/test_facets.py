@@ -13,12 +13,7 @@ from spack_cache_db.schema import views
 from spack_cache_db.site.table_actions import STACK_LISTS
 from tests.metadata import DATABASE
 
-LISTS = {
-    (view, "stacks")
-    for view, sql in views.VIEWS.items()
-    for column in [" AS stacks"]
-    if column in sql
-}
+LISTS = {(view, "stacks") for view, sql in views.VIEWS.items() if " AS stacks" in sql}
 """The columns of views that are JSON lists."""
 
 FACETS = [

@@ -15,11 +15,14 @@ from spack_cache_db.spack.normal_forms import (
 )
 
 NAMES = st.from_regex(r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]{0,8}", fullmatch=True)
-VALUE = st.text(max_size=12).filter(
-    lambda text: (
-        "," not in text and text != "*" and text.upper() not in ("TRUE", "FALSE")
-    )
-)
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text is one value of a variant that is not a switch."""
+    return "," not in text and text != "*" and text.upper() not in ("TRUE", "FALSE")
+
+
+VALUE = st.text(max_size=12).filter(is_plain)
 BOOLS = st.builds(
     Variant,
     NAMES,

@@ -218,7 +218,7 @@ def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None
     versions.
     """
     chance = Random(26)
-    statuses = Counter[str]()
+    statuses: Counter[str] = Counter()
     for some in shared_configurations(real_index)[::2]:
         root, *others = chance.sample(some, len(some))
         below = {each: installs()[each]["spec"] for each in everything_below(root)}

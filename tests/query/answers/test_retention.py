@@ -68,7 +68,7 @@ def needed(records: dict[str, Any], hashes: set[str]) -> set[str]:
     """Return the specs that some specs link or run, at any depth, as the records say
     it.
     """
-    found = set[str]()
+    found: set[str] = set()
     ahead = list(hashes)
     while ahead:
         for dependency in records[ahead.pop()].get("dependencies", ()):
@@ -124,7 +124,7 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
         found = retention(folder / "x.db", paths, **rules)
 
     # Each binary is either kept or pruned, and nothing that a kept one needs is pruned.
-    binaries = set[str]().union(*listed.values())
+    binaries: set[str] = set().union(*listed.values())
     keep = set(found.keep)
     assert keep.isdisjoint(found.prune)
     assert (

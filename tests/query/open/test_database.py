@@ -175,7 +175,10 @@ def test_what_is_no_database(copy: Path) -> None:
         ("no database", "is not a spack-cache-db database"),
         ("", "no such file"),
     ):
-        copy.write_text(text) if text else copy.unlink()
+        if text:
+            copy.write_text(text)
+        else:
+            copy.unlink()
         with pytest.raises(DatabaseError, match=reason):
             open_database(copy)
 
