@@ -11,17 +11,14 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from base64 import b32encode
 from collections import Counter
-from collections.abc import Iterator
 from datetime import date, timedelta
-from hashlib import blake2b
 from pathlib import Path
 
 import click
 
 from benchmarks import indexes, inputs
-from benchmarks.measure import FOLDER, run_module
+from benchmarks.measure import FOLDER, Run, run_module
 from benchmarks.report import NOTES, Measure, goals_table, write_section
 
 FIRST_DAY = date(2026, 11, 1)
@@ -56,40 +53,54 @@ def report(folder: Path, records: int, nights: int) -> list[Measure]:
     with tempfile.TemporaryDirectory() as name:
         mirrors = Path(name, "mirrors")
         shutil.copytree(folder / f"indexes-{records}", mirrors)
-        return list(_grown(mirrors, Path(name, "history.db"), records, nights))
+        return _grown(mirrors, Path(name, "history.db"), records, nights)
 
 
-def _grown(mirrors: Path, file: Path, records: int, nights: int) -> Iterator[Measure]:
-    """Yield the time and the memory of each night, the size after the first one, and
+def _grown(mirrors: Path, file: Path, records: int, nights: int) -> list[Measure]:
+    """Return the time and the memory of each night, the size after the first one, and
     what each later one adds.
     """
-    size = 0
-    first_cpu = 0.0
-    for night in range(nights):
-        sources = [str(mirrors)]
-        if night:
-            build_again(mirrors / indexes.RELEASE, night)
-            sources.append(str(file))
-        day = FIRST_DAY + timedelta(days=night)
-        run = run_module(
-            "spack_cache_db",
-            ["build", *sources, "--snapshot", day.isoformat(), "-o", str(file)],
-            memory=True,
-        )
-        added = (file.stat().st_size - size) / 1e6
-        size = file.stat().st_size
+    # The first night, from the indexes alone.
+    first = _built(mirrors, file, night=0)
+    size = file.stat().st_size
+    measures = _costs("night 1", first)
+    measures.append(Measure("night 1: database", size / 1e6, "MB"))
+
+    # Each later night adds to the database of the one before.
+    goal = GOAL * records / 15_000
+    for night in range(1, nights):
+        build_again(mirrors / indexes.RELEASE, night)
+        run = _built(mirrors, file, night)
+        added = file.stat().st_size - size
+        size += added
         name = f"night {night + 1}"
-        yield Measure(name, run.seconds, "s")
-        yield Measure(f"{name}: processor time", run.cpu_seconds, "s")
-        yield Measure(f"{name}: peak memory", run.peak_bytes / 1e6, "MB", digits=0)
-        if not night:
-            first_cpu = run.cpu_seconds
-            yield Measure(f"{name}: database", added, "MB")
-            continue
-        ratio = run.cpu_seconds / first_cpu
-        yield Measure(f"{name}: processor time ÷ night 1", ratio, "x", digits=2)
-        goal = GOAL * records / 15_000
-        yield Measure(f"{name} adds", added, "MB", goal, digits=2)
+        ratio = run.cpu_seconds / first.cpu_seconds
+        measures += _costs(name, run)
+        measures += [
+            Measure(f"{name}: processor time ÷ night 1", ratio, "x", digits=2),
+            Measure(f"{name} adds", added / 1e6, "MB", goal, digits=2),
+        ]
+    return measures
+
+
+def _built(mirrors: Path, file: Path, night: int) -> Run:
+    """Build the snapshot of a night, from the database too if there is one."""
+    sources = [str(mirrors)]
+    if night > 0:
+        sources.append(str(file))
+    day = FIRST_DAY + timedelta(days=night)
+    options = ["--snapshot", day.isoformat(), "-o", str(file)]
+    return run_module("spack_cache_db", ["build", *sources, *options], memory=True)
+
+
+def _costs(name: str, run: Run) -> list[Measure]:
+    """Return the time and the memory of a night."""
+    megabytes = run.peak_bytes / 1e6
+    return [
+        Measure(name, run.seconds, "s"),
+        Measure(f"{name}: processor time", run.cpu_seconds, "s"),
+        Measure(f"{name}: peak memory", megabytes, "MB", digits=0),
+    ]
 
 
 def build_again(mirrors: Path, night: int) -> None:
@@ -101,18 +112,18 @@ def build_again(mirrors: Path, night: int) -> None:
     whole = (mirrors / "root" / "index.json").read_text("utf-8")
     uses = Counter(_HASH.findall(whole))
     unneeded = sorted(dag_hash for dag_hash, count in uses.items() if count == 2)
-    replaced = {}
-    for dag_hash in unneeded[: len(uses) // REBUILT]:
-        # 20 bytes are the 32 letters of a hash.
-        digest = blake2b(f"{dag_hash} {night}".encode(), digest_size=20).digest()
-        replaced[dag_hash] = b32encode(digest).decode().lower()
+    count = len(uses) // REBUILT
+    new_hashes = {}
+    for dag_hash in unneeded[:count]:
+        new_hashes[dag_hash] = indexes.hash_of(f"{dag_hash} {night}")
 
-    def new_hash(match: re.Match[str]) -> str:
-        return f'"{replaced.get(match[1], match[1])}"'
+    def quoted_hash(match: re.Match[str]) -> str:
+        dag_hash = match[1]
+        return f'"{new_hashes.get(dag_hash, dag_hash)}"'
 
     for path in sorted(mirrors.glob("*/index.json")):
         text = path.read_text("utf-8")
-        path.write_text(_HASH.sub(new_hash, text), "utf-8")
+        path.write_text(_HASH.sub(quoted_hash, text), "utf-8")
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ class _Maker:
         self, name: str, version: str, dependencies: list[Any], *, in_buildcache: bool
     ) -> None:
         """Add a record to those that were made."""
-        dag_hash = _hash(f"{name} {self.chance.random()}")
+        dag_hash = hash_of(f"{name} {self.chance.random()}")
         parameters = self._parameters.get(name) or _parameters(name)
         spec = {
             "name": name,
@@ -207,7 +207,7 @@ class _Maker:
             "arch": None,
             "namespace": "builtin",
             "parameters": parameters[self.chance.randrange(len(parameters))],
-            "package_hash": _hash(f"recipe {name}") + _hash(name)[:20] + "====",
+            "package_hash": hash_of(f"recipe {name}") + hash_of(name)[:20] + "====",
             "dependencies": dependencies,
             "annotations": {"original_specfile_version": 5},
             "hash": dag_hash,
@@ -280,8 +280,8 @@ def _arch(environment: Environment) -> dict[str, Any]:
     }
 
 
-def _hash(text: str) -> str:
-    """Return a hash that looks as those of Spack."""
+def hash_of(text: str) -> str:
+    """Return a hash that looks as those of Spack, 32 letters and digits."""
     digest = blake2b(text.encode(), digest_size=20).digest()
     return b32encode(digest).decode().lower()
 

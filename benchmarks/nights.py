@@ -51,26 +51,37 @@ def report(
     peak = build([old, new_pages], file, jobs, memory=True).peak_bytes
 
     floor = median(run.seconds for run in floors)
-    measures = [Measure("floor: read and decode, one process", floor, "s", digits=2)]
-    for name, builds, share in (
-        ("full build", full, None),
-        ("nothing new", unchanged, 0.05),
-        ("one snapshot more", added, 0.35),
-    ):
-        seconds = median_of(builds).seconds
-        goal = None
-        if share is not None:
-            goal = round(share * _FULL_BUILD_BEFORE, 2)
-        measures.append(Measure(name, seconds, "s", digits=2))
-        measures.append(
-            Measure(f"{name} ÷ floor", seconds / floor, "x", goal, digits=2)
-        )
-    measures.append(
-        Measure("peak memory of one snapshot more", peak / 1e6, "MB", 400, digits=0)
-    )
+    measures = [
+        Measure("floor: read and decode, one process", floor, "s", digits=2),
+        *_measures("full build", full, floor),
+        *_measures("nothing new", unchanged, floor, share=0.05),
+        *_measures("one snapshot more", added, floor, share=0.35),
+        Measure("peak memory of one snapshot more", peak / 1e6, "MB", 400, digits=0),
+    ]
     night = median_of(added)
     stages = stages_table(night.stages, night.seconds)
     return f"{goals_table(measures)}\n\nThe night with one snapshot more:{stages}"
+
+
+def _measures(
+    name: str, builds: list[Build], floor: float, share: float | None = None
+) -> list[Measure]:
+    """Return the time of a night, alone and divided by that of the floor.
+
+    Args:
+        name: what the night does.
+        builds: its runs.
+        floor: the time of the floor.
+        share: the goal, as a part of a full build in November 2026.
+    """
+    seconds = median_of(builds).seconds
+    goal = None
+    if share is not None:
+        goal = round(share * _FULL_BUILD_BEFORE, 2)
+    return [
+        Measure(name, seconds, "s", digits=2),
+        Measure(f"{name} ÷ floor", seconds / floor, "x", goal, digits=2),
+    ]
 
 
 def _split(pages: Path, folder: Path) -> tuple[Path, Path]:
@@ -83,6 +94,8 @@ def _split(pages: Path, folder: Path) -> tuple[Path, Path]:
     releases_folder = Path(first_page).parents[2]
     releases = [entry.name for entry in os.scandir(releases_folder)]
     newest = max(releases, key=lambda name: release_date(name) or "")
+
+    # A link to each release, in one of the two folders.
     old = folder / "old"
     new = folder / "new"
     for name in releases:
