@@ -120,7 +120,7 @@ def addresses(target: Target, seconds: float) -> Outcome:
     # Only one address is the file.
     for spelling in _spellings(DOWNLOAD):
         reply = target.ask(spelling)
-        faults = target.betrayals(reply)
+        faults = target.reply_faults(reply)
         if reply.body == whole_file and "%" not in spelling:
             faults.append("is the file")
         outcome.judge(spelling, faults)
@@ -130,7 +130,7 @@ def addresses(target: Target, seconds: float) -> Outcome:
         is_open = target.ask(path).status == 200
         for spelling in _spellings(path):
             reply = target.ask(spelling)
-            faults = target.betrayals(reply)
+            faults = target.reply_faults(reply)
             if reply.status == 200 and not is_open:
                 faults.append("is open")
             outcome.judge(spelling, faults)
@@ -143,7 +143,7 @@ def addresses(target: Target, seconds: float) -> Outcome:
             address = pattern.format(name)
             reply = target.ask(address)
             outcome.judge(f"{title}: {address}", _name_faults(target, reply, title))
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     return outcome
 
 
@@ -173,7 +173,7 @@ def _spellings(path: str) -> Iterator[str]:
 
 def _name_faults(target: Target, reply: Reply, title: str) -> list[str]:
     """Return the faults of the response to a path with an odd name."""
-    faults = target.betrayals(reply)
+    faults = target.reply_faults(reply)
     if title.startswith("too long") and reply.status not in (404, 414):
         faults.append(f"was answered with {reply.status}")
     faults += reply.slowness(SECONDS)

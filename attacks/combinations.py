@@ -253,7 +253,7 @@ def combinations(target: Target, seconds: float) -> Outcome:
             reply = target.ask(address)
             slowest = max(slowest, reply.cpu_seconds)
             outcome.judge(address, _faults(target, reply))
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     outcome.note = f"at most {slowest:.1f} s of CPU, {target.peak_megabytes():.0f} MB"
     return outcome
 
@@ -292,7 +292,7 @@ def _results() -> Iterator[str]:
 
 def _faults(target: Target, reply: Reply) -> list[str]:
     """Return the faults of a response, whose headers must be those of the site."""
-    faults = target.betrayals(reply)
+    faults = target.reply_faults(reply)
     missing = [name for name in SITE_HEADERS if name not in reply.headers]
     if reply.status and missing:
         faults.append(f"a {reply.status} without {', '.join(missing)}")

@@ -179,14 +179,14 @@ def headers(target: Target, seconds: float) -> Outcome:
         if growth > MOST_GROWTH:
             faults.append(f"they hold {growth:.0f} MB more")
         outcome.judge(f"pages by {name}", faults)
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     outcome.note = f"at most {slowest:.1f} s of CPU, {most_growth:.0f} MB more"
     return outcome
 
 
 def _faults(target: Target, reply: Reply, fields: dict[str, str]) -> list[str]:
     """Return the faults of the response to a request with these headers."""
-    faults = target.betrayals(reply)
+    faults = target.reply_faults(reply)
     # An answer to the length of a form may be a closed connection: no form is sent.
     if "Content-Length" in fields and reply.status == 0:
         faults = []

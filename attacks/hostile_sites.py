@@ -96,7 +96,7 @@ def _serving(file: Path, log: Path) -> Iterator[Target]:
 
 def _faults(target: Target, reply: Reply) -> list[str]:
     """Return the faults of the response to a visitor."""
-    faults = target.betrayals(reply)
+    faults = target.reply_faults(reply)
     if reply.status == 503 and DAMAGED not in reply.body:
         faults.append(f"a 503 that does not say why: {reply.body[:120]!r}")
     if b"<script>'" in reply.body or b"\x1b[" in reply.body:

@@ -83,7 +83,7 @@ def hosts(file: Path, seconds: float) -> Outcome:
                 outcome.judge(f"{path} with {fields}", _faults(target, path, *fields))
             absolute = f"http://evil.example{path}"
             outcome.judge(absolute, _faults(target, absolute, "Host: localhost"))
-        outcome.faults += target.standing()
+        outcome.faults += target.server_faults()
     return outcome
 
 

@@ -109,7 +109,7 @@ def memory(target: Target, seconds: float) -> Outcome:
     # Forms that are refused before they are read.
     for name, (body, fields) in REFUSED.items():
         reply = _posted(target, body, **fields)
-        faults = target.betrayals(reply)
+        faults = target.reply_faults(reply)
         # A server may close the connection before it has read a form.
         if reply.status == 0:
             faults.remove("no answer")
@@ -126,13 +126,13 @@ def memory(target: Target, seconds: float) -> Outcome:
         most = max(most, target.resident_megabytes())
         faults = []
         for reply in replies:
-            faults += target.betrayals(reply)
+            faults += target.reply_faults(reply)
         peak = target.peak_megabytes()
         if peak > PROCESS_MEGABYTES:
             faults.append(f"a process held {peak:.0f} MB")
         outcome.judge(name, sorted(set(faults)))
 
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     outcome.judge("the limit of the unit", _unit_faults())
     peak = target.peak_megabytes()
     outcome.note = f"a process {peak:.0f} MB, all together {most:.0f} MB"

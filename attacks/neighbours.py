@@ -104,7 +104,7 @@ def _behind(target: Target) -> Iterator[Target]:
         folder = Path(name)
         (folder / "published").symlink_to(target.folder)
         with nginx(folder, target.port, limits=True) as port:
-            yield target.through(port)
+            yield target.behind_proxy(port)
 
 
 def _neighbours(
@@ -122,7 +122,7 @@ def _neighbours(
         with _repeating(target, heavy):
             waits = _polite(target, seconds / len(attacks))
         faults = _faults_of_waits(waits)
-        outcome.judge(name, faults + target.standing())
+        outcome.judge(name, faults + target.server_faults())
 
         # The table has a text for each attack; the note has the worst of all.
         texts = []
@@ -163,7 +163,7 @@ def _repeating(target: Target, heavy: Heavy) -> Iterator[None]:
     ends.
     """
     ended = threading.Event()
-    stranger = target.for_one()
+    stranger = target.of_one_visitor()
 
     def visit() -> None:
         while not ended.is_set():

@@ -194,10 +194,10 @@ def _walk(file: Path) -> list[str]:
         links = sorted(set(LINK.findall(first_page)))
         for address in (*TABLES, *links[:60], *SEARCHES):
             reply = target.ask(address)
-            for fault in target.betrayals(reply):
+            for fault in target.reply_faults(reply):
                 faults.append(f"{address}: {fault}")
             is_html = "text/html" in reply.headers.get("content-type", "")
             if is_html and MARK.encode() in reply.body:
                 faults.append(f"{address}: text of a page is markup there")
-        faults += target.standing()
+        faults += target.server_faults()
     return faults

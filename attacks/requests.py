@@ -31,7 +31,7 @@ def sql(target: Target, seconds: float) -> Outcome:
         address = f"{SQL}.json?{field('sql', statement)}"
         reply = target.ask(require_short(address))
         slowest = max(slowest, reply.cpu_seconds)
-        faults = target.betrayals(reply)
+        faults = target.reply_faults(reply)
         if statement in WRITES and reply.status not in (400, 403):
             faults.append(f"was answered with {reply.status}")
         faults += reply.slowness(SECONDS)
@@ -40,7 +40,7 @@ def sql(target: Target, seconds: float) -> Outcome:
             # The server may start another process: its time is not that of the next
             # statement.
             target.idle()
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     outcome.note = f"at most {slowest:.1f} s of CPU, {target.peak_megabytes():.0f} MB"
     return outcome
 
@@ -52,11 +52,11 @@ def parameters(target: Target, seconds: float) -> Outcome:
     outcome = Outcome("parameters")
     for address in until(seconds * 0.7, _addresses(random.Random(2))):
         reply = target.ask(address)
-        faults = target.betrayals(reply) + _form_faults(address, reply)
+        faults = target.reply_faults(reply) + _form_faults(address, reply)
         outcome.judge(address, faults + reply.slowness(SECONDS))
     for address in until(seconds * 0.2, ODD_PATHS):
         reply = target.ask(address)
-        faults = target.betrayals(reply) + _form_faults(address, reply)
+        faults = target.reply_faults(reply) + _form_faults(address, reply)
         outcome.judge(address, faults)
     for data in until(seconds * 0.1, RAW):
         status = status_of(target.send(data, is_all=True))
@@ -64,7 +64,7 @@ def parameters(target: Target, seconds: float) -> Outcome:
         if status.startswith("5"):
             faults.append(f"status {status}")
         outcome.judge(repr(data[:80]), faults)
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     return outcome
 
 
@@ -74,8 +74,8 @@ def repetition(target: Target, seconds: float) -> Outcome:
     before = target.peak_megabytes()
     for address in until(seconds, _repetitions()):
         reply = target.ask(address)
-        outcome.judge(address, target.betrayals(reply) + reply.slowness(SECONDS))
-    outcome.faults += target.standing()
+        outcome.judge(address, target.reply_faults(reply) + reply.slowness(SECONDS))
+    outcome.faults += target.server_faults()
     outcome.note = f"{target.peak_megabytes() - before:.0f} MB more"
     return outcome
 

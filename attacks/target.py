@@ -97,11 +97,11 @@ class Target:
         """The address that the next request comes from, if nginx is asked."""
         return self._visitor or any_address(POLITE_NETWORK)
 
-    def through(self, port: int) -> Target:
+    def behind_proxy(self, port: int) -> Target:
         """Return the same server behind a proxy on another port."""
         return Target(self._file, self.pid, port)
 
-    def for_one(self) -> Target:
+    def of_one_visitor(self) -> Target:
         """Return the same server, asked by one visitor, who has one address."""
         visitor = any_address(STRANGER_NETWORK)
         return Target(self._file, self.pid, self.port, visitor=visitor)
@@ -192,7 +192,7 @@ class Target:
         """
         return processes.family_bytes(self.pid) / 2**20
 
-    def betrayals(self, reply: Reply) -> list[str]:
+    def reply_faults(self, reply: Reply) -> list[str]:
         """Return the faults of a response: signs of bugs, or data about the machine."""
         faults = []
         if reply.status == 0:
@@ -208,7 +208,7 @@ class Target:
                 faults.append(f"the answer tells {word!r}")
         return faults
 
-    def standing(self) -> list[str]:
+    def server_faults(self) -> list[str]:
         """Return the faults of the server itself: its file, first page and memory."""
         faults = []
         if self._state() != self._state_before:

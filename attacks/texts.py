@@ -285,9 +285,9 @@ def forms(target: Target, seconds: float) -> Outcome:
         value = quote_from_bytes(_bytes(text), safe="")
         reply = target.ask("/cover.json", "POST", f"q={value}".encode(), **FORM)
         slowest = max(slowest, reply.cpu_seconds)
-        faults = target.betrayals(reply) + reply.slowness(FORM_SECONDS)
+        faults = target.reply_faults(reply) + reply.slowness(FORM_SECONDS)
         outcome.judge(name, faults)
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     outcome.note = f"at most {slowest:.1f} s of CPU, {target.peak_megabytes():.0f} MB"
     return outcome
 
@@ -300,7 +300,7 @@ def methods(target: Target, seconds: float) -> Outcome:
         for method in (*READING, *REFUSED):
             body = b"q=zlib" if method == "POST" else None
             reply = target.ask(path, method, body, **FORM)
-            faults = target.betrayals(reply)
+            faults = target.reply_faults(reply)
             if method == "HEAD" and reply.status != status_of_get:
                 faults.append(f"a {reply.status} where GET has {status_of_get}")
             if method == "HEAD" and reply.body:
@@ -308,7 +308,7 @@ def methods(target: Target, seconds: float) -> Outcome:
             if method in REFUSED and reply.status != 405:
                 faults.append(f"was answered with {reply.status}")
             outcome.judge(f"{method} {path}", faults)
-    outcome.faults += target.standing()
+    outcome.faults += target.server_faults()
     return outcome
 
 

@@ -57,12 +57,12 @@ def stall(target: Target, seconds: float, outcome: Outcome) -> None:
     added = target.peak_megabytes() - before
     if added > STALLED_MEGABYTES:
         faults.append(f"they hold {added:.0f} MB")
-    faults += target.standing()
+    faults += target.server_faults()
     outcome.judge(f"{STALLED} downloads that nobody reads", faults)
 
     # Requests whose head does not end, while the downloads wait.
     half_open = [target.visit("GET / HTTP/1.1") for _ in range(HALF_OPEN)]
-    outcome.judge(f"{HALF_OPEN} half-open connections", target.standing())
+    outcome.judge(f"{HALF_OPEN} half-open connections", target.server_faults())
     for visitor in stalled + half_open:
         visitor.close()
 
@@ -105,7 +105,7 @@ def _end(target: Target, number: signal.Signals) -> tuple[float, list[str]]:
     if survivors:
         faults.append(f"{len(survivors)} processes outlive it")
     if is_to_stay:
-        faults += target.standing()
+        faults += target.server_faults()
     for visitor in visitors:
         visitor.close()
     return seconds, faults

@@ -137,16 +137,21 @@ def _measures(answered: Load, seconds: float, *, is_new_shown: bool) -> list[Mea
     cached = 100 * cached_count / count
     longest = 1000 * max(reply.seconds for reply in answered.replies)
     shown = float(is_new_shown)
-    return [
+    counts = [
         Measure("requests", count, digits=0),
         Measure("of them from nginx's cache", cached, "%", digits=0),
         Measure("failed requests", answered.failed, "", 0, digits=0),
+    ]
+    times = [
         Measure("publishing took", seconds, "s"),
         Measure("median latency", answered.median_ms, "ms"),
         Measure("99th percentile", answered.worst_ms, "ms"),
         Measure("longest", longest, "ms", digits=0),
-        Measure("new pages shown afterwards", shown, "", 1, at_least=True, digits=0),
     ]
+    is_new = Measure(
+        "new pages shown afterwards", shown, "", 1, at_least=True, digits=0
+    )
+    return [*counts, *times, is_new]
 
 
 if __name__ == "__main__":

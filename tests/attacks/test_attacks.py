@@ -82,4 +82,4 @@ def test_an_attack_on_datasette_alone_does_harm(
     with serving(file, plain=True) as target:
         statement = field("sql", "SELECT * FROM pragma_database_list")
         reply = target.ask(f"/{file.stem}.json?{statement}")
-        assert target.betrayals(reply)
+        assert target.reply_faults(reply)
