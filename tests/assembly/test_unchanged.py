@@ -2,6 +2,7 @@
 is never wrong about that.
 """
 
+import gzip
 import os
 import shutil
 import sqlite3
@@ -25,7 +26,7 @@ from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
 from tests.examples import examples
-from tests.indexes import node, real
+from tests.indexes import index, node, real, record, write_layout3
 from tests.pagetexts import page, spec, write
 from tests.test_databases_as_sources import SOME, files, same, write_files
 from tests.trees import installed, write_tree
@@ -114,6 +115,27 @@ def test_a_change_at_the_end_of_a_large_index_is_built(tmp_path: Path) -> None:
 
     assert not is_compared(second)
     assert second.specs == first.specs - 1
+    assert is_compared(build(tmp_path / "in", file))
+
+
+@pytest.mark.parametrize("form", ["plain", "compressed", "layout 3"])
+def test_the_same_index_is_not_built_again(form: str, tmp_path: Path) -> None:
+    """Whether its checksum is that of its file, of what it unpacks to, or of its
+    manifest.
+    """
+    data = index(record(node("zlib")))
+    mirror = tmp_path / "develop" / "e4s"
+    mirror.mkdir(parents=True)
+    if form == "layout 3":
+        write_layout3(mirror, {None: data})
+    else:
+        if form == "compressed":
+            data = gzip.compress(data)
+        (mirror / "index.json").write_bytes(data)
+    file = tmp_path / "x.db"
+
+    assert not is_compared(build(tmp_path / "develop", file))
+    assert is_compared(build(tmp_path / "develop", file))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from spack_cache_db.bounded_files import sha256_of_wanted
+from spack_cache_db.bounded_files import open_regular, sha256_of_wanted
 from spack_cache_db.database_file import is_own
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import File, Unit
@@ -103,7 +103,7 @@ def _named_otherwise(
 def checksum_of(part: Part) -> int | None:
     """Return the checksum of a part; None if a file or a folder cannot be read."""
     try:
-        return sum(_checksum(file) for file in _files_of(part))
+        return sum(_checksum(file, {}) for file in _files_of(part))
     except UnreadableError:
         return None
 
@@ -129,37 +129,62 @@ def checksum_of_unit(unit: Unit, columns: Columns) -> int | None:
 
     Args:
         unit: the files.
-        columns: what they contain; the checksums of pages are among it.
+        columns: what they contain; the checksums of pages and indexes are among it.
     """
     # A file that was refused may be endless.
     if columns.faults:
         return None
-    sha256_of_page = {}
-    for document in columns.documents:
-        if document.page:
-            sha256_of_page[document.location] = document.sha256
+    known = _sha256_of_documents(columns)
     checksum = 0
     try:
         for file in unit:
             if isinstance(file, Fault):
                 return None
-            known = sha256_of_page.get(file.location)
-            checksum += _checksum(file) if known is None else _entry(file, "", known)
+            checksum += _checksum(file, known)
     except UnreadableError:
         return None
     return checksum
 
 
-def _checksum(file: File) -> int:
+def _sha256_of_documents(columns: Columns) -> dict[str, str]:
+    """Return the checksums of the files that are documents, by location.
+
+    The checksum of an index is that of its file, unless this is compressed or a
+    manifest.
+    """
+    known = {}
+    for document in columns.documents:
+        location = document.location
+        if document.page or _is_plain_index(location):
+            known[location] = document.sha256
+    return known
+
+
+def _is_plain_index(location: str) -> bool:
+    """Return whether a document is a file `index.json` that is not compressed."""
+    if os.path.basename(location) != "index.json":  # noqa: PTH119
+        return False
+    try:
+        with open_regular(location) as file:
+            return file.read(1) == b"{"
+    except (OSError, ValueError):
+        return False
+
+
+def _checksum(file: File, known: Mapping[str, str]) -> int:
     """Return the checksum of a file, or of the files that determine what a mirror
     contains; 0 for a file that reading skips.
+
+    `known` has the checksums of files that have been read already, by location.
     """
     try:
         if file.kind == "mirror":
-            return _checksum_of_mirror(file)
-        # A file of this program is skipped unless it was named as a database.
-        is_wanted = _is_foreign if file.kind == "file" else _is_any
-        sha256 = sha256_of_wanted(file.location, is_wanted)
+            return _checksum_of_mirror(file, known)
+        sha256 = known.get(file.location)
+        if sha256 is None:
+            # A file of this program is skipped unless it was named as a database.
+            is_wanted = _is_foreign if file.kind == "file" else _is_any
+            sha256 = sha256_of_wanted(file.location, is_wanted)
         return 0 if sha256 is None else _entry(file, "", sha256)
     except (OSError, ValueError, InputError):
         raise UnreadableError(file.location) from None
@@ -175,7 +200,7 @@ def _is_any(head: bytes) -> bool:
     return True
 
 
-def _checksum_of_mirror(mirror: File) -> int:
+def _checksum_of_mirror(mirror: File, known: Mapping[str, str]) -> int:
     """Return the checksum of the files that determine what a mirror contains."""
     # Imported late: pages need nothing of it, and loading it takes a tenth of a second.
     from spack_cache_db.sources.indexes.mirrors import files_to_read
@@ -183,7 +208,7 @@ def _checksum_of_mirror(mirror: File) -> int:
     checksum = 0
     for path in files_to_read(Path(mirror.location)):
         name = os.path.relpath(path, mirror.location)
-        sha256 = sha256_of_wanted(path, _is_any)
+        sha256 = known.get(str(path)) or sha256_of_wanted(path, _is_any)
         assert sha256 is not None
         checksum += _entry(mirror, name, sha256)
     return checksum

@@ -188,6 +188,11 @@ class Writer:
         self.texts = Texts()
         # The lists of values are shared, so those that are added are in both.
         self.columns = Columns(things=self.texts.things())
+        # The methods that append a number to each column, by table.
+        self._append_to = {
+            table: [column.append for column in columns.values()]
+            for table, columns in self.columns.tables.items()
+        }
         # The number of edges before those of the last document.
         self._edges_before = 0
 
@@ -240,10 +245,8 @@ class Writer:
 
     def append_row(self, table: str, *row: int) -> None:
         """Append one row to one of `TABLES`: the number in each of its columns."""
-        for column, number in zip(
-            self.columns.tables[table].values(), row, strict=True
-        ):
-            column.append(number)
+        for append, number in zip(self._append_to[table], row, strict=True):
+            append(number)
 
     def add_record(
         self,
