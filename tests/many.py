@@ -20,15 +20,14 @@ def build_many(folder: Path) -> Path:
         f"p{number:04}": page(f"p{number:04}", specs=[spec(number)], meta=wrong)
         for number in range(MANY - 1)
     }
-    specs = [
-        spec(
-            MANY + number,
-            versions=[f"1.{number // 2}"],
-            target=("x86_64", "x86_64_v3")[number % 2],
-            variants=[f"k={number}"],
+    specs = []
+    for number in range(MANY):
+        target = "x86_64_v3" if number % 2 else "x86_64"
+        variants = [f"k={number}"]
+        versions = [f"1.{number // 2}"]
+        specs.append(
+            spec(MANY + number, versions=versions, target=target, variants=variants)
         )
-        for number in range(MANY)
-    ]
     pages["zlib"] = page("zlib", specs=specs, meta=wrong)
     # A page has at most a thousand stacks.
     for package, stacks in (("arm", range(0, MANY, 2)), ("again", range(1, MANY, 2))):

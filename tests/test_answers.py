@@ -143,9 +143,15 @@ def specs_are_those_of_the_place(
             where if is_of_specs(expected, text) else set(answer.releases)
         )
     if not is_of_specs(expected, text):
-        assert {each.configuration: (each.releases, each.stacks) for each in found} == {
-            key: (tuple(expected.showing[key]), expected.stacks_of(key))
-            for key in expected.answer(text, **place)
+        places = {
+            answer.configuration: (answer.releases, answer.stacks) for answer in found
+        }
+        assert places == {
+            configuration: (
+                tuple(expected.showing[configuration]),
+                expected.stacks_of(configuration),
+            )
+            for configuration in expected.answer(text, **place)
         }
 
 
@@ -317,10 +323,14 @@ def each_page_of_a_spec_follows_the_rule(
         }
         assert page.configuration == own
         assert page.other_count == len(expected.answer("*")[own]) - 1
-        assert [
+        found_listings = [
             (listing.release, listing.size, listing.tarball)
             for listing in page.listings
-        ] == [(name, each.size, each.tarball) for name, each in shown.items()]
+        ]
+        assert found_listings == [
+            (release, listing.size, listing.tarball)
+            for release, listing in shown.items()
+        ]
         contradicting = {path for path, _ in page.otherwise}
         assert contradicting == contradicting_sources(expected, dag_hash, own)
 

@@ -288,11 +288,12 @@ def test_changes_of_a_release_are_the_sums_of_its_configurations(
         "SELECT release, sum(added), sum(removed) FROM release_changes GROUP BY release"
     )
 
-    assert {
+    changes = {
         (row["release"], row["added"], row["removed"])
         for row in run(all_sources, "changes_by_release")
         if row["added"] or row["removed"]
-    } == set(all_sources.execute(sums))
+    }
+    assert changes == set(all_sources.execute(sums))
 
 
 def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:

@@ -112,13 +112,12 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
         tables = columns_of(conn)
     checked: Counter[str] = Counter()
     for place in range(max(map(len, tables.values()))):
-        cells = {
-            table: columns[place]
-            for table, columns in tables.items()
-            if place < len(columns)
-            and columns[place] not in FROM_OPTIONS.get(table, ())
-            if not table.startswith("sqlite_stat")
-        }
+        cells = {}
+        for table, columns in tables.items():
+            if table.startswith("sqlite_stat") or place >= len(columns):
+                continue
+            if columns[place] not in FROM_OPTIONS.get(table, ()):
+                cells[table] = columns[place]
 
         def change(conn: sqlite3.Connection, cells: dict[str, str] = cells) -> None:
             for table, column in cells.items():

@@ -32,16 +32,11 @@ def _mirror(folder: Path, **versions: str) -> Path:
     """Write a mirror with a binary for each name; the package is the part before the
     dash.
     """
-    records = [
-        record(
-            node(
-                name.partition("_")[0],
-                version=version,
-                hash=hash_of(name.replace("_", "-")),
-            )
-        )
-        for name, version in versions.items()
-    ]
+    records = []
+    for name, version in versions.items():
+        package, _, _ = name.partition("_")
+        dag_hash = hash_of(name.replace("_", "-"))
+        records.append(record(node(package, version=version, hash=dag_hash)))
     write_layout3(folder / "site" / "e4s", {None: index(*records)})
     return folder
 

@@ -46,17 +46,18 @@ def of_lmod(folder: Path, modules: Iterable[tuple[str, str, str, bool]]) -> Path
     """Write the software page of Lmod: package, tree, name, and whether it is
     hidden.
     """
-    page = [
-        {
-            "package": package,
-            "defaultVersionName": "1",
-            "versions": [
-                {"full": name, "path": f"{tree}/{name}.lua", "wV": "1"}
-                | ({"hidden": True} if is_hidden else {})
-            ],
+    page = []
+    for package, tree, name, is_hidden in modules:
+        version: dict[str, Any] = {
+            "full": name,
+            "path": f"{tree}/{name}.lua",
+            "wV": "1",
         }
-        for package, tree, name, is_hidden in modules
-    ]
+        if is_hidden:
+            version["hidden"] = True
+        page.append(
+            {"package": package, "defaultVersionName": "1", "versions": [version]}
+        )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "lmod.json").write_text(json.dumps(page))
     return folder / "lmod.json"

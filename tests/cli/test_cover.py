@@ -122,10 +122,11 @@ def test_forms(samples_file: Path) -> None:
     ).stdout.splitlines()
 
     assert (said["binary"], said["total"], said["near"], said["none"]) == (1, 4, 1, 1)
-    assert [
+    answers = [
         (covered["spec"], covered["status"], covered["line"])
         for covered in said["specs"]
-    ] == [
+    ]
+    assert answers == [
         ("py-mpi4py@4: %gcc@13", "binary", 1),
         ("py-mpi4py@99", "near", 3),
         ("py-mpi4px", "none", 4),

@@ -127,10 +127,11 @@ def test_a_row_for_a_spec_is_of_that_spec_alone(all_samples_file: Path) -> None:
         "target",
         "variants",
     )
-    rows: list[list[Any]] = [
-        [*map(row.get, (*names, "stacks")), len(row["releases"]), *map(row.get, SEEN)]
-        for row in found
-    ]
+    rows: list[list[Any]] = []
+    for row in found:
+        words = [row[name] for name in (*names, "stacks")]
+        seen = [row[name] for name in SEEN]
+        rows.append([*words, len(row["releases"]), *seen])
 
     assert sorted(rows, key=lambda row: str(row[0])) == expected
 

@@ -162,7 +162,8 @@ def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
     found = json.loads(run(*gate, "--json").stdout)
 
     assert found["lost"] == found["environments"][0]["lost"] == 1
-    assert [(case[2], case[3][:5]) for case in cases(nights / "r.xml")] == [
+    outcomes = [(case[2], case[3][:5]) for case in cases(nights / "r.xml")]
+    assert outcomes == [
         ("", ""),
         ("failure", "lost:"),
         ("", ""),

@@ -42,20 +42,17 @@ class Build:
         hashes = self.hashes or tuple(
             spec_hash(f"{seed} {each}") for each in range(self.specs)
         )
-        return [
-            {
-                "compiler": self.compiler,
-                "hash": dag_hash,
-                "os": self.os,
-                "platform": "linux",
-                "size": "-",
-                "stacks": sorted((*self.stacks, "root")),
-                "target": self.target,
-                "variants": sorted(self.variants),
-                "versions": [self.version],
-            }
-            for dag_hash in hashes
-        ]
+        common = {
+            "compiler": self.compiler,
+            "os": self.os,
+            "platform": "linux",
+            "size": "-",
+            "stacks": sorted((*self.stacks, "root")),
+            "target": self.target,
+            "variants": sorted(self.variants),
+            "versions": [self.version],
+        }
+        return [common | {"hash": dag_hash} for dag_hash in hashes]
 
 
 _ALL = ("develop", "develop-2025-04-13", "develop-2025-04-20", "v0.23.1")

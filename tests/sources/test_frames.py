@@ -70,11 +70,9 @@ def test_distinct_numbers_are_sorted_and_found(
 @given(PAIRS)
 def test_rows_are_sorted_by_two_columns(pairs: list[tuple[int, int]]) -> None:
     """Equal rows keep their order."""
-    frame = Frame(
-        spec=number_array(pair[0] for pair in pairs),
-        document=number_array(pair[1] for pair in pairs),
-        row=np.arange(len(pairs)),
-    )
+    specs = number_array(spec for spec, _ in pairs)
+    documents = number_array(document for _, document in pairs)
+    frame = Frame(spec=specs, document=documents, row=np.arange(len(pairs)))
     rows = [(*pair, row) for row, pair in enumerate(pairs)]
 
     assert list(frame.sorted_by("spec", "document").rows()) == sorted(rows)
@@ -116,11 +114,9 @@ def test_groups_with_different_values_are_found(pairs: list[tuple[int, int]]) ->
     values = defaultdict(set)
     for group, value in pairs:
         values[group].add(value)
-    found = has_different_values(
-        number_array(pair[0] for pair in pairs),
-        number_array(pair[1] for pair in pairs),
-        LARGEST,
-    )
+    all_groups = number_array(group for group, _ in pairs)
+    all_values = number_array(value for _, value in pairs)
+    found = has_different_values(all_groups, all_values, LARGEST)
     expected = [len(values[group]) > 1 for group in range(LARGEST + 1)]
 
     assert found.tolist() == expected

@@ -192,9 +192,11 @@ def test_difference_is_what_the_sources_say(
     places += [f"{release}:{stack}" for release in sources.releases for stack in stacks]
     sides = data.draw(st.tuples(st.sampled_from(places), st.sampled_from(places)))
     shown = [listing for some in sources.shown.values() for listing in some.values()]
+    packages = [listing.configuration.package for listing in shown]
+    targets = [listing.configuration.target for listing in shown]
     options = {
-        "package": st.sampled_from([each.configuration.package for each in shown]),
-        "target": st.sampled_from([each.configuration.target for each in shown]),
+        "package": st.sampled_from(packages),
+        "target": st.sampled_from(targets),
         "host": st.sampled_from(["zen3", "x86_64_v3", "aarch64"]),
     }
     if stacks and not any(":" in side for side in sides):

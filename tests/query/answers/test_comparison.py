@@ -97,6 +97,14 @@ def compared(
     return {name: told[key] for name, key in ids.items() if key in told}
 
 
+def texts_of(found: dict[str, Differences]) -> dict[str, tuple[str, ...]]:
+    """Return the changes of each spec as they are printed."""
+    texts = {}
+    for name, difference in found.items():
+        texts[name] = tuple(map(str, difference.changes))
+    return texts
+
+
 def test_what_they_need_is_compared(tmp_path: Path) -> None:
     """The package that differs is named, wherever it is, and not what differs because
     of it.
@@ -104,9 +112,7 @@ def test_what_they_need_is_compared(tmp_path: Path) -> None:
     tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
     found = compared(tmp_path, tops)
 
-    assert {
-        name: tuple(map(str, difference.changes)) for name, difference in found.items()
-    } == {
+    assert texts_of(found) == {
         "version": ("openmpi 4.1.6 → 5.0.3",),
         "provider": ("mpi provider openmpi 4.1.6 → mpich 4.2.1",),
         "made of": (
@@ -138,9 +144,7 @@ def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
     }
     found = compared(tmp_path, tops)
 
-    assert {
-        name: tuple(map(str, difference.changes)) for name, difference in found.items()
-    } == {
+    assert texts_of(found) == {
         "flags": ('top flags none → ldflags="-s -l"',),
         "recipe": ("top recipe recipe- → another",),
         "space": ("top namespace builtin → mine",),

@@ -64,31 +64,24 @@ def misses_by_hash(
     }
     own = conditions_by(conn, text, {})
     package = next((each.text for each in own if each.kind == "package"), "*")
-    missed: dict[str, tuple[Configuration, set[str]]] = {
-        dag_hash: (answer.configuration, set())
-        for answer in find(conn, package, **place, with_hashes=True)
-        for dag_hash in answer.hashes or ()
-    }
+    missed: dict[str, tuple[Configuration, set[str]]] = {}
+    for answer in find(conn, package, **place, with_hashes=True):
+        for dag_hash in answer.hashes or ():
+            missed[dag_hash] = (answer.configuration, set())
     asked: list[tuple[str, dict[str, Any], str]]
     asked = [
         (f"{package} {condition.text}", {}, condition.text)
         for condition in own
         if condition.kind != "package"
     ]
-    for name in ("host", "os"):
-        if value := names.get(name):
-            asked.append(
-                (
-                    package,
-                    {name: value},
-                    f"{name} {value}" if name == "host" else f"os={value}",
-                )
-            )
+    if host := names.get("host"):
+        asked.append((package, {"host": host}, f"host {host}"))
+    if os := names.get("os"):
+        asked.append((package, {"os": os}, f"os={os}"))
     for spec_asked, more, label in asked:
-        having = find(conn, spec_asked, **place, **more, with_hashes=True)
-        for dag_hash in missed.keys() - {
-            one for each in having for one in each.hashes or ()
-        }:
+        found = find(conn, spec_asked, **place, **more, with_hashes=True)
+        having = {dag_hash for answer in found for dag_hash in answer.hashes or ()}
+        for dag_hash in missed.keys() - having:
             missed[dag_hash][1].add(label)
     return missed
 
@@ -211,13 +204,13 @@ def single_conditions_are_named(
             (label,) = missed
             expected.setdefault(label, set()).add(configuration)
     why = explained(conn, text, **place)
-    told = {
-        without.left_out[0].text: len(expected[without.left_out[0].text])
-        if without.target
-        else without.configurations
-        for without in why.without
-        if len(without.left_out) == 1 and not without.places
-    }
+    told = {}
+    for without in why.without:
+        if len(without.left_out) != 1 or without.places:
+            continue
+        text = without.left_out[0].text
+        # Where another target is proposed, the number is of its configurations.
+        told[text] = len(expected[text]) if without.target else without.configurations
     if why.read_as is None:
         assert told == {label: len(some) for label, some in expected.items()}, (
             text,

@@ -54,7 +54,8 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "last_snapshot": "2025-04-20",
         "as_of": "2025-04-20",
         "origin": {
-            **{name: version(name) for name in ("archspec", "spack-cache-db")},
+            "archspec": version("archspec"),
+            "spack-cache-db": version("spack-cache-db"),
             "data_license": "Apache-2.0",
             "mirror_url": "https://binaries.spack.io",
             "source_url": "https://cache.spack.io/",

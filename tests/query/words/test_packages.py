@@ -262,13 +262,13 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
                     and release in (None, of)
                     and stack in (None, at)
                 ]
-                newer = [
-                    known["name"]
-                    for known in package["versions"]
-                    if there
-                    and not preference_key(known["name"])[0]
-                    and equality_key(known["name"]) > equality_key(preferred(there))
-                ]
+                newer = []
+                for known in package["versions"]:
+                    version = known["name"]
+                    if not there or preference_key(version)[0]:
+                        continue
+                    if equality_key(version) > equality_key(preferred(there)):
+                        newer.append(version)
                 if newer:
                     expected[package["name"]] = (
                         preferred(there),

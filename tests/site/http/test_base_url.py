@@ -79,11 +79,12 @@ def links_of(response: Any, path: str) -> set[str]:
     found += [response.headers["location"]] if "location" in response.headers else []
     whole = (urljoin(f"http://localhost{path}", html.unescape(each)) for each in found)
     parts = (urlsplit(each) for each in whole)
-    return {
-        each.path + (f"?{each.query}" if each.query else "")
-        for each in parts
-        if each.netloc == "localhost" and each.scheme in ("http", "https")
-    }
+    addresses = set()
+    for part in parts:
+        if part.netloc == "localhost" and part.scheme in ("http", "https"):
+            query = f"?{part.query}" if part.query else ""
+            addresses.add(f"{part.path}{query}")
+    return addresses
 
 
 @pytest.mark.asyncio
