@@ -36,7 +36,7 @@ export const versionPicks = (builds, choices, proposed, isAll) => {
       picks.push({ name, note: reason, isChosen });
       continue;
     }
-    const note = name === newestFirst[0].name ? "newest" : days;
+    const note = name === builds.data.newest ? "newest" : days;
     const href = changed(choices, { version: name === pinned ? null : name });
     picks.push({ name, note, href, isChosen, isPast });
   }

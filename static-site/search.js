@@ -128,7 +128,7 @@ const heading = ({ words, packages, tokens, dropped, isGuess }, built, shown) =>
   if (isGuess) return `No package is called “${words}”. Perhaps:`;
   const suitable = built.filter(({ count }) => count).length;
   const all = counted(built.length, "packages");
-  const have = suitable === 1 ? "has" : "have";
+  const have = suitable === 1 || built.length === 1 ? "has" : "have";
   return `${suitable === built.length ? all : `${suitable} of ${all}`} ${have} a binary${phrases(tokens)}`;
 };
 

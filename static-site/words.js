@@ -65,7 +65,7 @@ const readSpec = (words, vocabulary, chosen, empty) => {
 
   // Unread words, or names of options without a package, may be the names of packages.
   const rest = wordsOfNames(words, ofText);
-  if (!isWhole(reader, unread, rest, ofText)) {
+  if (!isWhole(reader, unread, rest, ofText) && !isOfVersion(reader, unread, vocabulary)) {
     const found = ofWords(rest, nounsOf(reader, unread, rest, vocabulary), tokens, vocabulary);
     if (found.packages.length || unread.length) return { ...reading, ...withNames(reading, found, reader, vocabulary) };
   }
@@ -75,7 +75,7 @@ const readSpec = (words, vocabulary, chosen, empty) => {
   const isVirtual = !vocabulary.packages.has(reader.name);
   if (isVirtual) return { ...reading, ...ofWords([reader.name], [reader.name], tokens, vocabulary) };
   const [row] = rows([[reader.name, ""]], tokens, vocabulary);
-  const page = row.count > 0 && tokens.every(isField) ? reader.name : undefined;
+  const page = row.count > 0 && !unread.length && tokens.every(isField) ? reader.name : undefined;
   return { ...reading, page, packages: [row] };
 };
 
@@ -100,6 +100,11 @@ const isWhole = (reader, unread, rest, tokens) => {
   const isOneOption = rest.length === 1 && tokens.some(({ text }) => text === `+${rest[0]}`);
   return tokens.some(isMachine) ? !isOneOption : !reader.switches.length;
 };
+
+/* Whether the words ask for a version of a package, and for no other one: `hdf5 1.14 or newer` does, and
+   `gcc 13 openmpi` names two packages. */
+const isOfVersion = (reader, unread, vocabulary) => Boolean(reader.name && reader.version)
+  && !unread.some((word) => packageCalled(word, vocabulary) !== undefined);
 
 /* The packages that unread words name. These words have a meaning then; and the name of a virtual package is a part
    of the reading: `lapack for neoverse`. */

@@ -72,6 +72,7 @@ NAMED = (
     "trilinos rocm MI250X", "julia", "numpy graviton", "epyc milan", "r", "python",
     "perl", "intel-mkl", "mkl", "netcdf-c without netcdf fortran", "tensorflow A100",
     "metis icelake", "pytorch without mpi or cuda for milan gcc 13", "a100 hdf5",
+    "hdf5 1.12 or newer", "hdf5 9.9 nonesuch", "gcc 13 openmpi",
 )  # fmt: skip
 """Searches whose answers are the same in the browser and on the website."""
 

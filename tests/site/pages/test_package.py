@@ -72,6 +72,17 @@ def test_a_name_that_is_not_known_is_not_only_no_match(
     assert page.unknown.startswith(unknown) and bool(page.unknown) == bool(unknown)
 
 
+def test_a_branch_is_not_the_newest_version_of_an_export(
+    real_index: sqlite3.Connection,
+) -> None:
+    """The script of an exported page marks the version that the site marks."""
+    page = load_package(read_lookups(real_index), "hdf5", Filters(), is_whole=True)
+    assert page is not None and page.builds is not None
+
+    assert "develop-1.14" in [version[0] for version in page.builds.data["versions"]]
+    assert page.builds.data["newest"] == "1.14.6"
+
+
 def test_externals_are_no_configurations_of_a_package(
     real_index: sqlite3.Connection,
 ) -> None:

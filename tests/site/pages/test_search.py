@@ -287,6 +287,10 @@ async def test_a_version_counts_beside_words_that_are_left_out(packages: Any) ->
         assert "left out, because no binary matches" in found.lower()
         assert 'data-copy="spack mirror add' not in found
 
+    # Two packages are named, and neither is dropped.
+    both = (await answer(packages, "openmpi 9.9 hdf5")).text
+    assert 'href="/package/openmpi' in both and 'href="/package/hdf5' in both
+
 
 @pytest.mark.asyncio
 async def test_one_package_is_singular(packages: Any) -> None:

@@ -106,6 +106,7 @@ def browser_builds(
     lives: Mapping[str, Life],
     shown: Mapping[Configuration, ConfigurationRow],
     words: Vocabulary,
+    newest: str | None,
 ) -> BrowserBuilds:
     """Return the builds of a package.
 
@@ -115,6 +116,7 @@ def browser_builds(
         lives: the days of its versions.
         shown: the row of each configuration in the table of the page.
         words: the vocabulary of the site.
+        newest: its newest version, which is a number if it has one.
     """
     best = best_specs(lookups, rows)
     commands = _commands_of(lookups, best, shown.values())
@@ -161,6 +163,7 @@ def browser_builds(
         "prepositions": dict(words.prepositions),
         "marks": [SPEC_MARK, SIZE_MARK, ENTRY_MARK],
         "unnamed": sorted(UNNAMED),
+        "newest": newest,
         "versions": _versions(lookups, versions, facts, lives),
         "systems": _systems(lookups, systems),
         "builds": _builds(builds),

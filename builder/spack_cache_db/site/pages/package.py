@@ -296,6 +296,7 @@ def load_package(
             lives,
             {row.configuration: row for row in rows},
             vocabulary_of(lookups.is_installed),
+            package.newest_version,
         )
 
     columns, shared_words = columns_of(lookups, fitting)

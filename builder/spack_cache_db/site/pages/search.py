@@ -605,15 +605,24 @@ class Search:
         """
         if reading.host or is_other_spec:
             return self._page_of_words(reading)
-        # Words without a meaning describe packages, if there is no other answer. A list
-        # of packages proposes any version, so it does not answer `hdf5 1.14 abc`.
+        # Words without a meaning describe packages, if there is no other answer.
         describes = not reading.package or bool(reading.left_out)
-        has_version = parse(reading.spec or "*").versions is not None
-        if describes and not reading.is_whole and not has_version:
+        if describes and not reading.is_whole and not self._is_of_version(reading):
             result = self._packages(reading.rest, reading)
             if result.packages or reading.left_out:
                 return result
         return self._found(parse(reading.spec or "*"), reading)
+
+    def _is_of_version(self, reading: Reading) -> bool:
+        """Return whether words ask for a version of a package, and for no other one.
+
+        `hdf5 1.14 or newer` does: a list of packages would propose any version of it.
+        `gcc 13 openmpi` names two packages.
+        """
+        if parse(reading.spec or "*").versions is None:
+            return False
+        others = [word for word in reading.left_out if word != reading.package]
+        return not any(package_called(self.lookups, word) for word in others)
 
     def _page_of_words(self, reading: Reading) -> Elsewhere | SearchPage:
         """Return the page that plain words mean."""
