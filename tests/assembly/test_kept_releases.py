@@ -3,6 +3,7 @@ so.
 """
 
 import os
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -130,6 +131,20 @@ def test_a_build_without_the_database_keeps_its_releases(
     }  # fmt: skip
     assert run("build", mirrors, "-o", history, "--force").exit_code == 0
     assert listed(history).keys() == {"site"}
+
+
+def test_the_command_that_keeps_releases_has_the_options_of_the_build(
+    history: Path, tmp_path: Path
+) -> None:
+    """No path is published, and no input refused, that the build would not have."""
+    options = [
+        *("--snapshot", "2026-11-26", "--first", "site"),
+        *("--recipes", "centre=https://git.example.org/{package}"),
+        *("--without-paths", "--keep-going"),
+    ]
+    result = run("build", night(tmp_path / "mirrors", "c"), "-o", history, *options)
+
+    assert f"-o {history} {shlex.join(options)}. To replace" in result.stderr
 
 
 def test_the_same_sources_replace_their_database(tmp_path: Path) -> None:

@@ -75,6 +75,14 @@ def test_faults_of_folders(
     assert refusal(output, folder) == [message.format(folder)]
 
 
+def test_a_url_is_for_fetch(output: Path) -> None:
+    """`build` reads files, and the message names the command that downloads them."""
+    result = run("build", "https://cache.example.org/v1.0", "-o", output)
+
+    assert result.exit_code == 1
+    assert "expected a download of this URL: spack-cache-db fetch" in result.stderr
+
+
 def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
     """The faults are told, and recorded in `problems`; a refused page leaves no other
     trace.

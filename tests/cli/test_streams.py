@@ -105,3 +105,13 @@ def test_a_report_that_cannot_be_written_keeps_the_old_one(database: Path) -> No
     assert "r.xml: cannot be written: File too large" in done.stderr
     assert report.read_text() == "old"
     assert sorted(path.name for path in database.parent.iterdir()) == ["r.xml", "x.db"]
+
+
+def test_a_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
+    """Another process removed the folder in which a shell stands."""
+    command = f'"{sys.executable}" -m spack_cache_db build "{SAMPLES}" -o x.db'
+    line = f"mkdir gone && cd gone && rmdir ../gone && {command}"
+    done = completed(["/bin/sh", "-c", line], cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: the current folder does not exist any more")

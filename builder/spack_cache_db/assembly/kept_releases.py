@@ -78,7 +78,9 @@ def _named(releases: list[str]) -> str:
 
 
 def _keeping_command(inputs: Input, output: Path) -> str:
-    """Return the command that builds the same input on top of the older database."""
+    """Return the command that builds the same input on top of the older database, with
+    the options that change its content.
+    """
     options = inputs.options
     words = ["spack-cache-db", "build", str(output)]
     words += [path for path in inputs.paths if Path(path) != output]
@@ -95,6 +97,14 @@ def _keeping_command(inputs: Input, output: Path) -> str:
     words += ["-o", str(output), "--snapshot", day]
     if options.keep_snapshots:
         words += ["--keep-snapshots", str(options.keep_snapshots)]
+    if options.first:
+        words += ["--first", options.first]
+    for namespace, address in options.recipes.items():
+        words += ["--recipes", f"{namespace}={address}"]
+    if options.without_paths:
+        words.append("--without-paths")
+    if options.keep_going:
+        words.append("--keep-going")
     return shlex.join(words)
 
 

@@ -256,6 +256,15 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
+def _has_current_folder() -> bool:
+    """Return whether the folder in which the command was called still exists."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError:
+        return False
+    return True
+
+
 def main() -> NoReturn:
     """Run the command, and end the process with its exit status."""
     _replace_closed_streams()
@@ -268,6 +277,12 @@ def main() -> NoReturn:
         end_full(error)
         if TRACEBACK in os.environ:
             raise
+        if not _has_current_folder():
+            message = (
+                "the current folder does not exist any more: change to another one"
+            )
+            CommandError(message).show()
+            raise SystemExit(2) from None
         CommandError(printable(unexpected(error)), status=1).show()
         raise SystemExit(1) from None
     raise SystemExit(0)

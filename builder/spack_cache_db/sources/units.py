@@ -104,9 +104,12 @@ class _FoundFiles:
         self.unlisted += below.faults
         if not below.files and not below.faults:
             message = "no such file or folder"
+            expected = "expected pages or indexes"
             if os.path.exists(path):  # noqa: PTH110
                 message = "the folder has no file"
-            self._refuse(path, f"{message}, expected pages or indexes")
+            elif "://" in path:
+                expected = "expected a download of this URL: spack-cache-db fetch"
+            self._refuse(path, f"{message}, {expected}")
         return below.files
 
     def _refuse(self, path: str, message: str) -> None:

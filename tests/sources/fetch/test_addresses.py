@@ -64,6 +64,12 @@ def test_what_cannot_be_fetched(message: str, url: str) -> None:
     assert str(caught.value).startswith(f"{message}expected ")
 
 
+def test_a_folder_of_this_machine_has_a_url() -> None:
+    """The message about its path is the URL to type."""
+    with pytest.raises(FetchFault, match="expected one such as file:///srv/mirror"):
+        mirror_place("/srv/mirror")
+
+
 @given(st.builds(str.__mul__, st.text(max_size=6), st.integers(1, 60)))
 @example("..")
 @example(".hidden")

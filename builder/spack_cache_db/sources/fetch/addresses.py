@@ -200,7 +200,11 @@ def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
     url = _mapped(text, maps)
     parts = _split_url(url)
     if parts is None:
-        raise FetchFault(text, "is not a URL, expected one such as https://host/mirror")
+        example = "https://host/mirror"
+        # A folder of this machine has a URL, too.
+        if text.startswith("/"):
+            example = f"file://{text}"
+        raise FetchFault(text, f"is not a URL, expected one such as {example}")
     host = _host_of(url, parts)
     is_known = parts.scheme in _SCHEMES
     # A bucket has neither user nor port, and a file has no host.
