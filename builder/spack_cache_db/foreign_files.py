@@ -24,6 +24,9 @@ _FOREIGN = {
     r"BZh[1-9]1AY&SY|\ufffd7zXZ\0|7z\ufffd\ufffd'": (
         "is compressed by a program that is not read here: unpack it, or use gzip or zstd"
     ),
+    r"SQLite format 3\0": (
+        "is an SQLite database that spack-cache-db did not make, expected one of build"
+    ),
     r"\ufeff\s*\{": (
         "begins with a byte order mark, expected UTF-8 without one: save it again"
     ),

@@ -89,6 +89,32 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
     assert run("verify", file, *paths).exit_code == 0
 
 
+def test_a_mirror_that_lost_most_is_named(tmp_path: Path) -> None:
+    """The mirror may have been incomplete: the note has the command that takes the
+    snapshot out.
+    """
+    mirrors = tmp_path / "mirrors"
+    file = tmp_path / "x.db"
+    notes = {}
+    for day, names in {
+        "2026-11-23": "abcd",
+        "2026-11-24": "ab",
+        "2026-11-25": "",
+    }.items():
+        shutil.rmtree(mirrors, ignore_errors=True)
+        night(mirrors, *names)
+        notes[day] = run("build", file, mirrors, "-o", file, "--snapshot", day).stderr
+
+    assert (notes["2026-11-23"], notes["2026-11-24"]) == ("", "")
+    snapshot = "site-2026-11-25"
+    assert (
+        f"{snapshot} has 0 of the 2 binaries of site-2026-11-24" in notes["2026-11-25"]
+    )
+    command = notes["2026-11-25"].partition("snapshot: spack-cache-db ")[2]
+    assert run(*command.split()).exit_code == 0
+    assert snapshot not in listed(file)
+
+
 def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     """The next night ends at once, and the file is not touched; any news is built."""
     mirrors = night(tmp_path / "mirrors", "a")

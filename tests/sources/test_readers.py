@@ -148,6 +148,7 @@ def file(name: str, data: bytes) -> RawFile:
         (b"# mine\nspack:\n  specs: [zlib]\n", 1, "is an environment"),
         (lzma.compress(b"{}"), 1, "is compressed by a program that is not read here"),
         (bz2.compress(b"{}"), 1, "is compressed by a program that is not read here"),
+        (b"SQLite format 3\0" + bytes(84), 1, "is an SQLite database that"),
         (b'\xef\xbb\xbf{"database": {}}', 1, "begins with a byte order mark"),
     ],
 )

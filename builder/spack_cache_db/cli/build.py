@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,18 @@ from spack_cache_db.errors import bytes_text, counted, reason
 
 if TYPE_CHECKING:
     from spack_cache_db.assembly.report import Report
+
+
+LOST_MOST = """
+SELECT count_before - releases.removed_count, name_before, count_before
+FROM releases JOIN (
+  SELECT id AS id_before, name AS name_before, spec_count AS count_before FROM releases
+) ON id_before = releases.previous_release_id
+WHERE releases.name = :name AND 2 * releases.removed_count > count_before
+"""
+"""How many binaries a snapshot has kept of the snapshot before it, if that is less than
+half.
+"""
 
 
 @click.command()
@@ -167,6 +181,7 @@ def _say_written(output: Path, report: Report) -> None:
     # A database of installations has no binaries.
     with connected(output) as conn:
         is_installed = read_lookups(conn).is_installed
+        shrunk = _shrunk(conn, output, report.snapshots.added)
     specs = counted(report.specs, "binary", "binaries")
     if is_installed:
         specs = counted(report.specs, "installed spec")
@@ -185,6 +200,7 @@ def _say_written(output: Path, report: Report) -> None:
     snapshots = report.snapshots
     if snapshots.added:
         say(f"{output}: snapshots: {', '.join(snapshots.added)}")
+        say_notes(shrunk)
     elif snapshots.day:
         why = "no mirror has other binaries than its newest snapshot"
         say(f"{output}: no snapshot, because {why}")
@@ -194,6 +210,25 @@ def _say_written(output: Path, report: Report) -> None:
     inspected = inspect_path(output)
     if inspected.is_file():
         say(f"{inspected}: counts, with which `serve` starts sooner")
+
+
+def _shrunk(
+    conn: sqlite3.Connection, output: Path, snapshots: Sequence[str]
+) -> list[str]:
+    """Return a note on each new snapshot that has lost most binaries of the one before:
+    its mirror may have been incomplete.
+    """
+    notes = []
+    for name in snapshots:
+        # A snapshot without an earlier one has no row.
+        for count, before, count_before in conn.execute(LOST_MOST, {"name": name}):
+            words = ["spack-cache-db", "build", str(output), "-o", str(output)]
+            command = shlex.join([*words, "--drop", name])
+            notes.append(
+                f"{name} has {count:,} of the {count_before:,} binaries of {before}; "
+                f"if the mirror was incomplete, remove the snapshot: {command}"
+            )
+    return notes
 
 
 def _say_left_out(output: Path, option: str, releases: Sequence[str]) -> None:
