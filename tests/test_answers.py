@@ -20,7 +20,8 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.stored.presence import FoundSpec
 from spack_cache_db.site.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.search import Elsewhere, Search
+from spack_cache_db.site.pages.search_answers import Search
+from spack_cache_db.site.pages.search_page import Elsewhere
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import runs_on

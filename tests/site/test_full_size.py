@@ -17,7 +17,8 @@ from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.http import own_pages
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.search import Search, SearchPage
+from spack_cache_db.site.pages.search_answers import Search
+from spack_cache_db.site.pages.search_page import SearchPage
 from spack_cache_db.site.sql import functions as sql_functions
 from spack_cache_db.site.sql import limits
 from tests.pagetexts import spec_hash

@@ -19,7 +19,8 @@ from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import Lookups, opened
 from spack_cache_db.query.words.reader import read_words
 from spack_cache_db.site.filters import EVERYWHERE, Narrowing
-from spack_cache_db.site.pages.search import Elsewhere, Search, SearchPage
+from spack_cache_db.site.pages.search_answers import Search
+from spack_cache_db.site.pages.search_page import Elsewhere, SearchPage
 from spack_cache_db.site.pages.search_tokens import (
     Token,
     tokens_of_spec,

@@ -43,7 +43,7 @@ from spack_cache_db.site.page_response import PageResponse, data
 from spack_cache_db.site.pages.changes import MOST_EXPLAINED
 from spack_cache_db.site.pages.dependents import DependentsFields
 from spack_cache_db.site.pages.pasted_environment import covered
-from spack_cache_db.site.pages.search import is_spec
+from spack_cache_db.site.pages.search_answers import is_spec
 from spack_cache_db.site.search_words import (
     CORRECTED,
     notes_on_words,

@@ -11,7 +11,8 @@ from spack_cache_db.query.answers.find import Found, found_part
 from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.site.pages.search import Search, SearchPage
+from spack_cache_db.site.pages.search_answers import Search
+from spack_cache_db.site.pages.search_page import SearchPage
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests.examples import examples

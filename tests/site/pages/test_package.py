@@ -14,7 +14,8 @@ from spack_cache_db.site.data_links import package_links
 from spack_cache_db.site.filters import Filters, Narrowing
 from spack_cache_db.site.pages.package import PackagePage, load_package
 from spack_cache_db.site.pages.package_choice import Pick
-from spack_cache_db.site.pages.search import Search, SearchPage
+from spack_cache_db.site.pages.search_answers import Search
+from spack_cache_db.site.pages.search_page import SearchPage
 from spack_cache_db.spack import targets
 from tests import pagetexts
 from tests.conftest import Build

@@ -14,7 +14,8 @@ from spack_cache_db.query.answers.reasons import WhyNot
 from spack_cache_db.query.answers.why_not import NO_TIME
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.names import having, load_names, suggested
-from spack_cache_db.site.pages.search import Search, SearchPage
+from spack_cache_db.site.pages.search_answers import Search
+from spack_cache_db.site.pages.search_page import SearchPage
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get

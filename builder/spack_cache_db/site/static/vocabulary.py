@@ -28,7 +28,7 @@ from spack_cache_db.query.words import (
 )
 from spack_cache_db.query.words.vocabulary import packages_providing
 from spack_cache_db.site.pages.package_rows import ROWS_OF_WORDS
-from spack_cache_db.site.pages.search import SIGNS
+from spack_cache_db.site.pages.search_answers import SIGNS
 from spack_cache_db.site.pages.search_tokens import KINDS
 from spack_cache_db.site.search_words import PHRASES
 from spack_cache_db.spack.facts import (
