@@ -21,10 +21,16 @@ def family(pid: int) -> list[int]:
     found = [pid]
     # The list grows while it is read: children of children are found as well.
     for parent in found:
-        for path in Path(f"/proc/{parent}/task").glob("*/children"):
-            with suppress(OSError):
-                children = path.read_text().split()
-                found.extend(int(child) for child in children)
+        found += children(parent)
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started, and that have not ended."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in path.read_text().split()]
     return found
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
 
 from benchmarks import processes
 
@@ -63,7 +62,7 @@ class Server:
 
     def workers(self) -> list[int]:
         """Return the processes that answer requests."""
-        return [process.pid for process in psutil.Process(self.process.pid).children()]
+        return processes.children(self.process.pid)
 
     def end(self, sig: int = signal.SIGTERM, within: float = PATIENCE) -> int:
         """Send a signal and return the exit status."""

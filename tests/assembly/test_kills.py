@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import is_running
+from benchmarks.processes import children, is_running
 from tests.builds import built, is_whole, many_pages, signalled_after
 from tests.pagetexts import write
 from tests.processes import completed
-
-
-def children(pid: int) -> set[int]:
-    """Return the processes that a process started."""
-    found = completed(["ps", "-o", "pid=", "--ppid", str(pid)])
-    return {int(each) for each in found.stdout.split()}
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +72,10 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         assert running.stdout is not None
         running.stdout.readline()
         deadline = time.monotonic() + 30
-        while len(workers := children(running.pid)) < 2 and time.monotonic() < deadline:
+        workers: list[int] = []
+        while len(workers) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
+            workers = children(running.pid)
         running.send_signal(signal.SIGKILL)
     assert len(workers) >= 2
     while any(map(is_running, workers)) and time.monotonic() < deadline:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import httpx
 import pytest
 
+from benchmarks.processes import family
 from benchmarks.server import free_port, wait_until_up
 from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import asked
@@ -149,11 +150,10 @@ def has_servers(reader: Reader) -> None:
 
 def threads(pid: int) -> int:
     """Return how many threads a process and those below it have."""
-    children = (
-        Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    )
-    own = len(list(Path(f"/proc/{pid}/task").iterdir()))
-    return own + sum(threads(int(child)) for child in children)
+    count = 0
+    for member in family(pid):
+        count += len(list(Path(f"/proc/{member}/task").iterdir()))
+    return count
 
 
 def has_a_site(reader: Reader) -> None:
