@@ -279,3 +279,15 @@ def test_the_path_of_a_view_is_no_spec(command: str, spec: str) -> None:
     """The action and the path come before the specs."""
     (found,) = pasted_line(command, KNOWN)
     assert found.spec == spec
+
+
+def test_a_hash_needs_no_slash() -> None:
+    """If it is one in the database, and no package has its name."""
+    names = KnownNames(
+        is_package=lambda name: name in ("openmpi", "openssh"),
+        is_hash=lambda prefix: prefix in ("2feova4", "openssh"),
+    )
+
+    assert pasted_spec("2FEOVA4", names).spec == "/2feova4"
+    for text in ("openmpi", "openssh", "7feova4", "2feova4 +mpi"):
+        assert pasted_spec(text, names).spec == text

@@ -41,6 +41,8 @@ from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST = 10_000
 """Maximum length of a text that is searched for a spec."""
+_BARE_HASH = re.compile(r"[a-z2-7]{7,32}")
+"""The beginning of a hash, at least as long as Spack prints it."""
 _BEFORE_A_DEPENDENCY = ("dependency", "edge_start", "edge_end")
 """The kinds of tokens behind which a name is that of a dependency: `^`, `%[`, `]`."""
 
@@ -134,6 +136,8 @@ def _separated(pasted: PastedSpec) -> tuple[PastedSpec, ...]:
 
 def _typed(text: str, known_names: KnownNames) -> PastedSpec:
     """Return the spec that a person typed, perhaps with a version as pip writes it."""
+    if _is_bare_hash(text, known_names):
+        return PastedSpec(f"/{text.lower()}")
     versions = with_spack_versions(text, known_names.is_package)
     if versions is None:
         return PastedSpec(text)
@@ -197,3 +201,12 @@ def has_options(query: SpecQuery) -> bool:
         if is_long or is_short:
             return True
     return False
+
+
+def _is_bare_hash(text: str, known_names: KnownNames) -> bool:
+    """Return whether a text is the beginning of a hash without its slash, as
+    `spack find -l` prints it: `2feova4`.
+    """
+    if not _BARE_HASH.fullmatch(text.lower()):
+        return False
+    return not known_names.is_package(text) and known_names.is_hash(text.lower())
