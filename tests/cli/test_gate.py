@@ -174,6 +174,9 @@ def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
     (nights / "envs" / "c" / "spack.yaml").unlink()
     assert run(*gate).exit_code == 1
     assert run("cover", "envs/b", *gate[2:]).exit_code == 0
+    # No machine was named.
+    one = run("cover", "envs/a/spack.lock", *gate[2:])
+    assert "machine" not in one.stderr
 
 
 def test_databases_are_compared_release_by_release(nights: Path) -> None:

@@ -57,7 +57,10 @@ def print_folder(
                 records.append({"environment": path, **record})
         return Rows(("environment", *COLUMNS), records)
 
-    sentence = f"{total.share}, in {counted(len(in_folder), 'environment')}"
+    sentence = f"{total.share}, in {counted(len(covers), 'environment')}"
+    unread = len(in_folder) - len(covers)
+    if unread:
+        sentence += f"; {unread:,} more cannot be read"
     lines = [_line(environment) for environment in in_folder]
     print_answer(
         options,

@@ -35,7 +35,7 @@ from spack_cache_db.query.conditions.conditions import (
     Conditions,
     Verdict,
     condition_value,
-    without,
+    only,
 )
 from spack_cache_db.query.match.candidates import Candidates
 from spack_cache_db.query.match.question import respelled
@@ -316,7 +316,7 @@ def _notes(
     scope: Conditions,
 ) -> Iterator[str]:
     """Yield notes on what is not looked at."""
-    if environment.is_lock and without(scope, "release", "stack"):
+    if environment.is_lock and only(scope, "host", "os", "platform", "target"):
         yield "a lockfile names its binaries: the machine is not looked at"
     if has_records(lookups.conn):
         return
