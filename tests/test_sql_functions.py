@@ -126,6 +126,7 @@ def test_null_stays_null(connection: Any) -> None:
         "is_stable(NULL), build_runs_on(NULL, 'zen3', 'zen3'), "
         "build_runs_on('linux', NULL, 'zen3'), build_runs_on('linux', 'zen3', NULL)"
     ).fetchall()
+
     assert row == (None,) * 10
 
 

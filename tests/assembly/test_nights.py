@@ -53,11 +53,9 @@ def test_ten_nights_with_failures_an_upgrade_and_a_restore(tmp_path: Path) -> No
     """Two nights of an older version, eight of this one; two fail, and one ends with a
     backup.
     """
-    file, mirrors, backup = (
-        tmp_path / "x.db",
-        tmp_path / "mirrors",
-        tmp_path / "backup.db",
-    )
+    file = tmp_path / "x.db"
+    mirrors = tmp_path / "mirrors"
+    backup = tmp_path / "backup.db"
     # The first two nights were built by an older version of the program.
     WITH_SNAPSHOTS[-1].write(file)
     before = [name for name in release_names(file) if release_date(name)]
@@ -102,7 +100,8 @@ def test_ten_nights_with_failures_an_upgrade_and_a_restore(tmp_path: Path) -> No
     # Night 8: nothing is built on a damaged file, until the backup is restored.
     command = build_night(8, "c")
     result = run(*command, "--keep-going")
-    assert (result.exit_code, "restore it from a copy" in result.stderr) == (1, True)
+    assert result.exit_code == 1
+    assert "restore it from a copy" in result.stderr
     assert file.stat().st_size == 30_000
     shutil.copy(backup, tmp_path / "restored.db")
     (tmp_path / "restored.db").rename(file)
@@ -113,7 +112,7 @@ def test_ten_nights_with_failures_an_upgrade_and_a_restore(tmp_path: Path) -> No
     assert run(*build_night(10, "d")).exit_code == 0
     expected["site-2026-11-10"] = {"d"}
     found_snapshots = snapshots_in(file)
-    assert {*found_snapshots} == {*before, *expected}
+    assert set(found_snapshots) == {*before, *expected}
     for name, packages in expected.items():
         assert found_snapshots[name] == {hash_of(package) for package in packages}
     assert {path.name for path in tmp_path.iterdir()} == {

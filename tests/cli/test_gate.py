@@ -237,6 +237,7 @@ def test_answers_and_refusals_of_the_gate(
     """
     before = (nights / "new.db").read_bytes()
     result = run("diff", "--databases", *PAIR, *options)
+
     assert result.exit_code == status, result.output
     assert message in result.stderr, result.output
     assert (nights / "new.db").read_bytes() == before

@@ -46,6 +46,7 @@ def test_a_full_output_is_told_in_one_line(
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert done.returncode == 2, done.stderr
+
     *notes, last = done.stderr.splitlines()
     assert last == "Error: the output cannot be written: No space left on device"
     assert all(note.startswith(("Note: ", "Loading ")) for note in notes)

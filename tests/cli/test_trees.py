@@ -86,6 +86,7 @@ def test_a_database_of_installations_has_no_binaries(tmp_path: Path) -> None:
     """
     tree = write_tree(tmp_path / "opt", real_tree())
     pages = write(tmp_path / "pages", zlib=page("zlib", specs=[spec(1)]))
+
     for sources, noun, others in (
         ([tree], "installed specs", "installations"),
         ([tree, pages], "binaries", "releases"),

@@ -29,7 +29,8 @@ from tests.site.conftest import asked_of, open_site, site
 
 pytestmark = pytest.mark.slow
 
-OLD, NEW = "develop-2025-04-13", "develop-2025-04-20"
+OLD = "develop-2025-04-13"
+NEW = "develop-2025-04-20"
 
 
 def listed(*specs: tuple[str, str, str, int, str]) -> dict[str, Any]:
@@ -111,9 +112,11 @@ async def test_planted_changes_are_shown(served: Any) -> None:
     sections = {
         name: section(answer.text, name) for name in ("upgraded", *CHANGE_WORDS)
     }
+
     assert answer.status_code == 200
     assert "4 binaries new, 5 removed, 5 kept." in answer.text
     assert sections["upgraded"] == "Upgraded 1 package grows 1.0 → 1.1"
+
     packages = {
         "kept",
         "gone",
@@ -124,7 +127,7 @@ async def test_planted_changes_are_shown(served: Any) -> None:
         "gains",
         "shrinks",
     }
-    named = {name: packages & {*text.split()} for name, text in sections.items()}
+    named = {name: packages & set(text.split()) for name, text in sections.items()}
     assert named == {
         "removed": {"gone", "grows", "narrows"},
         "added": {"fresh", "grows"},
@@ -151,14 +154,18 @@ async def test_page_command_and_python_say_the_same(
     address = f"/diff/{OLD}...{NEW}"
     name, _, value = narrowing[1:].partition("=")
     options = [f"--{name}", value] if name else []
-    expected = diff(planted, OLD, NEW, **({name: value} if name else {}))
+    named = {name: value} if name else {}
+    expected = diff(planted, OLD, NEW, **named)
     found = json.loads((await get(served, f"{address}.json{narrowing}")).text)
+
     assert found == json.loads(json.dumps(expected.as_dict()))
     assert found == json.loads(
         run("diff", OLD, NEW, planted, *options, "--json").stdout
     )
+
     rows = (await get(served, f"{address}.csv{narrowing}")).text
     assert rows == run("diff", OLD, NEW, planted, *options, "--csv").stdout
+
     links = re.findall(
         r'href="(/diff/[^"]*\.(?:json|csv)[^"]*)"',
         (await get(served, address + narrowing)).text,
@@ -184,6 +191,7 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
         narrowed = Sides(OLD, NEW, package="rebuilt")
         one = changes.load_changes(lookups, found, Excerpts(narrowed, ""))
     rebuilt = {part.change: part for part in whole.parts}["rebuilt"]
+
     assert [package.name for package in rebuilt.packages.shown] == ["rebuilt"]
     assert not any(part.has_rows for part in whole.parts)
     (part,) = one.parts
@@ -226,6 +234,7 @@ def test_comparisons_are_loaded_once(planted: Path) -> None:
     first = asked_of(found, address)
     statements: list[str] = []
     found.conn.set_trace_callback(statements.append)
+
     assert asked_of(found, address).body == first.body
     assert not [text for text in statements if "FROM listings" in text]
     assert asked_of(found, f"{address}?stack=hep").body != first.body
@@ -245,6 +254,7 @@ def test_what_is_too_much_for_data_is_told(
         asked_of(found, f"/diff/{OLD}...{NEW}.{form}{query}")
         for query in ("", "?package=rebuilt")
     )
+
     assert (whole.status, one.status) == (400, 200)
     assert b"8 configurations differ, but this site lists at most 1" in whole.body
     assert b"rebuilt" in one.body
@@ -259,7 +269,8 @@ async def test_unknown_names_are_told(datasette: Any) -> None:
     assert page.status_code == 404
     assert "no release is called" in page.text and "<select" in page.text
     rows = await get(datasette, "/diff/develop...v9.json")
-    assert (rows.status_code, rows.json()["ok"]) == (400, False)
+    assert rows.status_code == 400
+    assert rows.json()["ok"] is False
 
 
 @pytest.mark.asyncio
@@ -327,9 +338,11 @@ async def test_what_is_lost_comes_first(served: Any) -> None:
     """
     text = (await get(served, f"/diff/{OLD}...{NEW}")).text
     lost = section(text, "lost")
+
     assert lost.startswith("Lost 1 package")
     assert lost.endswith(f"gone 1.0 zen3 still in {OLD}")
     assert f"/package/gone?release={OLD}" in text
+
     ids = re.findall(r'<section aria-labelledby="(\w+)">', text)
     assert ids[:4] == ["lost", "upgraded", "new", "stacks"]
 
@@ -339,7 +352,9 @@ async def test_numbers_count_packages(served: Any) -> None:
     """The numbers at the top are those of the parts below them."""
     text = (await get(served, f"/diff/{OLD}...{NEW}")).text
     found = re.search(r'<ul class="numbers".*?</ul>', text, re.DOTALL)
+
     assert found is not None
+
     words = " ".join(re.sub(r"<[^>]*>", " ", found[0]).split())
     assert words == (
         "1 package lost its last binary 1 package upgraded 1 package new: fresh"
@@ -377,6 +392,7 @@ async def test_each_snapshot_leads_to_its_changes(served: Any) -> None:
     """
     text = (await get(served, f"/diff/{OLD}...{NEW}?stack=e4s")).text
     links = re.findall(r'href="([^"]*)" aria-label="([^"]*)"', text)
+
     assert links == [
         (f"/diff/{OLD}...{NEW}?stack=e4s", "20 Apr 2025: 4 new binaries, 5 gone")
     ]

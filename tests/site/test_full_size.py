@@ -43,36 +43,16 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
     def package(number: int) -> int:
         return (number - 1) // VERSIONS + 1
 
+    def newest(number: int) -> str:
+        return f"1.{number * VERSIONS}"
+
+    named = (1, "develop", "branch", None, 1)
+    counts = (None, PACKAGES, CONFIGURATIONS, None, None, 0)
+    release = (*named, *counts)
     return {
-        "releases": iter(
-            [
-                (
-                    1,
-                    "develop",
-                    "branch",
-                    None,
-                    1,
-                    None,
-                    PACKAGES,
-                    CONFIGURATIONS,
-                    None,
-                    None,
-                    0,
-                )
-            ]
-        ),
+        "releases": iter([release]),
         "packages": (
-            (
-                at,
-                f"pkg-{at}",
-                VERSIONS,
-                VERSIONS,
-                1,
-                f"1.{at * VERSIONS}",
-                None,
-                None,
-                1,
-            )
+            (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, newest(at), None, None, 1)
             for at in packages
         ),
         "versions": (
@@ -105,26 +85,11 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
     """Return the rows of an index in which every other spec depends on the first."""
     sizes = (CONFIGURATIONS, CONFIGURATIONS)
     flags = json.dumps({"cflags": ["-O3"]})
+    source = (1, 1, 1, "develop/root/index.json", "0" * 64, "8")
+    mirror = (*source, None, 0, None, None, *sizes, 1)
     return {
         "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
-        "mirrors": iter(
-            [
-                (
-                    1,
-                    1,
-                    1,
-                    "develop/root/index.json",
-                    "0" * 64,
-                    "8",
-                    None,
-                    0,
-                    None,
-                    None,
-                    *sizes,
-                    1,
-                )
-            ]
-        ),
+        "mirrors": iter([mirror]),
         "nodes": iter([(1, "builtin", None, flags, None, 0, 0)]),
         "record_ranges": ((at, 1, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
         "dependency_types": iter([(1, "build,link")]),
@@ -178,7 +143,7 @@ def test_the_file_is_too_large_for_one_value(conn: sqlite3.Connection) -> None:
     them.
     """
     with pytest.raises(sqlite3.DataError, match="too big"):
-        conn.execute("SELECT ?", [json.dumps([*range(1, CONFIGURATIONS + 1)])])
+        conn.execute("SELECT ?", [json.dumps(list(range(1, CONFIGURATIONS + 1)))])
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ from tests.programs import needed
 UNKNOWN = "graviton2"
 """A target that archspec does not know, as some pages have it."""
 TARGETS = (
-    *("x86_64", "x86_64_v3", "core2", "haswell", "cascadelake", "sapphirerapids"),
-    *("zen3", "aarch64", "neoverse_n1", "neoverse_v2", "a64fx", "m1", "m2"),
-    *("ppc64le", "power9le", "riscv64", UNKNOWN),
-)
+    "x86_64", "x86_64_v3", "core2", "haswell", "cascadelake", "sapphirerapids", "zen3",
+    "aarch64", "neoverse_n1", "neoverse_v2", "a64fx", "m1", "m2",
+    "ppc64le", "power9le", "riscv64", UNKNOWN,
+)  # fmt: skip
 PLATFORMS = ("linux", "darwin", "windows")
 BUILDS = tuple(Build(*pair) for pair in product(PLATFORMS, TARGETS))
 HOSTS = (*known_targets(), UNKNOWN)
@@ -168,6 +168,7 @@ def test_the_scripts_of_an_export_have_the_same_rule(
         check=True,
     )
     answers = json.loads(done.stdout)
+
     for name in ("ofPages", "ofSearch"):
         found = {
             host: {Build(*pair) for pair in pairs}

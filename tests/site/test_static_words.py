@@ -294,8 +294,10 @@ def test_a_chosen_machine_is_a_part_that_the_text_replaces(file: Path) -> None:
     """
     script = SCRIPT.replace("read(text, vocabulary)", 'read(text, vocabulary, "zen4")')
     texts = [
-        *("cmake %gcc", "cmake %gcc graviton3"),
-        *("cmake target=x86_64_v3", "cmake target=neoverse_v1"),
+        "cmake %gcc",
+        "cmake %gcc graviton3",
+        "cmake target=x86_64_v3",
+        "cmake target=neoverse_v1",
     ]
     given = json.dumps([vocabulary_of(file), texts])
     node = needed("node", "nodejs")

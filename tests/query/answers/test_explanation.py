@@ -319,19 +319,28 @@ def test_sentences(
         # Its target runs on the machine, which cannot have its platform.
         ("linux", "foo", "m2", "out host m2", "there is aarch64 for linux"),
         (
-            *("darwin", "foo", "neoverse_v2"),
-            *("out host neoverse_v2", "there is aarch64 for darwin"),
+            "darwin",
+            "foo",
+            "neoverse_v2",
+            "out host neoverse_v2",
+            "there is aarch64 for darwin",
         ),
         # Its target does not run there in any case.
         ("linux", "foo", "zen3", "out host zen3", "there is aarch64"),
         # A range is proposed only if a build runs on the processor.
         (
-            *("linux", "foo target=neoverse_v2", None),
-            *(" target=:neoverse_v2", "aarch64 runs on neoverse_v2"),
+            "linux",
+            "foo target=neoverse_v2",
+            None,
+            " target=:neoverse_v2",
+            "aarch64 runs on neoverse_v2",
         ),
         (
-            *("darwin", "foo target=neoverse_v2", None),
-            *("out target=neoverse_v2", "there is aarch64"),
+            "darwin",
+            "foo target=neoverse_v2",
+            None,
+            "out target=neoverse_v2",
+            "there is aarch64",
         ),
         ("darwin", "foo target=m2", None, " target=:m2", "aarch64 runs on m2"),
     ],
@@ -348,7 +357,7 @@ def test_another_platform_is_no_reason_to_run(
     build = spec(1, target="aarch64", platform=platform)
     cache = built(a=page("foo", specs=[build]))
     sentences = explained(cache, text, host=host).sentences()
-    assert [*sentences] == [f"with{left_out}: 1 configuration; {instead}"]
+    assert list(sentences) == [f"with{left_out}: 1 configuration; {instead}"]
 
 
 def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:

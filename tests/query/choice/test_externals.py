@@ -33,17 +33,15 @@ def records() -> list[dict[str, Any]]:
     """Return the records of a tree: two externals, what needs one, and one that is
     gone.
     """
+    mpich = node("cray-mpich", version="8.1", external=MPICH)
+    cmake = node("cmake", version="9.9", external={"path": "/usr"})
+    gone = node("gone", external={"path": "/old"})
+    hdf5 = node("hdf5", edge("cray-mpich", "link", virtuals=("mpi",)))
     return [
-        installed(
-            node("cray-mpich", version="8.1", external=MPICH), path="/opt/cray/mpich"
-        ),
-        installed(node("cmake", version="9.9", external={"path": "/usr"}), path="/usr"),
-        installed(
-            node("gone", external={"path": "/old"}), installed=False, path="/old"
-        ),
-        installed(
-            node("hdf5", edge("cray-mpich", "link", virtuals=("mpi",))), explicit=True
-        ),
+        installed(mpich, path="/opt/cray/mpich"),
+        installed(cmake, path="/usr"),
+        installed(gone, installed=False, path="/old"),
+        installed(hdf5, explicit=True),
     ]
 
 
@@ -82,18 +80,20 @@ def test_an_external_satisfies_a_spec(both: Path) -> None:
     """
     (found,) = find(both, "cray-mpich", with_hashes=True)
     place = (found.is_external, found.prefix, found.modules)
+
     assert place == (True, "/opt/cray/mpich", ("craype", "cray-mpich/8.1"))
     assert [each.hash for each in found.specs or ()] == [hash_of("cray-mpich")]
     for spec in ("hdf5 ^cray-mpich", "hdf5 %cray-mpich@8", "hdf5 ^mpi"):
         (user,) = find(both, spec)
-        assert (user.is_external, user.prefix, user.modules) == (
-            False,
-            "/opt/sw/hdf5",
-            (),
-        )
+        assert user.is_external is False
+        assert user.prefix == "/opt/sw/hdf5"
+        assert user.modules == ()
     assert find(both, "gone") == find(both, "cray-mpich", release="develop") == []
+
     (binary,) = find(both, "cmake", release="develop")
-    assert (binary.version, binary.is_external, binary.prefix) == ("3.0", False, None)
+    assert binary.version == "3.0"
+    assert binary.is_external is False
+    assert binary.prefix is None
 
 
 def test_find_says_what_to_load(both: Path) -> None:
@@ -105,8 +105,10 @@ def test_find_says_what_to_load(both: Path) -> None:
         "module load craype cray-mpich/8.1",
     ]
     assert done.stdout.splitlines()[-4:-2] == last
+
     done = run("find", "--install", "cmake@9", both)
     assert done.stdout.splitlines()[-1] == f"spack load cmake/{hash_of('cmake')[:7]}"
+
     rows = json.loads(run("find", "--json", "--hashes", "cmake", both).stdout)
     assert {each["version"]: each["prefix"] for each in rows} == {
         "9.9": "/usr",
@@ -128,6 +130,7 @@ def test_an_external_is_no_binary(both: Path, tmp_path: Path) -> None:
         "cmake",
         "hdf5",
     ]
+
     found = cover(both, ["cray-mpich", "cmake", "cmake@9", "hdf5"])
     assert [each.status for each in found.specs] == [
         "external",
@@ -142,14 +145,13 @@ def test_an_external_is_no_binary(both: Path, tmp_path: Path) -> None:
         "/usr",
         "",
     ]
+
     (tmp_path / "specs.txt").write_text("cray-mpich\nhdf5\n")
     kept = retention(both, [tmp_path / "specs.txt"], release="installed")
-    assert (kept.keep, kept.prune, kept.missing, kept.unmet) == (
-        (hash_of("hdf5"),),
-        (),
-        (),
-        (),
-    )
+    assert kept.keep == (hash_of("hdf5"),)
+    assert kept.prune == ()
+    assert kept.missing == ()
+    assert kept.unmet == ()
 
 
 def test_a_database_with_externals_is_a_source(
@@ -159,10 +161,12 @@ def test_a_database_with_externals_is_a_source(
     bytes.
     """
     assert verify(both, paths).differences == ()
+
     build(both, tmp_path / "again.db")
     for at, path in enumerate(paths):
         build(path, tmp_path / f"{at}.db")
     build([tmp_path / "0.db", tmp_path / "1.db"], tmp_path / "parts.db")
+
     assert both.read_bytes() == (tmp_path / "again.db").read_bytes()
     assert both.read_bytes() == (tmp_path / "parts.db").read_bytes()
 
@@ -178,6 +182,7 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
         named.append((name, write_tree(tmp_path / name / "opt", specs)))
     output = tmp_path / "x.db"
     build([], output, installations=named)
+
     assert "casper derecho" in run("find", "hdf5", output).stdout
     assert "derecho" not in run("find", "only", output).stdout
     for name in ("casper", "derecho"):
@@ -185,6 +190,7 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
         assert found.prefix == f"/{name}/hdf5"
         done = run("find", "hdf5", output, "--install", "--release", name)
         assert f"# on {name}: installed in /{name}/hdf5" in done.stdout.splitlines()
+
     both = run("find", "hdf5", output, "--install").stdout
     assert both.index("# on casper: installed in /casper/hdf5") < both.index(
         "# on derecho: "

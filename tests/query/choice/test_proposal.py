@@ -28,6 +28,11 @@ X86 = {"os": "ubuntu22.04", "compiler": "gcc@13.2.0", "target": "x86_64_v3"}
 """What most packages of the pages use."""
 
 
+def _of_versions(*versions: str) -> list[dict[str, Any]]:
+    """Return a binary of each version."""
+    return [{"versions": [version]} for version in versions]
+
+
 class Builds:
     """Pages of a release; each binary has the next number as its hash."""
 
@@ -48,19 +53,17 @@ class Builds:
 def _pages(folder: Path) -> None:
     builds = Builds()
     pages: dict[str, list[dict[str, Any]]] = {
-        "versions": [
-            {"versions": [text]} for text in ("1.9", "develop", "1.10", "1.10-rc1")
-        ],
+        "versions": _of_versions("1.9", "develop", "1.10", "1.10-rc1"),
         "moving": [
             {"versions": ["develop"]},
             {"versions": ["git.main=3.0"]},
             {"versions": ["1.0"], "target": "zen3"},
         ],
-        "moving-only": [{"versions": [text]} for text in ("main", "git.v9=9")],
-        "obsolete": [{"versions": [text]} for text in ("develop", "1.0")],
-        "tip": [{"versions": [text]} for text in ("develop", "master", "1.0")],
-        "preferred": [{"versions": [text]} for text in ("3.0", "2.0", "1.0")],
-        "deprecated": [{"versions": [text]} for text in ("2.0", "1.0")],
+        "moving-only": _of_versions("main", "git.v9=9"),
+        "obsolete": _of_versions("develop", "1.0"),
+        "tip": _of_versions("develop", "master", "1.0"),
+        "preferred": _of_versions("3.0", "2.0", "1.0"),
+        "deprecated": _of_versions("2.0", "1.0"),
         "defaults": [
             {"variants": ["+x", "~y"]},
             {"variants": ["+x", "~y"], "os": "rhel8"},
@@ -79,15 +82,12 @@ def _pages(folder: Path) -> None:
         ],
         "systems": [{"os": "amzn2"}, {"os": "ubuntu22.04"}, {"os": "rhel8"}],
         "targets": [
-            {"target": target}
-            for target in (
-                "neoverse_v1",
-                "aarch64",
-                "zen3",
-                "x86_64_v4",
-                "x86_64_v3",
-                "zen2",
-            )
+            {"target": "neoverse_v1"},
+            {"target": "aarch64"},
+            {"target": "zen3"},
+            {"target": "x86_64_v4"},
+            {"target": "x86_64_v3"},
+            {"target": "zen2"},
         ],
         "graviton": [
             {"target": "neoverse_v1", "versions": ["2.0"]},
@@ -132,27 +132,30 @@ def _package_data(folder: Path) -> None:
         {"name": "x", "default": False, "description": ""},
         {"name": "y", "default": False, "description": ""},
     ]
+    deprecated = published(
+        "deprecated",
+        "1.0",
+        latest_version="",
+        versions_deprecated=[{"name": "2.0", "sha256": "0"}],
+    )
+    obsolete = published(
+        "obsolete",
+        latest_version="develop",
+        versions=[{"name": "develop", "branch": "develop"}],
+        versions_deprecated=[{"name": "1.0", "sha256": "0"}],
+    )
+    tip = published(
+        "tip",
+        latest_version="develop",
+        versions=[{"name": "develop", "branch": "develop"}, {"name": "1.0"}],
+    )
     write_packages(
         folder,
         published("defaults", "1.0", variants=options),
         published("preferred", "3.0", "2.0", "1.0", latest_version="2.0"),
-        published(
-            "deprecated",
-            "1.0",
-            latest_version="",
-            versions_deprecated=[{"name": "2.0", "sha256": "0"}],
-        ),
-        published(
-            "obsolete",
-            latest_version="develop",
-            versions=[{"name": "develop", "branch": "develop"}],
-            versions_deprecated=[{"name": "1.0", "sha256": "0"}],
-        ),
-        published(
-            "tip",
-            latest_version="develop",
-            versions=[{"name": "develop", "branch": "develop"}, {"name": "1.0"}],
-        ),
+        deprecated,
+        obsolete,
+        tip,
     )
 
 
@@ -395,7 +398,8 @@ def test_what_can_be_installed_comes_first(
 
 def test_no_address_is_missed_if_no_mirror_has_one(tmp_path: Path) -> None:
     """The first binary that can be installed is the best: no others are compared."""
-    older, newer = _versioned("foo", "1.0"), _versioned("foo", "2.0")
+    older = _versioned("foo", "1.0")
+    newer = _versioned("foo", "2.0")
     _write_mirror(tmp_path / "in" / "root", record(older), record(newer), url=None)
     build([tmp_path / "in"], tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
@@ -445,5 +449,5 @@ def test_reasons_are_in_the_order_of_the_rule(public: sqlite3.Connection) -> Non
     proposal = proposal_for(public, "*", host="zen4")
 
     assert proposal is not None
-    assert list(proposal.decided) == sorted(proposal.decided, key=[*Reason].index)
+    assert list(proposal.decided) == sorted(proposal.decided, key=list(Reason).index)
     assert proposal.decided[0] == Reason.PACKAGE

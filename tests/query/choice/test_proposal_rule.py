@@ -37,23 +37,27 @@ WORDS: dict[str, Sequence[Any]] = {
 _FAMILIES = {"x86_64_v3": "x86_64", "zen3": "x86_64", "neoverse_v1": "aarch64"}
 _COUNTS = st.builds(Uses, st.integers(0, 2), st.integers(0, 2))
 
+_WORDS_BY_ID = {column: dict(enumerate(words)) for column, words in WORDS.items()}
+_FAMILY_OF = {word: _FAMILIES.get(word, word) for word in WORDS["target"]}
+_USES = st.fixed_dictionaries(
+    {
+        "compiler": st.dictionaries(st.sampled_from(["gcc", "llvm"]), _COUNTS),
+        "os": st.dictionaries(st.sampled_from(WORDS["os"]), _COUNTS),
+        "family": st.dictionaries(st.sampled_from(["x86_64", "aarch64"]), _COUNTS),
+    }
+)
+# The same numbers for each version.
+_OPTION_USES = st.dictionaries(st.integers(0, 4), st.integers(0, 3)).map(
+    lambda uses: lambda version: uses
+)
+_PACKAGE_COUNTS = st.dictionaries(st.sampled_from(WORDS["package"]), st.integers(0, 3))
 FACTS = st.builds(
     Facts,
-    words=st.just({column: dict(enumerate(words)) for column, words in WORDS.items()}),
-    families=st.just({word: _FAMILIES.get(word, word) for word in WORDS["target"]}),
-    uses=st.fixed_dictionaries(
-        {
-            "compiler": st.dictionaries(st.sampled_from(["gcc", "llvm"]), _COUNTS),
-            "os": st.dictionaries(st.sampled_from(WORDS["os"]), _COUNTS),
-            "family": st.dictionaries(st.sampled_from(["x86_64", "aarch64"]), _COUNTS),
-        }
-    ),
-    option_uses=st.dictionaries(st.integers(0, 4), st.integers(0, 3)).map(
-        lambda uses: lambda version: uses
-    ),
-    package_counts=st.dictionaries(
-        st.sampled_from(WORDS["package"]), st.integers(0, 3)
-    ),
+    words=st.just(_WORDS_BY_ID),
+    families=st.just(_FAMILY_OF),
+    uses=_USES,
+    option_uses=_OPTION_USES,
+    package_counts=_PACKAGE_COUNTS,
     host=st.sampled_from([None, "zen4", "x86_64_v3"]),
     latest=st.sampled_from([None, "1.9", "develop"]),
     deprecated=st.frozensets(st.sampled_from(WORDS["version"]), max_size=1),
@@ -76,13 +80,13 @@ def _specs_of(rows: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
     """Return the specs of configurations; the third one has none, because it is
     gone.
     """
-    return {
-        row.id: [
-            _spec(row.id * SPECS_OF_EACH + number) for number in range(SPECS_OF_EACH)
-        ]
-        for row in rows
-        if row.id != 2
-    }
+    specs = {}
+    for row in rows:
+        if row.id != 2:
+            first = row.id * SPECS_OF_EACH
+            numbers = range(first, first + SPECS_OF_EACH)
+            specs[row.id] = [_spec(number) for number in numbers]
+    return specs
 
 
 def _spec(number: int) -> Spec:
@@ -192,6 +196,6 @@ def test_a_reason_is_a_step_that_excluded_a_match(
 
     assert {step.reason for step in steps} == expected
     compared = {criterion.reason for criterion in criteria}
-    assert compared & {*proposal.decided} == expected
+    assert compared & set(proposal.decided) == expected
     assert (Reason.ORDER in proposal.decided) == (not choice.option.is_alone)
     assert proposal.reason == "the only build" or proposal.decided

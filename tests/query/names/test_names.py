@@ -76,6 +76,7 @@ def test_each_answer_says_the_same(file: Path, tmp_path: Path, name: str) -> Non
     with opened(file) as lookups:
         known = known_name(lookups, name)
     assert (known.text, known.sentence) == (KNOWN[name], f"{name}: {KNOWN[name]}")
+
     specs = tmp_path / "specs.txt"
     specs.write_text(f"{name}@9:\n")
     if name == "virtual":
@@ -93,6 +94,7 @@ def test_each_answer_says_the_same(file: Path, tmp_path: Path, name: str) -> Non
             assert f"{name.upper()} is read as {name}" in loud.stderr
         specs.write_text(f"{name}@9:\n")
         assert f'"{known.sentence}' in run("cover", specs, file, "--json").stdout
+
     answer = run("deps", name, file)
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert (known.sentence in answer.stderr) is (known.kind != "unknown")
@@ -107,7 +109,8 @@ def test_the_kind_of_a_dependency_is_said_in_the_same_words(file: Path) -> None:
 
 def test_python_says_how_a_name_was_read(file: Path) -> None:
     """The notes of a list and of a history are those of the commands."""
-    found, rows = find(file, "BUILT"), history(file, "BUILT")
+    found = find(file, "BUILT")
+    rows = history(file, "BUILT")
     assert [each.package for each in found] == ["built"]
     assert found.notes == rows.notes == ("BUILT is read as built",)
     assert find(file, "built").notes == ()
@@ -127,8 +130,12 @@ def test_the_version_that_spack_prefers_is_the_newest(tmp_path: Path) -> None:
         tmp_path / "x.db",
     )
     file = tmp_path / "x.db"
+
     assert [each.version for each in find(file, "hdf5")] == [
-        *("1.14.6", "1.14.3", "1.15-rc1", "develop-1.14")
+        "1.14.6",
+        "1.14.3",
+        "1.15-rc1",
+        "develop-1.14",
     ]
     assert "no version 9 of hdf5: newest 1.14.6" in run("find", "hdf5@9", file).stderr
     assert "hdf5  1.14.6          2.0" in run("behind", file).stdout
@@ -181,6 +188,7 @@ def test_limits_and_errors(samples: sqlite3.Connection) -> None:
     counts = [
         len(find(samples, "py-mpi4py", limit=limit)) for limit in (None, 0, 2, 1000)
     ]
+
     assert counts == [7, 0, 2, 7]
     with pytest.raises(QuerySyntaxError, match=r"\n +\^\n"):
         find(samples, "hdf5@@1")

@@ -69,6 +69,7 @@ def test_each_name_of_a_scope_is_described_once() -> None:
         for function in reading
         if names & inspect.signature(function).parameters.keys()
     ]
+
     assert len(taking) == 6
     for function in taking:
         assert function.__doc__ is not None

@@ -120,7 +120,9 @@ def test_a_mac_has_the_binaries_of_macos(page: Page, address: str) -> None:
     """Its column is marked, and each number leads to the binaries that it counts."""
     search(page, address, "hdf5 openblas m2")
     chosen = page.locator("table.processors thead .chosen").all_inner_texts()
+
     assert chosen == ["macOS"]
+
     row = page.locator("table.processors tbody tr.package").first
     addresses = [link.get_attribute("href") or "" for link in row.locator("td a").all()]
     assert any(text.endswith("?platform=darwin") for text in addresses), addresses

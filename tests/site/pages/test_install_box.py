@@ -106,6 +106,7 @@ async def test_a_box_says_what_installing_takes(served: Any, package: str) -> No
         f"/spec/{hash_of(package)}",
         f"/find?q={package}%40:",
     )
+
     for path in paths:
         text = await text_of(served, path, ASIDE)
         places = [text.find(words) for words in shown]
@@ -137,13 +138,16 @@ async def test_a_lost_binary_has_no_commands(served: Any) -> None:
         assert "Gone from its mirror" in text
         assert f"it was last listed on {DAY}." in text
         assert "spack" not in text
+
     solo = await text_of(served, "/package/solo", ASIDE)
     assert "Nothing to install" in solo
     assert "spack" not in solo
+
     # The copy lists it, and the rows are marked.
     page = await text_of(served, f"/package/solo?release={FIRST}")
     assert page.count("gone from its mirror") == 2
     assert "spack install" not in page
+
     release = await text_of(served, f"/release/{FIRST}")
     assert "A copy of what site listed" in release
     assert f"The mirror has lost 4 of these binaries, last listed {DAY}." in release
@@ -157,7 +161,9 @@ async def test_lost_binaries_are_shown_apart(served: Any) -> None:
     """
     more = f"2 more that the mirror has lost, last listed {DAY}"
     answer = await get(served, "/package/hdf5")
+
     assert more in await text_of(served, "/package/hdf5")
+
     (table,) = re.findall(r'href="([^"]+is_gone=1)"', answer.text)
     rows = await get(served, html.unescape(table).replace("builds?", "builds.json?"))
     assert len(json.loads(rows.text)["rows"]) == 2
@@ -167,6 +173,7 @@ async def test_lost_binaries_are_shown_apart(served: Any) -> None:
     assert lost in await text_of(served, "/find?q=solo%402.0")
     gone = f"Such a binary is gone from its mirror, last listed {DAY}"
     assert gone in await text_of(served, "/find?q=hdf5%401.14")
+
     tree = await text_of(served, f"/spec/{hash_of('app')}")
     assert re.search(r"hdf5@1.14.6 link gone", tree)
     beside = f"1 more that the mirror has lost, last listed {DAY}"
@@ -180,19 +187,24 @@ async def test_data_and_badges_name_lost_binaries(served: Any) -> None:
     """
     package = json.loads((await get(served, "/package/solo.json")).text)
     facts = (package["spec_count"], package["gone_count"], package["gone_last_listed"])
+
     assert facts == (0, 2, DAY)
+
     found = json.loads((await get(served, "/find.json?q=hdf5")).text)
     assert [(row["version"], row["is_gone"]) for row in found] == [("1.12.2", False)]
+
     copy = json.loads((await get(served, f"/find.json?q=hdf5&release={FIRST}")).text)
     assert [(row["version"], row["is_gone"]) for row in copy] == [
         ("1.14.6", True),
         ("1.12.2", False),
     ]
+
     refused = await get(served, "/find.json?q=solo")
     assert refused.status_code == 404
     assert f"last listed {DAY}" in refused.text
     assert ">1.12.2 on x86_64<" in (await get(served, "/badge/hdf5.svg")).text
     assert ">gone from its mirror<" in (await get(served, "/badge/solo.svg")).text
+
     feed = (await get(served, "/feed.atom?package=solo")).text
     assert "<title>solo 2.0, solo 2.1: gone</title>" in feed
 
@@ -206,6 +218,7 @@ async def test_a_bar_says_where_dependencies_come_from(served: Any) -> None:
         "incomplete": "3 to build from source",
         "external": "1 of the system",
     }
+
     for package, words in shares.items():
         text = await text_of(served, f"/spec/{hash_of(package)}")
         assert words in text, (package, text)
@@ -216,8 +229,10 @@ async def test_releases_have_badges(served: Any) -> None:
     """With the number of their binaries; others are not found."""
     badge = await get(served, f"/badge/release/{FIRST}.svg")
     assert re.search(r">\d+ (binary|binaries|specs?)<", badge.text)
+
     whole = await get(served, "/badge.svg")
     assert re.search(r">\d+ (binary|binaries|specs?)(, \d+ \w+ \d{4})?<", whole.text)
+
     missing = await get(served, "/badge/release/nothing.svg")
     assert missing.status_code == 404
 
@@ -238,12 +253,12 @@ async def test_the_json_of_a_binary_has_the_facts_of_its_box(
         assert {key: record[key] for key in shared} == {key: row[key] for key in shared}
         assert record["kind"] == "binary"
         assert {**found["install"], "reason": None} == record["install"]
+
     gone = json.loads((await get(served, f"/spec/{hash_of('solo')}.json")).text)
-    assert (gone["kind"], gone["is_gone"], gone["install"]["commands"]) == (
-        "gone",
-        True,
-        [],
-    )
+    assert gone["kind"] == "gone"
+    assert gone["is_gone"] is True
+    assert gone["install"]["commands"] == []
+
     refused = await get(served, f"/spec/{hash_of('nothing')}.json")
     assert refused.status_code == 404
 
@@ -254,6 +269,7 @@ async def test_pages_of_the_public_cache_are_as_quiet_as_before(datasette: Any) 
     binary.
     """
     answer = await get(datasette, "/package/hdf5")
+
     for words in (
         "no binary here",
         "has lost",
@@ -269,7 +285,9 @@ async def test_the_beginning_of_a_hash_leads_to_its_json(served: Any) -> None:
     """Seven characters redirect, as on the page; other texts are refused in words."""
     whole = hash_of("hdf5_old")
     short = await get(served, f"/spec/{whole[:7]}.json")
+
     assert short.status_code == 302
     assert short.headers["location"] == f"/spec/{whole}.json"
+
     missing = await get(served, "/spec/7777777.json")
     assert missing.status_code == 404

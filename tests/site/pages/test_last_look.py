@@ -19,10 +19,12 @@ def test_pages_show_the_day_of_the_last_look(
     """From the inspect file beside the database, or not at all without one."""
     day = (looked_at(database) or "")[:10]
     known = replace(own_site, settings=replace(own_site.settings, file=str(database)))
+
     assert f"last checked {'on' if address == '/about' else ''}" in _text(
         known, address
     )
     assert day in _text(known, address)
+
     lone = str(tmp_path / "lone.db")
     unknown = replace(own_site, settings=replace(own_site.settings, file=lone))
     assert "last checked" not in _text(unknown, address)

@@ -19,7 +19,7 @@ from spack_cache_db.site.pages.processor_columns import counts_by_processor
 
 def packages(lookups: Lookups, **asked: str) -> ListPage:
     """Return the list of packages as an address with these fields asks for it."""
-    return load_packages(lookups, ListFilters.parse([*asked.items()]))
+    return load_packages(lookups, ListFilters.parse(list(asked.items())))
 
 
 def release_names(lookups: Lookups) -> list[str]:
@@ -81,6 +81,7 @@ def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
     )
     shown: list[str] = []
     page = replace(known, rows=many)
+
     for number in range(1, page.window.page_count + 1):
         at = replace(page, filters=replace(page.filters, page=str(number)))
         shown += [row["name"] for row in at.in_order()[at.window.rows]]
@@ -168,6 +169,7 @@ def test_packages_of_one_release_and_not_of_another(lookups: Lookups) -> None:
     """
     releases = release_names(lookups)
     of = {name: set(names(packages(lookups, release=name))) for name in releases}
+
     for one, other in product(releases, repeat=2):
         page = packages(lookups, has=one, lacks=other)
         assert set(names(page)) == of[one] - of[other]

@@ -26,7 +26,7 @@ from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.package_processors import PROCESSORS
 from spack_cache_db.spack.targets import family
 from tests.conftest import Build
-from tests.pagetexts import page, spec, spec_hash
+from tests.pagetexts import page, spec
 from tests.site.cache import BUILDS
 
 
@@ -45,10 +45,8 @@ def test_of_pages(lookups: Lookups) -> None:
     page = load_about(lookups)
 
     assert page["totals"][:2] == (6, 23) and page["totals"].releases == 4
-    assert (page["first_snapshot"], newest_snapshot(lookups)) == (
-        "2025-04-13",
-        "2025-04-20",
-    )
+    assert page["first_snapshot"] == "2025-04-13"
+    assert newest_snapshot(lookups) == "2025-04-20"
     assert sum(count for _, count in page["pages"]) == len(page["pages"]) * 15
     assert page["mirrors"] == ()
     assert [str(point.day) for point in page["over_time"]] == [
@@ -72,6 +70,7 @@ def test_releases_know_their_neighbours(lookups: Lookups) -> None:
         "develop-2025-04-20": ("develop-2025-04-13", "develop"),
         "develop": ("develop-2025-04-20", None),
     }
+
     for release in lookups.releases.values():
         page = load_release(lookups, release, [])
         assert (page["before"], page["after"]) == neighbours.get(
@@ -97,7 +96,7 @@ def gaps_of(lookups: Lookups, release: str, **fields: str) -> dict[str, Any]:
     """Return the page of a release."""
     record = lookups.release(release)
     assert record is not None
-    return load_coverage(lookups, record, [*fields.items()])
+    return load_coverage(lookups, record, list(fields.items()))
 
 
 @pytest.mark.parametrize(
@@ -124,11 +123,12 @@ def test_gaps_are_where_only_the_reference_has_a_binary(
 ) -> None:
     """The reference is a column of the release, or another release."""
     releases = [each.name for each in lookups.releases.values()]
+
     for release in releases:
         here = held(release, by)
         columns = {column for _, column in here}
         for reference in (*columns, *(each for each in releases if each != release)):
-            wanted = {*held(reference, by)} or {
+            wanted = set(held(reference, by)) or {
                 (package, column)
                 for package, chosen in here
                 for column in columns
@@ -166,6 +166,7 @@ def test_packages_with_gaps_have_pages(
         gaps_of(lookups, "develop", page=str(number + 1))
         for number in range(page_count)
     ]
+
     assert page_count > 1 and [row for page in pages for row in page["rows"]] == whole
     assert gaps_of(lookups, "develop", page="99")["rows"] == pages[-1]["rows"]
 
@@ -186,26 +187,20 @@ def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
     bar.
     """
     hashes = sorted({text for listed in LISTED.values() for text in listed})
-    pages = {
-        release: page(
-            "zlib",
-            release,
-            [
-                spec(
-                    hash=spec_hash(hashes.index(text)),
-                    versions=[version],
-                    target=target,
-                )
-                for text in listed
-                for version, target in [text.split()]
-            ],
-        )
-        for release, listed in LISTED.items()
-    }
+    pages = {}
+    for release, listed in LISTED.items():
+        specs = []
+        for text in listed:
+            version, target = text.split()
+            number = hashes.index(text)
+            specs.append(spec(number, versions=[version], target=target))
+        pages[release] = page("zlib", release, specs)
     package = load_package(read_lookups(built(**pages)), "zlib", Filters())
+
     assert package is not None
     table = package.versions
     assert [row.name for row in table.rows] == ["2.0", "1.10", "1.9", "1.8"]
+
     first, second, last = (date(2025, 1, day) for day in (5, 12, 26))
     assert table.span == Span(first, last)
     lives = {row.name: row.life for row in table.rows}
@@ -222,9 +217,11 @@ def test_a_version_that_left_the_snapshots_is_gone(built: Build) -> None:
     old = page("zlib", "s-2024-12-29", [spec(1, versions=["1.8"])])
     new = page("zlib", "s-2025-01-05", [spec(2, versions=["1.9"])])
     package = load_package(read_lookups(built(a=old, b=new)), "zlib", Filters())
+
     assert package is not None
     newer, older = package.versions.rows
     assert newer.life is not None and newer.life.words == "since 5 Jan"
+
     day = date(2024, 12, 29)
     assert older.life == Life(((day, day),), "until 29 Dec 2024", is_gone=True)
 
@@ -261,7 +258,8 @@ def test_binaries_stand_below_their_processors(built: Build) -> None:
     mine = load_package(lookups, "zlib", Filters(host="neoverse_v2"))
     assert mine is not None
     first = mine.versions.columns[0]
-    assert (first.name, first.is_chosen) == ("neoverse v2", True)
+    assert first.name == "neoverse v2"
+    assert first.is_chosen is True
 
 
 def shown(row: Row, names: list[str]) -> dict[str, int]:

@@ -58,6 +58,7 @@ async def test_a_package_with_binaries_says_what_is_behind(packages: Any) -> Non
     assert "Spack has 4.1.1: 4 versions behind" in text
     assert 'rel="noopener nofollow">Homepage</a>' in text
     assert re.findall('href="([^"]*)"[^>]*>Recipe</a>', text) == [f"{RECIPES}py-mpi4py"]
+
     provider = (await get(packages, "/package/py-ml-dtypes")).text
     assert "4 versions behind" not in provider and "provides mpi4" in provider
 
@@ -66,6 +67,7 @@ async def test_a_package_with_binaries_says_what_is_behind(packages: Any) -> Non
 async def test_a_package_without_a_binary_has_a_page(packages: Any) -> None:
     """With what it is for, its versions and variants, and who here may depend on it."""
     answer = await get(packages, "/package/fftw")
+
     assert answer.status_code == 200
     assert "Spack has this package, no binary of it is in this database." in answer.text
     assert "FFTW is a C subroutine library" in answer.text
@@ -117,6 +119,7 @@ async def test_what_is_no_default_comes_first(variants: Any) -> None:
     below.
     """
     every = shown((await get(variants, "/package/x")).text)
+
     assert sorted(every) == [
         ["+cuda", "libs=shared", "+mpi"],
         ["+mpi", "libs=shared,static", "~cuda"],
@@ -128,6 +131,7 @@ async def test_what_is_no_default_comes_first(variants: Any) -> None:
 async def test_variants_say_what_they_mean(variants: Any) -> None:
     """In the rows, in the filters, and in a table as text."""
     text = (await get(variants, "/package/x")).text
+
     assert '<code title="Use MPI; the default">+mpi</code>' in text
     assert '<code title="For &lt;GPUs&gt;; default ~cuda">+cuda</code>' in text
     assert (
@@ -150,6 +154,7 @@ async def test_names_say_what_they_are_for(variants: Any) -> None:
         "kind": "package",
         "summary": "The package x.",
     }
+
     close = await get(variants, "/package/xyy")
     assert close.status_code == 404
     assert "/package/xy" in close.text
@@ -162,6 +167,7 @@ async def test_what_recipes_say_is_text(packages: Any) -> None:
     them.
     """
     text = (await get(packages, "/package/hostile")).text
+
     assert "<img" not in text.partition("<h1>")[2]
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "javascript:" not in text
@@ -174,11 +180,13 @@ async def test_the_data_of_a_package_is_json(packages: Any) -> None:
     """With or without a binary; a package of which there is none is not found."""
     found = (await get(packages, "/package/py-mpi4py.json")).json()
     assert (found["newest_version"], found["versions_behind"]) == ("4.0.1", 4)
+
     found = (await get(packages, "/package/fftw.json")).json()
     assert (found["newest_version"], found["spec_count"]) == (None, 0)
     assert ("openmp", "false") in {
         (each["name"], each["default"]) for each in found["variants"]
     }
+
     nothing = await get(packages, "/package/nothing.json")
     assert nothing.status_code == nothing.json()["status"] == 404
     assert nothing.json()["error"] == "nothing: no package has this name"
@@ -192,23 +200,17 @@ RELEASES = ("develop", "v0.23")
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random binaries of ten packages, and the versions that Spack has of twelve."""
-    folder, rng = tmp_path_factory.mktemp("lag"), random.Random(7)
-    pages = {
-        f"{package}-{release}": page(
-            f"p{package}",
-            release,
-            [
-                spec(
-                    rng.randrange(10**6),
-                    versions=[version],
-                    stacks=[rng.choice(STACKS)],
-                )
-                for version in rng.sample(VERSIONS, rng.randint(1, 3))
-            ],
-        )
-        for package in range(10)
-        for release in rng.sample(RELEASES, rng.randint(1, 2))
-    }
+    folder = tmp_path_factory.mktemp("lag")
+    rng = random.Random(7)
+    pages = {}
+    for package in range(10):
+        for release in rng.sample(RELEASES, rng.randint(1, 2)):
+            specs = []
+            for version in rng.sample(VERSIONS, rng.randint(1, 3)):
+                number = rng.randrange(10**6)
+                stack = rng.choice(STACKS)
+                specs.append(spec(number, versions=[version], stacks=[stack]))
+            pages[f"{package}-{release}"] = page(f"p{package}", release, specs)
     known = [
         published(
             f"p{at}", *rng.sample(VERSIONS, 3), description="<b>What</b> it is. More.\n"
@@ -226,6 +228,7 @@ def test_the_list_is_that_of_the_command(file: Path) -> None:
     """
     conn = sqlite3.connect(file)
     lookups = read_lookups(conn)
+
     for release in (None, *RELEASES):
         for stack in (None, *STACKS):
             where = {"release": release or "", "stack": stack or ""}
@@ -251,12 +254,15 @@ def test_most_comes_first(file: Path) -> None:
     lookups = read_lookups(conn)
     found = load_packages(lookups, ListFilters(behind="1"))
     counts = [row["behind"] for row in found.in_order()]
+
     assert counts == sorted(counts, reverse=True)
+
     asked = ListFilters(missing="1", q="p1", sort="name")
     assert [row["name"] for row in load_packages(lookups, asked).in_order()] == [
         "p10",
         "p11",
     ]
+
     own_site = open_site(file)
     page, text = (
         asked_of(own_site, f"/packages{form}{asked.address()}").body
@@ -274,6 +280,7 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
         refused = asked_of(found_site, f"/packages.json?missing=1&{other}=x86_64").body
         expected = f"missing and {other} exclude each other: ask for one of them."
         assert json.loads(refused)["error"] == expected
+
     conn = sqlite3.connect(samples_file)
     found = load_packages(read_lookups(conn), ListFilters(behind="1"))
     assert found.rows
@@ -287,9 +294,11 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
 @pytest.mark.asyncio
 async def test_the_pages_of_releases_and_stacks_lead_to_the_lists(file: Path) -> None:
     """Narrowed to the release or the stack, where there is package data."""
-    lookups, served = read_lookups(sqlite3.connect(file)), site(file)
+    lookups = read_lookups(sqlite3.connect(file))
+    served = site(file)
     places = [("release", each.name) for each in lookups.releases.values()]
     places += [("stack", each.name) for each in lookups.stacks.values()]
+
     for kind, name in places:
         text = (await served.client.get(f"/{kind}/{name}")).text
         for field in ("behind", "missing"):

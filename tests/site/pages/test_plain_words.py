@@ -70,6 +70,7 @@ def test_a_system_without_a_name_is_part_of_none(tmp_path: Path) -> None:
         tmp_path / "pages", zlib=page("zlib", specs=[spec(1, os=""), spec(2)])
     )
     build([str(pages)], tmp_path / "built.db")
+
     with closing(open_database(tmp_path / "built.db")) as conn:
         assert reading(conn, "zlib ubuntu") == Reading("zlib os=ubuntu24.04")
         assert reading(conn, "fuzz") is None

@@ -71,6 +71,7 @@ def test_a_chart_has_few_points(count: int, chosen: int) -> None:
     snapshots = [snapshot(number) for number in range(count)]
     chosen_one = snapshots[chosen] if chosen < count else None
     shown = [release.id for release in thinned(snapshots, chosen_one)]
+
     assert len(shown) <= MOST_POINTS + 1
     assert shown == sorted(shown)
     if snapshots:
@@ -94,13 +95,11 @@ def test_the_state_of_a_cache(built: Build) -> None:
     """The snapshots of the newest one's branch are a line, and each stack that has
     fewer binaries than before is named.
     """
+    first_week = [spec(1, stacks=["e4s"]), spec(2, stacks=["ml"])]
+    second_week = [spec(3, stacks=["ml"]), spec(4, stacks=["ml"])]
     conn = built(
-        a=page(
-            "a", "develop-2026-01-04", [spec(1, stacks=["e4s"]), spec(2, stacks=["ml"])]
-        ),
-        b=page(
-            "a", "develop-2026-01-11", [spec(3, stacks=["ml"]), spec(4, stacks=["ml"])]
-        ),
+        a=page("a", "develop-2026-01-04", first_week),
+        b=page("a", "develop-2026-01-11", second_week),
         c=page("a", "other-2026-01-05", [spec(5, stacks=["e4s"])]),
         d=page("a", "develop", [spec(6, stacks=["e4s"])]),
     )
@@ -145,7 +144,9 @@ def test_a_release_is_set_up_without_installing_anything(built: Build) -> None:
     """Its commands add mirrors and trust keys."""
     lookups = read_lookups(built(a=page("hdf5", "develop", [spec(1)])))
     release = lookups.release("develop")
+
     assert release is not None
+
     setup = load_release(lookups, release, [])["setup"]
     assert [command.split()[:3] for command in setup.commands] == [
         ["spack", "mirror", "add"],

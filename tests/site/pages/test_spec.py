@@ -109,10 +109,12 @@ def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
     """Releases, stacks, days and sizes stand beside each hash, as far as they
     differ.
     """
+    current = [spec(1), spec(9, size="2 MB")]
+    earlier = [spec(2, stacks=["ml"]), spec(1)]
     conn = built(
-        a=page("foo", "develop", [spec(1), spec(9, size="2 MB")]),
-        b=page("foo", "develop-2025-01-05", [spec(2, stacks=["ml"]), spec(1)]),
-        c=page("foo", "develop-2025-01-12", [spec(2, stacks=["ml"]), spec(1)]),
+        a=page("foo", "develop", current),
+        b=page("foo", "develop-2025-01-05", earlier),
+        c=page("foo", "develop-2025-01-12", earlier),
     )
     lookups = read_lookups(conn)
     page_of = load_spec(lookups, pagetexts.spec_hash(1))
@@ -206,7 +208,7 @@ def test_what_needs_a_spec_is_named(real_index: sqlite3.Connection) -> None:
         row[0] for row in expected
     )
     assert len(page_of.needed_by) == count
-    assert [*package_page.needed_by] == [
+    assert list(package_page.needed_by) == [
         row[0]
         for row in real_index.execute(
             """SELECT DISTINCT package FROM dependency_edges

@@ -149,6 +149,7 @@ def test_keys_beside_the_records_are_noted(tmp_path: Path) -> None:
     data = json.loads(index(record(node("a"))))
     data["repository"] = {"x": 1}
     data["database"]["later"] = [1]
+
     assert problems_of(tmp_path, json.dumps(data)) == [
         (
             "unknown_key",
@@ -174,6 +175,7 @@ def test_numbers_are_read_as_texts(tmp_path: Path, key: str, number: str) -> Non
     text = index(record(node("a", **{key: "NUMBER"})), record(node("b"))).decode()
     text = text.replace('"NUMBER"', number).replace('"version": "8"', '"version": 8')
     message = f"the key spec.{key} is a number and read as a text: 1 record has it"
+
     assert problems_of(tmp_path, text) == [("number_for_text", message)]
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         assert conn.execute(STORED[key]).fetchall() == [(number,)]
@@ -182,6 +184,7 @@ def test_numbers_are_read_as_texts(tmp_path: Path, key: str, number: str) -> Non
 def test_a_number_in_a_variant_is_read_as_a_text(tmp_path: Path) -> None:
     """Variants such as cxxstd=17 may be written as numbers."""
     whole = index(record(node("a", parameters={"cxxstd": 17, "shared": True}))).decode()
+
     assert problems_of(tmp_path, whole) == [
         (
             "number_for_text",
@@ -295,7 +298,7 @@ def test_a_message_repeats_little_of_the_file(path: KeyPath, tmp_path: Path) -> 
 
     faults, problems = check(tmp_path)
 
-    (only,) = (*faults, *problems)
+    (only,) = [*faults, *problems]
     assert len(only.message) < 500
     assert "kkk..." in only.message
 
@@ -532,6 +535,7 @@ def test_a_bomb_is_refused(form: str) -> None:
 def test_what_is_cut_or_broken_is_refused(form: str) -> None:
     """At any place."""
     whole = PACK[form](bytes(range(256)) * 50)
+
     for end in (5, len(whole) // 2, len(whole) - 1):
         with pytest.raises(IndexFault, match="broken compression"):
             decompressed(whole[:end], 2**20)

@@ -41,7 +41,8 @@ JOIN stacks ON stacks.id = mirrors.stack_id ORDER BY releases.name, stacks.name
 
 def rows(folder: Path, sql: str, **options: Any) -> list[tuple[Any, ...]]:
     """Build a folder, see that its database is a source, and return rows of it."""
-    output, again = folder.parent / "x.db", folder.parent / "y.db"
+    output = folder.parent / "x.db"
+    again = folder.parent / "y.db"
     build(folder, output, **options)
     build(output, again)
     assert again.read_bytes() == output.read_bytes()
@@ -251,6 +252,7 @@ def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
     packed["zst"] = zstandard.ZstdCompressor().compress(real())
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "some.txt").write_bytes(packed[form])
+
     assert rows(tmp_path / "in", PLACES) == [("root", "root", "8", 905, 883)]
     assert rows(tmp_path / "in", "SELECT count(*) FROM dependency_edges") == [(6115,)]
 
@@ -277,6 +279,7 @@ def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
     lost.
     """
     folder = shutil.copytree(MIRRORS, tmp_path / "in")
+
     assert rows(folder, PLACES.replace("mirrors.record_count, ", "")) == [
         ("v2", "root", "spec files, layout 2", 4),
         ("v2-0.16", "root", "spec files, layout 2", 2),

@@ -40,12 +40,13 @@ def facts(folder: Path, tmp_path: Path) -> tuple[int | None, str | None]:
 
     A build from the database has the same bytes.
     """
-    first, second = tmp_path / "x.db", tmp_path / "y.db"
+    first = tmp_path / "x.db"
+    second = tmp_path / "y.db"
     build(folder, first)
     build(first, second)
     assert same(first, second)
     with closing(sqlite3.connect(first)) as db:
-        rows = {*db.execute("SELECT is_signed, settings FROM mirrors")}
+        rows = set(db.execute("SELECT is_signed, settings FROM mirrors"))
     (row,) = rows
     assert isinstance(row, tuple)
     return row
@@ -60,7 +61,9 @@ def layout_3(folder: Path, **is_signed: bool) -> Path:
         manifests.mkdir(parents=True)
         text = json.dumps({"version": 3, "data": [blob]})
         path = manifests / f"{name}-1.0-{node(name)['hash']}.spec.manifest.json"
-        path.write_text(signed(text) if has_signature else text)
+        if has_signature:
+            text = signed(text)
+        path.write_text(text)
     return folder
 
 
@@ -105,7 +108,9 @@ def test_signed_files_of_layout_2(tmp_path: Path) -> None:
     folder = tmp_path / "mirror" / "build_cache"
     folder.mkdir(parents=True)
     (folder / source.name).write_bytes(source.read_bytes())
+
     assert facts(folder.parent, tmp_path)[0] == 1
+
     plain = folder / source.name.removesuffix(".sig")
     plain.write_bytes(source.read_bytes())
     assert facts(folder.parent, tmp_path)[0] == 1
@@ -124,7 +129,9 @@ def test_keys_show_signatures_if_nothing_else_does(key: str, tmp_path: Path) -> 
         write_layout3(folder, {None: index(record(node("a")))})
     else:
         (folder / "build_cache" / "index.json").write_bytes(index(record(node("a"))))
+
     assert facts(folder, tmp_path)[0] == 1
+
     layout_3(folder, b=False)
     assert facts(folder, tmp_path)[0] == 0
 
@@ -148,7 +155,9 @@ def test_the_address_file_decides(tmp_path: Path) -> None:
         '{"access_pair":{"secret_variable":"OUR_SECRET"},"access_token_variable":"OUR_TOKEN",'
         '"endpoint_url":"https://store.example.org","profile":"site","view":"teams/physics"}'
     )
+
     assert facts(folder, tmp_path) == (0, settings)
+
     (folder / "mirror.json").write_text(
         json.dumps({"url": "s3://bucket/spack", "signed": True})
     )
@@ -163,6 +172,7 @@ def test_images_are_not_signed(tmp_path: Path) -> None:
     (folder / "mirror.json").write_text(
         '{"url": "oci://registry.example.org/spack/cache"}'
     )
+
     assert facts(folder, tmp_path) == (0, None)
 
 
@@ -191,9 +201,11 @@ def test_a_setting_that_no_command_can_have(
     """Is a fault of the file; a command with it would be another command."""
     with pytest.raises(IndexFault):
         read_address(json.dumps({"url": URL, **values}).encode())
+
     folder = layout_3(tmp_path / "mirror", a=False)
     (folder / "mirror.json").write_text(json.dumps({"url": URL, **values}))
     result = run("build", folder, "-o", tmp_path / "x.db")
+
     assert result.exit_code == 1
     assert "Traceback" not in result.output
 

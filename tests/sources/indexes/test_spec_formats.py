@@ -26,7 +26,8 @@ def before_1_0(source: Path, tmp_path: Path) -> dict[str, int]:
 
     A build from the database has the same bytes.
     """
-    output, again = tmp_path / "x.db", tmp_path / "again.db"
+    output = tmp_path / "x.db"
+    again = tmp_path / "again.db"
     build(source, output)
     build(output, again)
     assert same(output, again)
@@ -88,14 +89,14 @@ def test_spec_files_have_the_format_of_the_file(
     folder: str, expected: set[int], tmp_path: Path
 ) -> None:
     """Of each era; a mirror of layout 3 may have specs of both."""
-    assert {*before_1_0(MIRRORS / folder, tmp_path).values()} <= expected
+    assert set(before_1_0(MIRRORS / folder, tmp_path).values()) <= expected
 
 
 def test_a_real_index_of_spack_1_1(tmp_path: Path) -> None:
     """Spack 1.1 concretized all of its specs."""
     path = tmp_path / "index.json"
     path.write_bytes(real())
-    assert {*before_1_0(path, tmp_path).values()} == {0}
+    assert set(before_1_0(path, tmp_path).values()) == {0}
 
 
 @pytest.mark.parametrize("version", [True, "4", 4.5])
@@ -106,6 +107,7 @@ def test_a_format_that_is_no_number_is_a_fault(version: Any, tmp_path: Path) -> 
         node("a", annotations={"original_specfile_version": version}),
         version="8",
     )
+
     with pytest.raises(
         InputError, match=f"{hash_of('a')}: has original_specfile_version"
     ):
@@ -118,6 +120,7 @@ def test_a_dev_path_is_a_variant(tmp_path: Path) -> None:
     source = write(tmp_path, node("a", parameters=parameters), node("b"), version="8")
     build(source, tmp_path / "x.db")
     (found,) = find(tmp_path / "x.db", "a dev_path=/home/me/zlib")
+
     assert found.package == "a"
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         rows = conn.execute(
