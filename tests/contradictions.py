@@ -89,21 +89,25 @@ def listings(
         st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True)
     )
     places = st.tuples(st.sampled_from(releases) | st.sampled_from(RELEASES), _INDEXED)
-    indexes = (
-        draw(st.lists(places, max_size=3, unique=True)) if draw(st.booleans()) else []
-    )
+    indexes = []
+    if draw(st.booleans()):
+        indexes = draw(st.lists(places, max_size=3, unique=True))
+
     found = []
     for dag_hash, configuration in zip(hashes, usual, strict=True):
+        # The same everywhere, that of another spec, or one that differs in a word.
         shown = (
             st.just(configuration)
             | st.sampled_from(usual)
             | _changed(configuration, configurations)
         )
+        # Pages.
         for release in releases:
             if draw(st.booleans()):
                 stacks = draw(_STACKS)
                 size = draw(st.sampled_from(["-", "1 MB", "2 MB"]))
                 found.append(Listing(release, dag_hash, draw(shown), stacks, size))
+        # Indexes.
         for release, stack in indexes:
             if draw(st.booleans()):
                 is_binary = draw(st.sampled_from([True, True, False]))
@@ -111,11 +115,14 @@ def listings(
                     release, dag_hash, draw(shown), (stack,), "-", stack, is_binary
                 )
                 found.append(said)
+
+    # Each index knows a dependency that was not pushed.
     for release, stack in indexes:
         known = draw(st.sampled_from(usual))
         found.append(
             Listing(release, _NOT_PUSHED, known, (stack,), "-", stack, is_binary=False)
         )
+    # At least one binary is listed.
     is_listed = any(listing.is_binary for listing in found)
     return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 

@@ -27,6 +27,7 @@ def write_every_kind(folder: Path) -> Path:
     """Write pages, indexes, an installation and package data, some of which contradict
     others.
     """
+    # Pages: of one spec two that differ, one with a wrong number, and one with a fault.
     old_spec = spec(1, tarball="http://m", os="rhel8")
     new_spec = spec(1, size="7")
     ml_spec = spec(2, variants=["+x", "k=a,b"], stacks=["ml"])
@@ -40,37 +41,39 @@ def write_every_kind(folder: Path) -> Path:
         other=page("zstd", "v0.22", [spec(3), spec(4, versions=["2.0"])]),
         refused=page("zstd", "v0.23", [without_version]),
     )
+
+    # Indexes of two formats, which have an external, a spliced spec, and two records of
+    # app that differ.
     glibc = record(node("glibc", external={"path": "/usr"}), is_binary=False)
-    app = record(
-        node(
-            "app",
-            edge("glibc", "link", virtuals=("libc",)),
-            edge("gcc", "build", virtuals=("c",), direct=True),
-            namespace="own",
-            arch={"platform": "linux", "platform_os": "debian12", "target": SKYLAKE},
-        ),
-        odd=1,
+    app = node(
+        "app",
+        edge("glibc", "link", virtuals=("libc",)),
+        edge("gcc", "build", virtuals=("c",), direct=True),
+        namespace="own",
+        arch={"platform": "linux", "platform_os": "debian12", "target": SKYLAKE},
     )
-    spliced = record(
-        node("spliced", build_spec={"name": "spliced", "hash": hash_of("original")})
-    )
-    again = record(node("app", edge("glibc", "run"), version="2.0"))
+    other_app = record(node("app", edge("glibc", "run"), version="2.0"))
+    original = {"name": "spliced", "hash": hash_of("original")}
+    spliced = record(node("spliced", build_spec=original))
+    of_a_page = record(node("zlib", hash=spec_hash(1)))
     old = record(old_node("old", "6", "older"))
-    for path, data in {
-        "develop/e4s": index(
-            glibc, app, spliced, record(node("zlib", hash=spec_hash(1)))
-        ),
-        "develop/ml": index(glibc, again),
+    indexes = {
+        "develop/e4s": index(glibc, record(app, odd=1), spliced, of_a_page),
+        "develop/ml": index(glibc, other_app),
         "v0.16/root": index(old, version="6"),
-    }.items():
+    }
+    for path, data in indexes.items():
         (folder / path).mkdir(parents=True)
         (folder / path / "index.json").write_bytes(data)
-    write_tree(
-        folder / "opt", [installed(node("tool"), explicit=True), installed(node("lib"))]
-    )
+
+    # An installation with a module.
+    tool = installed(node("tool"), explicit=True)
+    write_tree(folder / "opt", [tool, installed(node("lib"))])
     (folder / MODULES).mkdir()
     module = f"{hash_of('tool')}:\n    path: /m/tool/1.0\n    use_name: tool/1.0"
     (folder / MODULES / "module-index.yaml").write_text(f"module_index:\n  {module}\n")
+
+    # Package data of three forms.
     (folder / "packages").mkdir()
     zlib = published(
         "zlib",

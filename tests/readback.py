@@ -67,6 +67,7 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
     stacks = _sets(conn, "stack_set", "stack", "name")
     found: dict[str, Values] = {}
     for page, path, release, package in conn.execute(PAGES).fetchall():
+        # What this page says otherwise than another one, which was read first.
         problems = conn.execute(
             "SELECT code, hash, value FROM problems WHERE page_id = ? AND value IS NOT NULL",
             [page],
@@ -76,6 +77,7 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             for code, dag_hash, value in problems
             if code == "two_configurations"
         }
+        # Specs that another page of the release says otherwise, so that they are on it.
         elsewhere = {
             dag_hash
             for (dag_hash,) in conn.execute(
@@ -89,6 +91,8 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             dag_hash: (variants.get(of, ()), stacks.get(in_stacks, ()))
             for dag_hash, of, in_stacks in conn.execute(SETS, [release])
         }
+
+        # The listings of the release that are on this page.
         details: dict[str, Values] = {}
         configurations = set()
         stack_sets: list[tuple[str, ...]] = []
@@ -106,6 +110,8 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             details[dag_hash] = _detail(
                 dag_hash, configuration, sets[dag_hash][1], size, tarball
             )
+
+        # `meta` is stored only where it is not what the listings give.
         meta = computed_meta(configurations, stack_sets)
         meta |= {
             code: json.loads(value)

@@ -53,47 +53,47 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
     # What one index calls so, another may call otherwise.
     names = [draw(st.sampled_from([NAMES[at % 6]] * 4 + ["bb"])) for at in range(count)]
     for number in range(count):
+        # What it needs.
         later = list(range(number + 1, count))
-        needed = (
-            draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
-            if later
-            else []
-        )
-        edges = [
-            {**edge(f"s{to}", *draw(types), virtuals=draw(virtuals)), "name": names[to]}
-            for to in needed
-        ]
+        needed = []
+        if later:
+            needed = draw(st.lists(st.sampled_from(later), max_size=3, unique=True))
+        edges = []
+        for to in needed:
+            needed_edge = edge(f"s{to}", *draw(types), virtuals=draw(virtuals))
+            edges.append({**needed_edge, "name": names[to]})
+
+        # What it is: one of four is an external.
         external = draw(
             st.sampled_from([{}, {}, {}, {"external": {"path": "/", "module": None}}])
         )
-        old = draw(st.booleans()) if version == "8" else True
+        is_old = draw(st.booleans()) if version == "8" else True
         compiler = draw(st.sampled_from(["gcc@=12.1.0", "clang@=15.0.7"]))
-        name, _, digits = compiler.partition("@=")
-        said: dict[str, Any] = {"original_specfile_version": 4 if old else 5}
-        each = node(
+        annotations: dict[str, Any] = {"original_specfile_version": 5}
+        if is_old:
+            annotations = {"original_specfile_version": 4, "compiler": compiler}
+        drawn = node(
             f"s{number}",
             *edges,
             namespace=draw(st.sampled_from(["builtin", "builtin", "own"])),
             parameters=_parameters(draw),
-            annotations=said | ({"compiler": compiler} if old else {}),
+            annotations=annotations,
             **external,
         )
-        each |= {
-            "name": names[number],
-            "version": draw(st.sampled_from(["1.0", "2.0"])),
-        }
+        drawn["name"] = names[number]
+        drawn["version"] = draw(st.sampled_from(["1.0", "2.0"]))
+
+        # Older formats name the compiler and the types of edges elsewhere.
         if version != "8":
-            del each["annotations"]
-            each["compiler"] = {"name": name, "version": digits}
+            del drawn["annotations"]
+            compiler_name, _, digits = compiler.partition("@=")
+            drawn["compiler"] = {"name": compiler_name, "version": digits}
         if version == "6":
-            for dependency in each["dependencies"]:
+            for dependency in drawn["dependencies"]:
                 dependency["type"] = dependency.pop("parameters")["deptypes"]
-        found.append(
-            record(
-                each,
-                is_binary=not external and draw(st.sampled_from([True] * 3 + [False])),
-            )
-        )
+
+        is_binary = not external and draw(st.sampled_from([True] * 3 + [False]))
+        found.append(record(drawn, is_binary=is_binary))
     return found
 
 

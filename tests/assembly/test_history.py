@@ -59,8 +59,11 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
     }
     command = ("build", file, mirrors, "-o", file, "--snapshot")
 
+    # Without an input nothing is built.
     assert run(*command, "2026-11-22").exit_code == 1
     assert not file.exists()
+
+    # Four nights; the copy of the second one is not kept.
     for day, names in nights.items():
         night(mirrors, *names)
         result = run(*command, day, "--keep-snapshots", 2)
@@ -70,6 +73,8 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
     assert {name: len(rows) for name, rows in listed(file).items()} == {
         "site": 1, "site-2026-11-23": 2, "site-2026-11-25": 2, "site-2026-11-26": 1
     }  # fmt: skip
+
+    # What the mirror lost has its days, and is not current.
     with closing(sqlite3.connect(file)) as db:
         seen = "SELECT first_seen, last_seen, is_current FROM builds WHERE hash = ?"
         assert db.execute(seen, [hash_of("b")]).fetchall() == [
@@ -78,15 +83,11 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
         kind = "SELECT kind, position FROM releases WHERE name = 'site'"
         assert db.execute(kind).fetchall() == [("branch", 1)]
     assert "b: 1 configuration" in run("diff", "site-2026-11-25", "site", file).stdout
-    paths = (
-        file,
-        tmp_path / "2026-11-26",
-        "--snapshot",
-        "2026-11-26",
-        "--keep-snapshots",
-        2,
-    )
-    assert run("verify", file, *paths).exit_code == 0
+
+    # The database and its last night give it again.
+    options = ("--snapshot", "2026-11-26", "--keep-snapshots", 2)
+    verified = run("verify", file, file, tmp_path / "2026-11-26", *options)
+    assert verified.exit_code == 0
 
 
 def test_a_mirror_that_lost_most_is_named(tmp_path: Path) -> None:
@@ -236,29 +237,29 @@ def test_a_night_agrees_with_its_sources(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = folder / "x.db"
+        yesterday = write_files(folder / "old", old)
         today = write_files(folder / "new", new)
-        build(
-            write_files(folder / "old", old),
-            file,
-            keep_going=True,
-            snapshot="2026-11-24",
-        )
+        build(yesterday, file, keep_going=True, snapshot="2026-11-24")
         build(today, folder / "today.db", keep_going=True)
+
+        # Two nights with the same sources: the second one has nothing to do.
         for day in ("2026-11-25", "2026-11-26"):
             options: dict[str, Any] = {"snapshot": day, "keep_snapshots": keep}
             report = build([file, today], file, keep_going=True, **options)
             (folder / "x.inspect.json").unlink()
         assert report.is_unchanged
+
+        # The database is a source that gives itself.
         build(file, folder / "y.db")
         assert same(file, folder / "y.db")
+
+        # Branches, and their copies of today, are what today's sources have.
         expected = listed(folder / "today.db")
         assert listed(file, *expected) == expected
-        for release in {
-            *(each.removesuffix("-2026-11-25") for each in report.snapshots.added)
-        }:
-            assert (
-                listed(file, f"{release}-2026-11-25").popitem()[1] == expected[release]
-            )
+        for snapshot in report.snapshots.added:
+            release = snapshot.removesuffix("-2026-11-25")
+            (copied,) = listed(file, f"{release}-2026-11-25").values()
+            assert copied == expected[release]
 
 
 def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:

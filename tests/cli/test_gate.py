@@ -88,6 +88,7 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
         "old.db",
     )
     result = run(*gate, "--junit", "r.xml")
+
     assert result.exit_code == 1, result.output
     assert result.stdout.startswith("1 of 3 specs has a binary; 1 lost since old.db\n")
     line = next(
@@ -102,6 +103,8 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
         ("lib@1", "failure"),
         ("nothing@1", "skipped"),
     ]
+
+    # JSON and Python say the same.
     found = json.loads(run(*gate, "--json", "--only", "lost").stdout)
     assert found["lost"] == 1
     assert [covered["spec"] for covered in found["specs"]] == ["lib@1"]
@@ -109,12 +112,17 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
         spack_cache_db.cover("new.db", ["lib"], baseline="old.db").counted("lost") == 1
     )
 
+    # Without the lost spec it passes, though one never had a binary.
     (nights / "specs.txt").write_text("app\nnothing@1\n")
     passed = run(*gate)
     assert passed.exit_code == 0
     assert passed.stdout.splitlines()[0][-19:] == "0 lost since old.db"
+
+    # Without a baseline, what has no binary fails.
     assert run(*gate[:3], "--junit", "r.xml").exit_code == 1
     assert [case[2] for case in cases(nights / "r.xml")] == ["", "failure"]
+
+    # A release that the baseline does not have is an error.
     wrong = run(*gate[:3], "--release", "v1.1", "--baseline", "old.db")
     assert wrong.exit_code == 2
     assert "old.db: no release is called 'v1.1'" in wrong.stderr

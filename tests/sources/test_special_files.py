@@ -40,11 +40,14 @@ def whole_input(folder: Path) -> dict[str, Path]:
     """Write one of each kind of source; return the files that are opened, by what they
     are.
     """
+    # Pages, and archives of them.
     (folder / "pages").mkdir(parents=True)
     (folder / "pages" / "a.md").write_bytes(page())
     (folder / "pages" / "b.md").write_bytes(page("other", specs=[spec(2)]))
     for name in ("x.tar", "x.tar.gz", "x.tar.zst", "x.zip"):
         (folder / "pages" / name).write_bytes(b"")
+
+    # A mirror of layout 3, with an index and a binary.
     new = write_layout3(folder / "v3" / "new", {None: INDEX})
     blob = write_blob(new, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
     manifests = new / "v3" / "manifests"
@@ -52,6 +55,13 @@ def whole_input(folder: Path) -> dict[str, Path]:
     binary.parent.mkdir(parents=True)
     binary.write_text(json.dumps({"version": 3, "data": [blob]}))
     (new / "mirror.json").write_text('{"url": "https://host/new"}')
+    (blob_path,) = (
+        path
+        for path in (new / "blobs").rglob("*")
+        if path.is_file() and path.stat().st_size > 99
+    )
+
+    # Mirrors of layout 2, with an index and without, and an installation.
     old = folder / "v2" / "old" / "build_cache"
     old.mkdir(parents=True)
     (old / "index.json").write_bytes(INDEX)
@@ -62,11 +72,7 @@ def whole_input(folder: Path) -> dict[str, Path]:
     tree = folder / "tree" / "opt" / ".spack-db"
     tree.mkdir(parents=True)
     (tree / "index.json").write_bytes(INDEX)
-    (blob_path,) = (
-        path
-        for path in (new / "blobs").rglob("*")
-        if path.is_file() and path.stat().st_size > 99
-    )
+
     pages = folder / "pages"
     return {
         "page": pages / "b.md",

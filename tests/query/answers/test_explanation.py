@@ -133,6 +133,8 @@ def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) 
     query = parse_query(text)
     question = Question(lookups, query, Scope(**names).conditions(lookups))
     everywhere = Question(lookups, query)
+
+    # Ask why nothing is found.
     why: WhyNot | None
     try:
         question.check()
@@ -145,26 +147,28 @@ def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) 
         why = why_not(question)
     if why is None:
         return
+
+    # A corrected spec asks for the same, as it was meant.
     meant = meant_by(everywhere) or spec_text(query)
     asked = {each.text for each in Question(lookups, parse_query(meant)).conditions}
     if why.corrected is not None:
         assert found_texts(cache, why.corrected, names) == asked
+
+    # Another package changes nothing but the name.
     for spec_named, count in why.named:
         assert len(find(cache, spec_named, **names)) == count
         assert found_texts(cache, spec_named, names) - asked == {
             parse_query(spec_named).name
         }
         assert asked - found_texts(cache, spec_named, names) == {query.name}
+
+    # Each proposal leaves out what it names, and nothing else.
     for without in why.without:
         left_out = {condition.text for condition in without.left_out}
-        kept = {
-            name: value for name, value in names.items() if name not in without.places
-        }
-        kept = {
-            name: value
-            for name, value in kept.items()
-            if f"{name}={value}" not in left_out
-        }
+        kept = {}
+        for name, value in names.items():
+            if name not in without.places and f"{name}={value}" not in left_out:
+                kept[name] = value
         assert len(find(cache, without.spec, **kept)) == without.configurations
         replaced = {f"target={without.target}"} if without.target else set()
         read = asked if why.read_as else {one.text for one in own}

@@ -166,24 +166,29 @@ def answers_are_those_of_a_walk(
     walk = Walk.of(drawn, conn)
     lookups = read_lookups(conn)
     for text in queries:
+        # A query that is refused has to be.
         try:
             question = Question(lookups, parse_query(text))
             question.check()
         except (UnsupportedQuery, QuerySyntaxError) as error:
             assert refused(text, str(error)), (text, str(error))
             continue
+
+        # Everywhere: what satisfies it is found, and what is not known is counted.
         truths = {
             binary: walk.satisfies(binary, parse_query(text))
             for binary in walk.binaries
         }
         found = found_part(question, slice(None), with_hashes=True)
-
-        expected = {each for each, truth in truths.items() if truth}
-        assert {
+        expected = {binary for binary, truth in truths.items() if truth}
+        found_hashes = {
             dag_hash for answer in found for dag_hash in answer.hashes or ()
-        } == expected, text
+        }
+        assert found_hashes == expected, text
         assert left_out(question.notes) == list(truths.values()).count(None), text
         every_road_leads_there(conn, text, found)
+
+        # In each release of a mirror.
         for release in {name for name, _ in drawn.mirrors}:
             listed = {each for (each,) in conn.execute(LISTED, [release])}
             expected = {
