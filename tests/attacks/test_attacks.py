@@ -58,7 +58,9 @@ def test_a_short_attack_holds(samples_file: Path, tmp_path: Path) -> None:
     outcomes |= {name: attack(0.3) for name, attack in BUILT.items()}
 
     assert set(outcomes) == set(KINDS) - OTHERS
-    assert {name: each.faults for name, each in outcomes.items() if each.faults} == {}
+    assert {
+        name: outcome.faults for name, outcome in outcomes.items() if outcome.faults
+    } == {}
     assert [name for name, each in outcomes.items() if not each.tried] == []
 
 

@@ -170,7 +170,7 @@ async def test_page_command_and_python_say_the_same(
         r'href="(/diff/[^"]*\.(?:json|csv)[^"]*)"',
         (await get(served, address + narrowing)).text,
     )
-    assert [unescape(each) for each in links] == [
+    assert [unescape(link) for link in links] == [
         f"{address}.{form}{narrowing}" for form in ("json", "csv")
     ]
 

@@ -197,7 +197,7 @@ def test_a_package_of_thousands_of_versions(conn: sqlite3.Connection) -> None:
     found = cover(conn, specs, release="develop")
 
     assert [page.configuration_count for page in pages if page] == [VERSIONS, VERSIONS]
-    answers = [each for each in found.specs if each.is_root is None]
+    answers = [covered for covered in found.specs if covered.is_root is None]
     assert [each.configurations for each in answers] == [
         VERSIONS,
         VERSIONS,

@@ -64,7 +64,7 @@ def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawFile | Fault]:
 
 def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:
     """Return the faults as texts, relative to a folder."""
-    assert all(isinstance(each, Fault) for each in found)
+    assert all(isinstance(fault, Fault) for fault in found)
     return [str(result).replace(f"{folder}/", "") for result in found]
 
 

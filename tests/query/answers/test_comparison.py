@@ -125,7 +125,7 @@ def test_what_they_need_is_compared(tmp_path: Path) -> None:
         "built": ("cmake 3.27.9 → 3.31.0",),
         "deeper": (),
     }
-    assert {name for name, each in found.items() if each.is_build_only} == {
+    assert {name for name, difference in found.items() if difference.is_build_only} == {
         "built",
         "deeper",
     }

@@ -204,7 +204,9 @@ def test_a_database_in_the_place_of_a_release(
     arguments: tuple[str, ...], message: str, file: Path
 ) -> None:
     """The message is on what was typed, and not on a missing FILE."""
-    result = run("diff", *(file if each == "FILE" else each for each in arguments))
+    result = run(
+        "diff", *(file if argument == "FILE" else argument for argument in arguments)
+    )
 
     assert result.exit_code == 2
     assert message in result.stderr

@@ -82,7 +82,9 @@ def test_an_external_satisfies_a_spec(both: Path) -> None:
     place = (found.is_external, found.prefix, found.modules)
 
     assert place == (True, "/opt/cray/mpich", ("craype", "cray-mpich/8.1"))
-    assert [each.hash for each in found.specs or ()] == [hash_of("cray-mpich")]
+    assert [found_spec.hash for found_spec in found.specs or ()] == [
+        hash_of("cray-mpich")
+    ]
     for spec in ("hdf5 ^cray-mpich", "hdf5 %cray-mpich@8", "hdf5 ^mpi"):
         (user,) = find(both, spec)
         assert user.is_external is False
@@ -110,7 +112,7 @@ def test_find_says_what_to_load(both: Path) -> None:
     assert done.stdout.splitlines()[-1] == f"spack load cmake/{hash_of('cmake')[:7]}"
 
     rows = json.loads(run("find", "--json", "--hashes", "cmake", both).stdout)
-    assert {each["version"]: each["prefix"] for each in rows} == {
+    assert {row["version"]: row["prefix"] for row in rows} == {
         "9.9": "/usr",
         "3.0": None,
     }
@@ -126,13 +128,13 @@ def test_an_external_is_no_binary(both: Path, tmp_path: Path) -> None:
     with opened(both) as lookups:
         assert newest_binary(lookups.conn, "cmake") == "3.0 on x86_64"
         assert newest_binary(lookups.conn, "cray-mpich") is None
-    assert sorted(each.configuration.package for each in binaries(both)) == [
+    assert sorted(binary.configuration.package for binary in binaries(both)) == [
         "cmake",
         "hdf5",
     ]
 
     found = cover(both, ["cray-mpich", "cmake", "cmake@9", "hdf5"])
-    assert [each.status for each in found.specs] == [
+    assert [covered.status for covered in found.specs] == [
         "external",
         "binary",
         "external",

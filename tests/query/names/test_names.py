@@ -111,7 +111,7 @@ def test_python_says_how_a_name_was_read(file: Path) -> None:
     """The notes of a list and of a history are those of the commands."""
     found = find(file, "BUILT")
     rows = history(file, "BUILT")
-    assert [each.package for each in found] == ["built"]
+    assert [answer.package for answer in found] == ["built"]
     assert found.notes == rows.notes == ("BUILT is read as built",)
     assert find(file, "built").notes == ()
 
@@ -131,7 +131,7 @@ def test_the_version_that_spack_prefers_is_the_newest(tmp_path: Path) -> None:
     )
     file = tmp_path / "x.db"
 
-    assert [each.version for each in find(file, "hdf5")] == [
+    assert [answer.version for answer in find(file, "hdf5")] == [
         "1.14.6",
         "1.14.3",
         "1.15-rc1",

@@ -24,7 +24,7 @@ def packages(lookups: Lookups, **asked: str) -> ListPage:
 
 def release_names(lookups: Lookups) -> list[str]:
     """Return the names of all releases, in order."""
-    return [each.name for each in lookups.releases.values()]
+    return [release.name for release in lookups.releases.values()]
 
 
 def names(page: ListPage) -> list[str]:
@@ -97,7 +97,7 @@ def test_what_is_not_known_is_told(lookups: Lookups) -> None:
     """A release or target that the file does not have is named."""
     page = packages(lookups, release="v9", has="zen9", host="zen8")
 
-    assert [each.split(":")[0] for each in page.faults] == [
+    assert [fault.split(":")[0] for fault in page.faults] == [
         "There is no release v9",
         "No package in this database runs on zen8.",
         "No package in this database is for the target zen9.",
@@ -133,7 +133,9 @@ def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(
     assert [row["version"] for row in release.rows] == ["1.14.5"]
     assert [row["version"] for row in machine.rows] == ["1.14.5"]
     assert [row["version"] for row in whole.rows] == ["1.14.10"]
-    assert [each.title for each in release.columns if "any build" in each.title] == [
+    assert [
+        column.title for column in release.columns if "any build" in column.title
+    ] == [
         "Releases, any build",
         "Last snapshot, any build",
     ]

@@ -184,7 +184,7 @@ async def test_the_data_of_a_package_is_json(packages: Any) -> None:
     found = (await get(packages, "/package/fftw.json")).json()
     assert (found["newest_version"], found["spec_count"]) == (None, 0)
     assert ("openmp", "false") in {
-        (each["name"], each["default"]) for each in found["variants"]
+        (variant["name"], variant["default"]) for variant in found["variants"]
     }
 
     nothing = await get(packages, "/package/nothing.json")
@@ -236,8 +236,8 @@ def test_the_list_is_that_of_the_command(file: Path) -> None:
             assert {
                 (row["name"], row["version"], row["behind"]) for row in found.rows
             } == {
-                (each.name, each.newest_version, each.versions_behind)
-                for each in behind(file, release=release, stack=stack)
+                (status.name, status.newest_version, status.versions_behind)
+                for status in behind(file, release=release, stack=stack)
             }
             every = load_packages(lookups, ListFilters(**where))
             missing = load_packages(lookups, ListFilters(**where, missing="1"))
@@ -296,8 +296,8 @@ async def test_the_pages_of_releases_and_stacks_lead_to_the_lists(file: Path) ->
     """Narrowed to the release or the stack, where there is package data."""
     lookups = read_lookups(sqlite3.connect(file))
     served = site(file)
-    places = [("release", each.name) for each in lookups.releases.values()]
-    places += [("stack", each.name) for each in lookups.stacks.values()]
+    places = [("release", release.name) for release in lookups.releases.values()]
+    places += [("stack", stack.name) for stack in lookups.stacks.values()]
 
     for kind, name in places:
         text = (await served.client.get(f"/{kind}/{name}")).text

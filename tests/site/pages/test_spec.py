@@ -35,7 +35,7 @@ def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
     page = load_spec(lookups, spec_hash(MPI))
 
     assert page is not None
-    assert [each.release for each in page.listings] == [
+    assert [listing.release for listing in page.listings] == [
         "develop",
         "v0.23.1",
         "develop-2025-04-20",
@@ -69,7 +69,7 @@ def test_candidates_are_all_that_a_hash_may_mean(
     assert [dag_hash for dag_hash, _ in found] == sorted(installs())[:51]
     for dag_hash, configuration in found:
         assert configuration.package == installs()[dag_hash]["spec"]["name"]
-    assert not all(installs()[each]["in_buildcache"] for each in installs())
+    assert not all(installs()[dag_hash]["in_buildcache"] for dag_hash in installs())
 
 
 def test_the_release_of_the_reader_is_kept(lookups: Lookups) -> None:
@@ -99,7 +99,10 @@ def test_one_page_of_them_the_current_first(built: Build) -> None:
     found = load_spec(read_lookups(conn), pagetexts.spec_hash(1))
 
     assert found is not None
-    assert [(each.spec.hash, each.spec.last_seen) for each in found.others] == [
+    assert [
+        (compared_spec.spec.hash, compared_spec.spec.last_seen)
+        for compared_spec in found.others
+    ] == [
         (pagetexts.spec_hash(9), None),
         (pagetexts.spec_hash(2), "2025-01-05"),
     ]
@@ -122,7 +125,10 @@ def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
     opened = load_package(lookups, "foo", Filters(open=pagetexts.spec_hash(1)))
     assert opened is not None
 
-    places = {each.spec.hash: each.places for each in opened.rows[0].specs}
+    places = {
+        compared_spec.spec.hash: compared_spec.places
+        for compared_spec in opened.rows[0].specs
+    }
     assert places == {
         pagetexts.spec_hash(1): (
             "develop and 2 other releases",
@@ -180,11 +186,11 @@ def test_a_spec_as_one_line_finds_its_configuration(
         # Pages may print a variant that is no spec.
         found = [each for each in find(file, "*") if each.package != "hostile"]
         assert len(found) > 8
-        for each in found[::5]:
-            query = parse_query(each.configuration.spec)
+        for answer in found[::5]:
+            query = parse_query(answer.configuration.spec)
             question = Question(lookups, query)
             same = [row.configuration for row in question.configurations()]
-            assert each.configuration in same, query.text
+            assert answer.configuration in same, query.text
 
 
 def test_what_needs_a_spec_is_named(real_index: sqlite3.Connection) -> None:

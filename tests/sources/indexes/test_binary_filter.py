@@ -95,11 +95,11 @@ def test_answers_are_those_of_spack(name: str) -> None:
     records = Installs(gzip.decompress((DATA / "indexes" / name).read_bytes()))
     readable = ReadableRecords(records)
     graph = SpecGraph(records, readable.node)
-    binaries = sorted(each for each in records if records.entry(each).is_binary)
+    binaries = sorted(key for key in records if records.entry(key).is_binary)
     wrong = []
     for text, places in ANSWERS[name]:
         (query,) = parse_filter([text])
-        nodes = ((each, readable.node(each)) for each in binaries)
+        nodes = ((binary, readable.node(binary)) for binary in binaries)
         found = [each for each, node in nodes if node and graph.satisfies(node, query)]
         if found != [binaries[place] for place in places]:
             wrong.append(text)
