@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,8 @@ def _is_database(word: str) -> bool:
     """Return whether a word of the command line is the path of a database."""
     from spack_cache_db.database_file import is_database
 
-    path = Path(word)
-    return path.is_file() and is_database(path)
+    # A word may be too long for a path: unlike `Path.is_file`, this does not raise.
+    return os.path.isfile(word) and is_database(Path(word))  # noqa: PTH113
 
 
 @click.command()

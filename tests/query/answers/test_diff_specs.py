@@ -198,6 +198,7 @@ def test_a_misspelled_package_is_not_only_an_unknown_hash(file: Path) -> None:
         (("FILE", "FILE"), "compare them with --databases"),
         (("FILE", "FILE", "FILE"), "compare them with --databases"),
         (("develop", "FILE"), "Missing argument 'NEW'"),
+        (("develop", "x" * 300, "FILE"), "no release is called"),
     ],
 )
 def test_a_database_in_the_place_of_a_release(
