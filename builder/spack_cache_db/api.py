@@ -28,7 +28,8 @@ from spack_cache_db.query.answers.dependents import (
     NeedingPackage,
     dependents,
 )
-from spack_cache_db.query.answers.diff import Diff, diff
+from spack_cache_db.query.answers.diff import diff
+from spack_cache_db.query.answers.diff_result import Diff
 from spack_cache_db.query.answers.find import Found, FoundList, find
 from spack_cache_db.query.answers.history import History, HistoryRow, history
 from spack_cache_db.query.answers.install import install_plan

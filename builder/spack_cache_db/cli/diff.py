@@ -20,8 +20,8 @@ from spack_cache_db.cli.parameters import flag, value_option
 from spack_cache_db.cli.tables import print_answer
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.answers.diff import Diff
     from spack_cache_db.query.answers.diff_databases import DatabaseDiff
+    from spack_cache_db.query.answers.diff_result import Diff
 
 _NARROWING = ("package", "stack", "target", "host")
 """The options that narrow the comparison to some binaries."""
@@ -154,8 +154,8 @@ def _release_diff(
 
 def _as_databases(old: str, new: str, release_diff: Diff) -> DatabaseDiff:
     """Return a difference of two databases that both have only this release."""
-    from spack_cache_db.query.answers.diff import Delta
     from spack_cache_db.query.answers.diff_databases import DatabaseDiff
+    from spack_cache_db.query.answers.diff_result import Delta
 
     no_names: Delta[str] = Delta((), ())
     return DatabaseDiff(old, new, {release_diff.new: release_diff}, no_names)

@@ -26,8 +26,8 @@ from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import grouped
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.answers.diff import ChangedConfiguration, Diff
     from spack_cache_db.query.answers.diff_databases import DatabaseDiff
+    from spack_cache_db.query.answers.diff_result import ChangedConfiguration, Diff
 
 COLOURS = {
     "removed": "red",

@@ -20,7 +20,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from spack_cache_db.errors import BuilderError, counted
-from spack_cache_db.query.answers.diff import Changes, compare
+from spack_cache_db.query.answers.changes import Changes
+from spack_cache_db.query.answers.diff import compare
 from spack_cache_db.query.answers.find import found_part, found_rows
 from spack_cache_db.query.answers.install import chosen_build
 from spack_cache_db.query.answers.spec_functions import LONGEST, parse

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.model import ROOT, Configuration
-from spack_cache_db.query.answers.diff import Amount, compare, diff
+from spack_cache_db.query.answers.diff import compare, diff
 from spack_cache_db.query.answers.diff_databases import diff_databases
+from spack_cache_db.query.answers.diff_result import Amount
 from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.open.sql import connected

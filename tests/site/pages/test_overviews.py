@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from spack_cache_db.query.answers.diff import amounts_of_releases
+from spack_cache_db.query.answers.release_amounts import amounts_of_releases
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.charts.records import Life, Row, Span

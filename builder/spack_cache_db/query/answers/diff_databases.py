@@ -8,15 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.answers.diff import (
-    Amount,
-    Delta,
-    Diff,
-    Side,
-    changes_of,
-    delta_of,
-    listed_in,
-)
+from spack_cache_db.query.answers.changes import changes_of
+from spack_cache_db.query.answers.diff_result import Amount, Delta, Diff, delta_of
+from spack_cache_db.query.answers.diff_sides import Side, listed_in
 from spack_cache_db.query.answers.rebuilds import Numbering
 from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.names.scope import Scope, UnknownNameError, named_conditions

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.query.answers.diff import ChangedConfiguration, Changes
+from spack_cache_db.query.answers.changes import Changes
+from spack_cache_db.query.answers.diff_result import ChangedConfiguration
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.site.change_words import ChangeWords, PartWords, package_on_one_side

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.answers.diff import Amount, Changes, amounts_of_releases
+from spack_cache_db.query.answers.changes import Changes
+from spack_cache_db.query.answers.diff_result import Amount
+from spack_cache_db.query.answers.release_amounts import amounts_of_releases
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.open.sql import select_in
 from spack_cache_db.query.rows import grouped

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from spack_cache_db.query.answers.diff import Amount, Changes
+from spack_cache_db.query.answers.changes import Changes
 from spack_cache_db.query.answers.diff import compare as compare_sides
+from spack_cache_db.query.answers.diff_result import Amount
 from spack_cache_db.query.answers.diff_specs import SpecDiff, diff_specs
 from spack_cache_db.query.answers.rebuilds import Cause
 from spack_cache_db.query.names.scope import UnknownNameError

@@ -16,8 +16,10 @@ from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from spack_cache_db.errors import printable
-from spack_cache_db.query.answers.diff import configuration_amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
+from spack_cache_db.query.answers.release_amounts import (
+    configuration_amounts_of_releases,
+)
 from spack_cache_db.query.answers.spec_functions import parse
 from spack_cache_db.query.conditions.conditions import Conditions, without
 from spack_cache_db.query.match.question import Question

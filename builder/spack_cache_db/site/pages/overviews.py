@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from spack_cache_db.data_source import LICENSE_ROW, MIRROR_ROW
-from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.install import choose_example
+from spack_cache_db.query.answers.release_amounts import amounts_of_releases
 from spack_cache_db.query.commands.install import setup_of
 from spack_cache_db.query.commands.load import explicit_count
 from spack_cache_db.query.conditions.conditions import Condition
