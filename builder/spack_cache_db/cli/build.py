@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,8 @@ from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import bytes_text, counted, reason
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from spack_cache_db.assembly.report import Report
 
 
