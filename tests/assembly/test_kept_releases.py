@@ -138,9 +138,14 @@ def test_the_command_that_keeps_releases_has_the_options_of_the_build(
 ) -> None:
     """No path is published, and no input refused, that the build would not have."""
     options = [
-        *("--snapshot", "2026-11-26", "--first", "site"),
-        *("--recipes", "centre=https://git.example.org/{package}"),
-        *("--without-paths", "--keep-going"),
+        "--snapshot",
+        "2026-11-26",
+        "--first",
+        "site",
+        "--recipes",
+        "centre=https://git.example.org/{package}",
+        "--without-paths",
+        "--keep-going",
     ]
     result = run("build", night(tmp_path / "mirrors", "c"), "-o", history, *options)
 

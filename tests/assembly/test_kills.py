@@ -46,6 +46,7 @@ def test_a_kill_at_each_stage_leaves_a_whole_file(
     shutil.copytree(old, output.parent)
     program = signalled_after(moment, "SIGKILL")
     command = [sys.executable, "-c", program, "build", str(folder), "-o", str(output)]
+
     assert completed(command).returncode == -signal.SIGKILL
     assert output.read_bytes() == (
         new if moment.endswith(".publish") else (old / "x.db").read_bytes()
@@ -78,6 +79,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
             workers = children(running.pid)
         running.send_signal(signal.SIGKILL)
     assert len(workers) >= 2
+
     while any(map(is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_running, workers))
@@ -101,6 +103,7 @@ def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
     )
     output = tmp_path / "out" / "x.db"
     chance = random.Random()
+
     for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", program, str(folder), str(output)],

@@ -268,6 +268,7 @@ async def test_unknown_names_are_told(datasette: Any) -> None:
     page = await get(datasette, "/diff/develop...v9")
     assert page.status_code == 404
     assert "no release is called" in page.text and "<select" in page.text
+
     rows = await get(datasette, "/diff/develop...v9.json")
     assert rows.status_code == 400
     assert rows.json()["ok"] is False

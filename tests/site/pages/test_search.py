@@ -39,7 +39,8 @@ def test_no_time_to_say_why_is_no_error(lookups: Lookups) -> None:
         finally:
             lookups.conn.set_progress_handler(None, 0)
 
-    hasty = next(page for steps in range(100_000) if (page := asked(steps)) is not None)
+    # The first number of steps with which there is an answer.
+    hasty = next(filter(None, map(asked, range(100_000))))
     whole = asked(10**9)
 
     assert hasty.answer is not None and hasty.why == WhyNot(notes=(NO_TIME,))
@@ -161,24 +162,20 @@ CARD = re.compile(
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The site of some packages with descriptions, most of them with two binaries."""
     folder = tmp_path_factory.mktemp("cards")
-    pages = {
-        name: page(
-            name,
-            specs=[
-                spec(3 * at + 1, compiler="gcc@11.4.0", variants=["+mpi", "~cuda"]),
-                spec(3 * at + 2, target="zen3", variants=["~mpi", "+cuda"]),
-                spec(3 * at + 3, target="zen4", variants=["~mpi", "~cuda"]),
-            ],
-        )
-        for at, name in enumerate(BUILT)
-    }
+    pages = {}
+    for number, name in enumerate(BUILT):
+        first = 3 * number + 1
+        specs = [
+            spec(first, compiler="gcc@11.4.0", variants=["+mpi", "~cuda"]),
+            spec(first + 1, target="zen3", variants=["~mpi", "+cuda"]),
+            spec(first + 2, target="zen4", variants=["~mpi", "~cuda"]),
+        ]
+        pages[name] = page(name, specs=specs)
     data = [
         published(name, description=text) for name, text in (BUILT | UNBUILT).items()
     ]
-    build(
-        [write(folder / "pages", **pages), write_packages(folder / "in", *data)],
-        folder / "x.db",
-    )
+    sources = [write(folder / "pages", **pages), write_packages(folder / "in", *data)]
+    build(sources, folder / "x.db")
     return site(folder / "x.db")
 
 
@@ -265,6 +262,7 @@ async def test_a_package_without_a_binary_is_not_replaced(packages: Any) -> None
         )
         assert "<code>spack install py-tensorflow</code>" in found
         assert 'id="configurations"' not in found and not CARD.findall(found)
+
     found = " ".join((await answer(packages, "blas")).text.split())
     assert (
         '<a href="/package/hipblas">'
@@ -324,6 +322,7 @@ async def test_no_words_lead_in_a_circle(packages: Any) -> None:
     words = re.findall(
         r"\S+", "hdf5 pytorch cuda mpi zen3 epyc develop gcc13 e4s xyz /a/b"
     )
+
     for first in words:
         for second in words:
             assert (await answer(packages, f"{first} {second}")).status_code == 200
