@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.schema.views import VIEW_COUNTS
-from spack_cache_db.site.pages.lists import ListFilters, load_packages
+from spack_cache_db.site.pages.list_page import ListFilters
 from spack_cache_db.site.pages.overviews import (
     load_about,
     load_home,
     load_release,
     load_stack,
 )
+from spack_cache_db.site.pages.package_list import load_packages
 from spack_cache_db.spack.versions import newest_version
 from tests.contradictions import EXAMPLE, Listing, database_of, listings
 from tests.oracle import Oracle, day_of, days_of, is_current

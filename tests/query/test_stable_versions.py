@@ -12,7 +12,8 @@ import pytest
 from spack_cache_db.api import find, install_plan
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
-from spack_cache_db.site.pages.lists import ListFilters, load_packages
+from spack_cache_db.site.pages.list_page import ListFilters
+from spack_cache_db.site.pages.package_list import load_packages
 from tests.commands import run
 from tests.pagetexts import page, spec, write
 from tests.site.conftest import asked_of, open_site

@@ -19,8 +19,9 @@ from spack_cache_db.query.match.question import Question
 from spack_cache_db.query.names.scope import Scope
 from spack_cache_db.query.open.lookups import Lookups, opened
 from spack_cache_db.site.filters import Filters
-from spack_cache_db.site.pages.lists import ListFilters, load_packages
+from spack_cache_db.site.pages.list_page import ListFilters
 from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.package_list import load_packages
 from spack_cache_db.site.pages.processor_columns import processor_columns
 from spack_cache_db.site.site_facts import read_choices
 from spack_cache_db.site.static.export import machines_module, phrases_module

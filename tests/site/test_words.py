@@ -11,7 +11,7 @@ from spack_cache_db.site.names_for_people import (
     sentence,
     system_name,
 )
-from spack_cache_db.site.pages.lists import ListFilters, ListPage
+from spack_cache_db.site.pages.list_page import ListFilters, ListPage
 from spack_cache_db.site.settings import SiteSettings
 from spack_cache_db.site.words import BINARIES, INSTALLED, Vocabulary
 

@@ -22,7 +22,8 @@ from spack_cache_db.site.pages.changes import compare, comparison
 from spack_cache_db.site.pages.dependents import DependentsFields, dependents
 from spack_cache_db.site.pages.feeds import Topic, changes_feed
 from spack_cache_db.site.pages.files import FILES, file
-from spack_cache_db.site.pages.lists import ListFilters, listed
+from spack_cache_db.site.pages.list_page import ListFilters
+from spack_cache_db.site.pages.lists import listed
 from spack_cache_db.site.pages.names import suggest
 from spack_cache_db.site.pages.overviews import CoverageFilters, about, home, overview
 from spack_cache_db.site.pages.package import package, package_json

@@ -34,7 +34,7 @@ _VALUE_NAMES: dict[str, Callable[[str], str]] = {
 
 
 class ListOfRows(Protocol):
-    """What a sentence about a list says: `lists.ListPage`."""
+    """What a sentence about a list says: `list_page.ListPage`."""
 
     @property
     def kind(self) -> str:

@@ -7,13 +7,9 @@ import pytest
 
 from spack_cache_db.query.match.selection import matching
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.site.pages.lists import (
-    ListFilters,
-    ListPage,
-    load_list,
-    load_packages,
-    processors_of_packages,
-)
+from spack_cache_db.site.pages.list_page import ListFilters, ListPage
+from spack_cache_db.site.pages.lists import load_list
+from spack_cache_db.site.pages.package_list import load_packages, processors_of_packages
 from spack_cache_db.site.pages.processor_columns import counts_by_processor
 
 

@@ -14,7 +14,8 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers.behind import behind
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.site.pages.lists import ListFilters, load_packages
+from spack_cache_db.site.pages.list_page import ListFilters
+from spack_cache_db.site.pages.package_list import load_packages
 from tests.package_data import REAL, described, published, write_packages
 from tests.pagetexts import SAMPLES, page, spec, write
 from tests.site.addresses import get

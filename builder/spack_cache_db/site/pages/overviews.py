@@ -49,7 +49,7 @@ from spack_cache_db.site.page_request import PageRequest
 from spack_cache_db.site.page_response import PageResponse
 from spack_cache_db.site.pages.changes import latest_changes
 from spack_cache_db.site.pages.feeds import Topic, date_of
-from spack_cache_db.site.pages.lists import LIST_ROWS
+from spack_cache_db.site.pages.list_page import LIST_ROWS
 from spack_cache_db.site.pages.missing import missing
 from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.site.pages.snapshots import (
