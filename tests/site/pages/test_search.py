@@ -296,6 +296,16 @@ async def test_a_version_counts_beside_words_that_are_left_out(packages: Any) ->
 
 
 @pytest.mark.asyncio
+async def test_an_option_that_is_off_needs_no_package(packages: Any) -> None:
+    """`-cuda` is `~cuda` in Spack; an unknown one is a word."""
+    off = (await answer(packages, "-cuda")).text
+    word = (await answer(packages, "-nonesuch")).text
+
+    assert f"{len(BUILT)} packages have a binary with ~cuda" in off
+    assert "No package is called “-nonesuch”" in word
+
+
+@pytest.mark.asyncio
 async def test_one_package_is_singular(packages: Any) -> None:
     """Also if it has no binary as asked."""
     found = (await answer(packages, "hdf5 abcdef m1")).text

@@ -21,6 +21,7 @@ from spack_cache_db.query.match.selection import ResultSet
 from spack_cache_db.query.names.known import spec_in
 from spack_cache_db.query.names.spellings import package_counts, read_spellings
 from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.query.stored.configurations import shared_variants
 from spack_cache_db.query.words.reader import read_words
@@ -31,6 +32,7 @@ from spack_cache_db.query.words.vocabulary import (
     packages_providing,
     repository_name,
 )
+from spack_cache_db.query.words.word_reader import SWITCH
 from spack_cache_db.schema.tables import ID_COLUMNS
 from spack_cache_db.site.filters import EVERYWHERE, Narrowing, Pairs, paginated
 from spack_cache_db.site.pages.configurations import table_rows
@@ -448,16 +450,22 @@ class Search:
 
 
 def is_spec(lookups: Lookups, text: str) -> bool:
-    """Return whether a text has Spack's signs, or is a spec of a package such as
-    `Hdf5+mpi`; otherwise it is plain words.
+    """Return whether a text has Spack's signs, is a spec of a package such as
+    `Hdf5+mpi`, or switches options of any package off (`-mpi`); otherwise it is plain
+    words.
     """
     if SIGNS.search(text):
         return True
     try:
-        name = parse(text).name or ""
+        query = parse(text)
     except QuerySyntaxError:
         return False
-    package = read_spellings(lookups).canonical("package", name)
+    if query.name is None:
+        return all(
+            any(select(lookups.conn, SWITCH, name=variant.name, package=""))
+            for variant in query.variants
+        )
+    package = read_spellings(lookups).canonical("package", query.name)
     return package in lookups.packages
 
 
