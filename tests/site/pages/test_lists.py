@@ -90,13 +90,23 @@ def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
 
 
 def test_what_is_not_known_is_told(lookups: Lookups) -> None:
-    """A release or target that the file does not have is named."""
-    page = packages(lookups, release="v9", has="zen9", host="zen8")
+    """A name without a binary is named; an unknown one also with those that are
+    close.
+    """
+    unknown = packages(lookups, release="develp", host="zenn").faults
+    unused = packages(
+        lookups, host="power9le", has="zen9", compiler="gcc@99", os="foo"
+    ).faults
 
-    assert [fault.split(":")[0] for fault in page.faults] == [
-        "There is no release v9",
-        "No package in this database runs on zen8.",
+    release, machine = unknown
+    assert release.startswith("No release is called 'develp'; close: develop")
+    assert release.endswith(". All releases are shown.")
+    assert machine.startswith("Archspec knows no target 'zenn'; close: zen")
+    assert sorted(unused) == [
+        "No package in this database is built for the system foo.",
+        "No package in this database is built with gcc@99.",
         "No package in this database is for the target zen9.",
+        "No package in this database runs on power9le.",
     ]
 
 

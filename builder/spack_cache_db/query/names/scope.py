@@ -127,6 +127,17 @@ def named_conditions(lookups: Lookups, **names: str | None) -> Conditions:
     return tuple(conditions[kind] for kind in _ORDER if kind in conditions)
 
 
+def unknown_name(lookups: Lookups, **names: str | None) -> str:
+    """Return which of some names is not known, such as `no release is called 'devlop';
+    close: develop`; empty if all are. The names are those of `named_conditions`.
+    """
+    try:
+        named_conditions(lookups, **names)
+    except UnknownNameError as error:
+        return str(error)
+    return ""
+
+
 def explicitly(lookups: Lookups) -> Conditions:
     """Return the condition that a spec was installed by name, not as a dependency."""
     verdict = Verdict(select_ids(lookups.conn, _EXPLICIT))

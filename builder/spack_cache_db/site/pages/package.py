@@ -28,7 +28,7 @@ from spack_cache_db.query.match.gone import gone_among
 from spack_cache_db.query.match.misses import Misses, misses_of
 from spack_cache_db.query.match.selection import ResultSet, counted_part
 from spack_cache_db.query.names.known import KnownName, known_name
-from spack_cache_db.query.names.scope import UnknownNameError, explicitly
+from spack_cache_db.query.names.scope import explicitly, unknown_name
 from spack_cache_db.query.open.lookups import Lookups, Release, Stack
 from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configurations
@@ -308,7 +308,7 @@ def load_package(
         filters=filters,
         configuration_count=len(matching),
         spec_count=sum(matching.values()),
-        unknown="" if matching else _unknown_name(lookups, filters),
+        unknown="" if matching else _unknown_place(lookups, filters),
         gone=gone_among(lookups, conditions),
         choices=tuple(choices_of(lookups, filters, misses)),
         proposed=proposed,
@@ -370,15 +370,13 @@ def _places_of(lookups: Lookups, filters: Filters) -> Conditions:
     )
 
 
-def _unknown_name(lookups: Lookups, filters: Filters) -> str:
-    """Return which release, stack or machine of the filters is not known, such as
-    `no release is called 'devlop'; close: develop`; empty if all are.
+def _unknown_place(lookups: Lookups, filters: Filters) -> str:
+    """Return which release, stack or machine of the filters is not known, as
+    `unknown_name` does; empty if all are.
     """
-    try:
-        filters.narrowing.scope(lookups)
-    except UnknownNameError as error:
-        return str(error)
-    return ""
+    return unknown_name(
+        lookups, release=filters.release, stack=filters.stack, host=filters.host
+    )
 
 
 def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[Choice]:

@@ -13,7 +13,11 @@ from spack_cache_db.query.conditions.conditions import (
     without,
 )
 from spack_cache_db.query.match.selection import matching
-from spack_cache_db.query.names.scope import UnknownNameError, named_conditions
+from spack_cache_db.query.names.scope import (
+    UnknownNameError,
+    named_conditions,
+    unknown_name,
+)
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.open.sql import select
 from spack_cache_db.query.stored.package_data import known_packages, versions_behind
@@ -34,17 +38,19 @@ from spack_cache_db.site.pages.processor_columns import (
 )
 
 FAULTS = {
-    "release": "There is no release {}: all are shown.",
-    "stack": "There is no stack {}: all are shown.",
+    "release": "All releases are shown.",
+    "stack": "All stacks are shown.",
     "host": "No package in this database runs on {}.",
     **dict.fromkeys(
         ("target", "has", "lacks"), "No package in this database is for the target {}."
     ),
-    "compiler": "No package in this database has the Compiler {}.",
-    "os": "No package in this database has the OS {}.",
+    "compiler": "No package in this database is built with {}.",
+    "os": "No package in this database is built for the system {}.",
     "stable": "No package in this database has {}.",
 }
-"""Messages about filters with unknown names."""
+"""What a filter with a name that no binary has does to the list."""
+NAMED = (*PLACES, "host")
+"""Filters whose unknown names are told apart from names without a binary."""
 
 
 def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
@@ -96,7 +102,7 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
                 conditions[name] = Condition("package", value, OneOf(frozenset()))
     for name, condition in conditions.items():
         if name in FAULTS and not _is_known(lookups, condition):
-            faults.append(FAULTS[name].format(condition.text))
+            faults.append(_fault(lookups, name, condition.text))
     page = ListPage(
         "packages",
         filters,
@@ -127,6 +133,19 @@ def _is_known(lookups: Lookups, condition: Condition) -> bool:
         # An unknown release or stack has the id 0.
         return bool(condition.value)
     return all(words_with(lookups, condition).values())
+
+
+def _fault(lookups: Lookups, name: str, value: str) -> str:
+    """Return the message about a filter with a name that no binary has."""
+    unknown = unknown_name(lookups, **{name: value}) if name in NAMED else ""
+    effect = FAULTS[name].format(value)
+    if not unknown:
+        return effect
+    # The list is not limited to an unknown release or stack; on an unknown machine,
+    # nothing runs.
+    if name in PLACES:
+        return f"{sentence(unknown)}. {effect}"
+    return f"{sentence(unknown)}."
 
 
 def _counted_again(
