@@ -102,9 +102,11 @@ class Application:
         self._lifespan = Lifespan()
         self.is_stuck = False
 
-        # The request that Datasette answers, and whether its response is complete.
+        # The request that Datasette answers, whether its response is complete, and the
+        # exception that ended it.
         self._task: asyncio.Task[None] | None = None
         self._is_whole = False
+        self._error: Exception | None = None
 
     def join(self, process: Process) -> None:
         """Begin to answer in a process."""
@@ -234,6 +236,7 @@ class Application:
         """Yield the parts of Datasette's response.
 
         Raises:
+            Exception: any exception of Datasette.
             ConnectionResetError: Datasette has ended before the response was complete.
         """
         # a2wsgi expects the path in UTF-8, decoded. It is not used: `_datasette` gives
@@ -241,11 +244,16 @@ class Application:
         path = unquote(environ["RAW_URI"].partition("?")[0])
         environ["PATH_INFO"] = path.encode("utf-8", "replace").decode("latin-1")
         self._is_whole = False
+        self._error = None
         for part in self._middleware(environ, start):
             # gunicorn counts the time since the last notice.
             self._process.notify()
             yield part
         if not self._is_whole:
+            # a2wsgi does not always raise it: not if Datasette has ended before a2wsgi
+            # looks for the next message.
+            if self._error is not None:
+                raise self._error
             message = "the response is not complete"
             raise ConnectionResetError(errno.ECONNRESET, message)
 
@@ -262,8 +270,12 @@ class Application:
             await send(message)
 
         app = self._served.app
-        await self._lifespan.begin(app)
-        await app(scope, receive, send_and_note_end)
+        try:
+            await self._lifespan.begin(app)
+            await app(scope, receive, send_and_note_end)
+        except Exception as error:
+            self._error = error
+            raise
 
 
 class _Start:
