@@ -142,7 +142,19 @@ const newestCompiler = (builds) => {
 };
 
 /* The tokens that the vocabulary cannot check; the page of a package can, or a binary's page. */
-export const unchecked = (tokens) => tokens.filter(({ kind }) => ["dependency", "release", "stack"].includes(kind));
+export const unchecked = (tokens, vocabulary) => tokens.filter((token) => (
+  ["dependency", "release", "stack"].includes(token.kind) || isOfSomeVersions(token, vocabulary)));
+
+/* Whether a token asks for a version of a package that has others too: its count is that of all versions. */
+const isOfSomeVersions = ({ kind, text }, vocabulary) => {
+  if (kind !== "package" || !text.includes("@")) return false;
+  const [name, constraint] = text.split("@");
+  const found = vocabulary.packages.get(name);
+  // A virtual package has no versions here.
+  if (found === undefined) return true;
+  // Without such a version, the count is 0.
+  return found.versions.length > 1 && versionsOf(found, constraint).length > 0;
+};
 
 /* The number of binaries for each processor, apart from the machine that is asked for. */
 export const cellsOf = (name, tokens, vocabulary) => {

@@ -134,7 +134,7 @@ const heading = ({ words, packages, tokens, dropped, isGuess }, built, shown) =>
 
 /* What an answer is limited to: ` built with gcc 13 for zen3`. */
 const phrases = (tokens) => {
-  const checked = tokens.filter((token) => unchecked([token]).length === 0);
+  const checked = tokens.filter((token) => unchecked([token], vocabulary).length === 0);
   const texts = Object.entries(vocabulary.phrases).flatMap(([label, word]) => checked
     .filter(({ kind }) => vocabulary.labels[kind] === label)
     .map((token) => ` ${word} ${readable(token, vocabulary)}`));
@@ -159,7 +159,10 @@ const notes = ({ tokens, dropped, fillers, unrecorded, unmatched }) => {
   if (dependencies.length) {
     lines.push(`This database does not record dependencies, so ${quoted(dependencies)} is not checked`);
   }
-  const others = unchecked(tokens).map((token) => `${vocabulary.labels[token.kind]} ${readable(token, vocabulary)}`);
+  const others = unchecked(tokens, vocabulary).map((token) => {
+    const label = token.kind === "package" ? "the version of" : vocabulary.labels[token.kind];
+    return `${label} ${readable(token, vocabulary)}`;
+  });
   if (others.length) lines.push(`Not checked by this search: ${others.join(", ")}`);
   const said = dependencies.flatMap((text) => text.split(" "));
   const unknown = [...new Set([...dropped, ...unmatched])].filter((word) => !said.includes(word.toLowerCase()));

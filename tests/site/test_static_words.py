@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = """
 import { readFileSync } from "node:fs";
-import { fieldsOf } from "./matches.js";
+import { fieldsOf, unchecked } from "./matches.js";
 import { vocabularyOf } from "./vocabulary.js";
 import { read, readable } from "./words.js";
 const [data, texts] = JSON.parse(readFileSync(0, "utf8"));
@@ -46,7 +46,8 @@ const answers = texts.map((text) => {
   const tokens = found.tokens.map(
     (token) => [vocabulary.labels[token.kind], readable(token, vocabulary)]);
   const fields = found.page === undefined ? null : fieldsOf(found.page, found.tokens, vocabulary);
-  return { ...found, tokens, fields };
+  const notChecked = unchecked(found.tokens, vocabulary).map(({ text }) => text);
+  return { ...found, tokens, fields, unchecked: notChecked };
 });
 console.log(JSON.stringify(answers));
 """
@@ -286,6 +287,21 @@ def test_versions_are_those_that_spack_allows(file: Path) -> None:
             is_found = Question(lookups, parse(text)).count() > 0
             (package,) = answer["packages"]
             assert (package["count"] > 0) == is_found, text
+
+
+def test_a_version_that_the_counts_leave_aside_is_told(file: Path) -> None:
+    """The counts are of all versions, unless there is only one, or none that fits."""
+    expected = {
+        "hdf5@1.14 openblas": ["hdf5@1.14"],
+        "hdf5@1.14 %gcc": ["hdf5@1.14"],
+        "hdf5@1.99 openblas": [],
+        "zlib@1.0 %gcc": [],
+        "hdf5 openblas": [],
+    }
+    answers = answers_of_browser(vocabulary_of(file), expected)
+
+    for text, answer in zip(expected, answers, strict=True):
+        assert answer["unchecked"] == expected[text], text
 
 
 def test_a_chosen_machine_is_a_part_that_the_text_replaces(file: Path) -> None:

@@ -101,6 +101,10 @@ def test_what_is_left_out_is_said(page: Page, address: str) -> None:
     expect(page.locator(".notes")).to_contain_text(
         "Not checked by this search: stack e4s"
     )
+    search(page, address, "hdf5@1.14 openblas")
+    expect(page.locator(".notes")).to_contain_text(
+        "Not checked by this search: the version of hdf5@1.14"
+    )
 
 
 def test_providers_are_rows_with_their_processors(page: Page, address: str) -> None:
