@@ -92,7 +92,8 @@ def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
     faults, problems = check([str(tmp_path)])
 
     assert [str(fault).replace(f"{tmp_path}/", "") for fault in faults] == [
-        "b.md:1: no front matter, expected --- on the first line"
+        "b.md: unknown kind of file, expected a page, an index, package data, an "
+        "archive or a database"
     ]
     assert [each.message for each in problems] == [
         "meta declares num_specs 3, the page lists 1"

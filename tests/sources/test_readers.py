@@ -159,6 +159,33 @@ def test_files_given_by_mistake_are_named(data: bytes, line: int, said: str) -> 
     assert fault.message.startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        (
+            "README.md",
+            b"# Pages\n",
+            "unknown kind of file, expected a page, an index, ",
+        ),
+        ("Makefile", b"all:\n---\n", "unknown kind of file, "),
+        ("logo.png", b"\x89PNG\r\n\x1a\n\0\0", "unknown kind of file, "),
+        (
+            "zlib/specs.md",
+            b"title: zlib\n",
+            "no front matter, expected --- on the first",
+        ),
+        ("zlib.md", b"title: zlib\n---\n", "no front matter, "),
+        ("zlib", b"\n", "the file is empty, "),
+    ],
+)
+def test_only_a_file_that_looks_like_a_page_is_reported_as_one(
+    name: str, data: bytes, message: str
+) -> None:
+    """For other files, the message lists the kinds of files that are read."""
+    (fault,) = read_files([file(name, data)]).faults
+    assert fault.message.startswith(message)
+
+
 def test_the_kind_of_a_file_is_known_by_its_content() -> None:
     """Kinds meet in one unit, whatever the files are called, and share their texts."""
     other = index(record(node("zlib", hash=spec_hash(1))))

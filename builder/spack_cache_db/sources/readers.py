@@ -33,7 +33,7 @@ from spack_cache_db.sources.indexes.mirrors import (
 from spack_cache_db.sources.indexes.rows import add_indexes
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
-from spack_cache_db.sources.pages.front_matter import begins_page
+from spack_cache_db.sources.pages.front_matter import begins_page, is_faulty_page
 from spack_cache_db.sources.pages.page import parse_page
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.writer import Columns, Writer
@@ -185,8 +185,19 @@ def _read_into(
         index = open_file(file, _own_place(place, file))
         add_indexes(writer, [index], share)
     else:
-        # The reader of pages reports files of an unknown format.
+        _refuse_unknown(file)
+
+
+def _refuse_unknown(file: RawFile) -> None:
+    """Raise `LineFault` or `InputError` for a file that no reader recognizes."""
+    if is_faulty_page(file.path, file.data):
+        # The reader of pages raises its own fault.
         parse_page(file)
+    raise LineFault(
+        0,
+        "unknown kind of file, expected a page, an index, package data, an archive "
+        "or a database",
+    )
 
 
 def _own_place(place: Place, file: AnyFile) -> Place:

@@ -55,6 +55,18 @@ def begins_page(data: bytes) -> bool:
     return data.startswith(b"---") and not data.startswith(b"----")
 
 
+def is_faulty_page(path: str, data: bytes) -> bool:
+    """Return whether a file that does not begin as a page was probably meant as one.
+
+    It has the name of a page, and its lines of dashes too, or it is empty.
+    """
+    if not data.strip():
+        return True
+    if path.rpartition("/")[2] == "specs.md":
+        return True
+    return path.endswith(".md") and _FENCE.search(data) is not None
+
+
 def read_front_matter(data: bytes) -> dict[str, Entry]:
     """Return the entries of a page's front matter by key; raises `LineFault`."""
     if not data.strip():
