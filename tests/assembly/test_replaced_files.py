@@ -112,6 +112,25 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
         build(folder, folder / "a.md", force=True)
 
 
+def test_the_inspect_file_of_another_database_is_not_replaced(tmp_path: Path) -> None:
+    """`x.txt` would have the inspect file of `x.db`, unless `x.db` got this name."""
+    folder = write(tmp_path / "in", a=page())
+    build(folder, tmp_path / "x.db")
+    inspected = inspect_path(tmp_path / "x.db").read_bytes()
+
+    result = run("build", folder, "-o", tmp_path / "x.txt", "--force")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        f"Error: {tmp_path}/x.txt: its inspect file {tmp_path}/x.inspect.json is that of "
+        f"{tmp_path}/x.db, expected a name that differs before the suffix"
+    )
+    assert names(tmp_path) == {"in", "x.db", "x.inspect.json"}
+    assert inspect_path(tmp_path / "x.db").read_bytes() == inspected
+
+    (tmp_path / "x.db").rename(tmp_path / "x.txt")
+    assert run("build", folder, "-o", tmp_path / "x.txt").exit_code == 0
+
+
 def test_an_output_among_the_pages_does_not_break_the_next_build(
     tmp_path: Path,
 ) -> None:

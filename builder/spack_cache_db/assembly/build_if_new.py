@@ -7,7 +7,10 @@ from pathlib import Path
 from spack_cache_db.assembly.clock import Clock
 from spack_cache_db.assembly.options import Input
 from spack_cache_db.assembly.output_lock import alone_at, state_of
-from spack_cache_db.assembly.replacement import require_replaceable
+from spack_cache_db.assembly.replacement import (
+    require_own_inspect_file,
+    require_replaceable,
+)
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.unchanged import report_if_unchanged, way_of
 from spack_cache_db.assembly.workers import uncollected
@@ -20,6 +23,7 @@ def build_if_new(inputs: Input, output: Path) -> Report:
     require_sqlite()
     for path in (output, inspect_path(output)):
         require_replaceable(path, inputs.every_path, force=inputs.options.force)
+    require_own_inspect_file(output)
     with uncollected(), alone_at(output):
         return _build_if_new(inputs, output)
 

@@ -7,6 +7,7 @@ readers find the old one or the new one, and never half a file.
 from __future__ import annotations
 
 import glob
+import json
 import os
 import sqlite3
 import stat
@@ -22,11 +23,17 @@ from spack_cache_db.assembly.output_lock import (
     require_unchanged,
     state_of,
 )
-from spack_cache_db.bounded_files import KINDS, sha256_of
+from spack_cache_db.bounded_files import KINDS, read_file, sha256_of
 from spack_cache_db.database_damage import is_of_system
 from spack_cache_db.database_file import is_database
 from spack_cache_db.errors import OutputError, reason
-from spack_cache_db.inspect_file import LOOKED, NAME, RECORD, inspect_path
+from spack_cache_db.inspect_file import (
+    LOOKED,
+    MAX_INSPECTION,
+    NAME,
+    RECORD,
+    inspect_path,
+)
 from spack_cache_db.output_folders import put_in_place
 
 
@@ -55,6 +62,27 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
         expected = "expected an older database, an empty file or a new name"
         raise OutputError(
             f"{output}: was not made by spack-cache-db, {expected}; to replace it, use --force"
+        )
+
+
+def require_own_inspect_file(output: Path) -> None:
+    """Raise OutputError if the inspect file of an output is that of another database.
+
+    `x.inspect.json` is the inspect file of `x.db` and of `x.sqlite`.
+    """
+    inspect_file = inspect_path(output)
+    try:
+        inspected = json.loads(read_file(inspect_file, MAX_INSPECTION))
+        owner = output.with_name(inspected[NAME]["file"])
+        shares_file = owner != output and inspect_path(owner) == inspect_file
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        # There is no inspect file, or something else wrote it.
+        return
+    # After a database was renamed, there is none of the old name.
+    if shares_file and is_database(owner):
+        raise OutputError(
+            f"{output}: its inspect file {inspect_file} is that of {owner}, "
+            "expected a name that differs before the suffix"
         )
 
 
