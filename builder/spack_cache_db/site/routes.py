@@ -69,7 +69,7 @@ ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
     Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
     Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING)),
-    Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING)),
+    Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING, "toolchain")),
     Route(rf"^/dependents{_FORMS}", dependents, DependentsFields.names()),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
     Route(r"^/badge\.svg$", site_badge),

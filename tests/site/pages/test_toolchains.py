@@ -99,6 +99,30 @@ async def test_another_column_can_be_chosen(file: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_the_data_of_a_page_are_those_of_its_toolchain(file: Path) -> None:
+    """The buttons for JSON and CSV send the chosen toolchain, which JSON names."""
+    served = site(file)
+    text = await answer(file)
+    sent = re.findall(
+        r'formaction="/cover.json" name="toolchain" value="([^"]*)"', text
+    )
+    chosen = {"q": SPECS, "toolchain": sent[0]}
+    found = (await served.client.post("/cover.json", data=chosen)).json()
+    rows = (await served.client.post("/cover.csv", data=chosen)).text
+    mixed = (await get(served, f"/cover.json?{urlencode({'q': SPECS})}")).json()
+    wrong = await get(served, "/cover.json?q=hdf5&toolchain=gcc@99,ubuntu24.04,zen3")
+
+    assert "<h1>4 of 6 specs have a binary with gcc 13.2.0</h1>" in text
+    assert (found["binary"], found["total"]) == (4, 6)
+    assert found["toolchain"]["compiler"] == "gcc@13.2.0"
+    assert len(re.findall(r"^.*,binary,", rows, re.MULTILINE)) == 4
+    assert mixed["binary"] == 5
+    assert "toolchain" not in mixed
+    assert wrong.status_code == 400
+    assert "close: gcc@13.2.0,ubuntu24.04,x86_64_v3" in wrong.json()["error"]
+
+
+@pytest.mark.asyncio
 async def test_compilers_are_mixed_on_demand(file: Path) -> None:
     """The page and the command say so."""
     text = await answer(file, toolchain="any")

@@ -8,6 +8,7 @@ from shlex import quote
 from urllib.parse import urlencode
 
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
+from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.site.filters import Narrowing
 from spack_cache_db.site.pages.package_commands import Tab
@@ -47,6 +48,7 @@ class EnvironmentPage:
     Attributes:
         cover: the answer for all binaries.
         installed: the answer for the binaries that the commands install.
+        toolchain: the toolchain of these binaries; None if toolchains are mixed.
         table: the specs by toolchain; None if toolchains are mixed.
         commands: the commands that install them; None for none.
         tabs: their forms; empty if they have only one.
@@ -55,6 +57,7 @@ class EnvironmentPage:
 
     cover: Cover
     installed: Cover
+    toolchain: Toolchain | None
     table: ToolchainTable | None
     commands: Commands | None
     tabs: tuple[Tab, ...]

@@ -24,6 +24,7 @@ from spack_cache_db.query.answers.cover import answered_environment, cover_envir
 from spack_cache_db.query.answers.covered import Cover
 from spack_cache_db.query.answers.environment_commands import environment_commands
 from spack_cache_db.query.answers.spec_functions import LONGEST
+from spack_cache_db.query.answers.toolchains import Toolchain
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.stored.totals import largest_packages
@@ -34,6 +35,8 @@ from spack_cache_db.site.pages.environment_page import EnvironmentPage
 from spack_cache_db.site.pages.missing import form_of
 from spack_cache_db.site.pages.package_commands import tabs_of_environment
 from spack_cache_db.site.pages.toolchain_table import (
+    asked_toolchain,
+    check_toolchain,
     chosen_toolchain,
     toolchain_table,
 )
@@ -72,8 +75,12 @@ def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
 
     # Programs get the answer, or its error.
     if form is not None:
-        answer = covered(site.lookups, text, narrowing)
-        return data(form_of(answer.as_dict(), answer.rows, form), form)
+        toolchain = asked_toolchain(fields.get("toolchain"))
+        answer = covered(site.lookups, text, narrowing, toolchain)
+        document = answer.as_dict()
+        if toolchain is not None:
+            document["toolchain"] = toolchain._asdict()
+        return data(form_of(document, answer.rows, form), form)
 
     # A short environment has an address that can be kept.
     query = [("q", text), *narrowing.pairs]
@@ -141,6 +148,7 @@ def environment_page(
     return EnvironmentPage(
         cover=answer,
         installed=installed,
+        toolchain=toolchain,
         table=table,
         commands=commands,
         tabs=() if commands is None else tabs_of_environment(commands, installed),
@@ -158,16 +166,32 @@ def example(lookups: Lookups) -> str:
     return lookups.once(example, read)
 
 
-def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> Cover:
+def covered(
+    lookups: Lookups,
+    text: str,
+    narrowing: Narrowing = EVERYWHERE,
+    toolchain: Toolchain | None = None,
+) -> Cover:
     """Return the answer for a pasted environment.
+
+    Args:
+        lookups: the database.
+        text: the environment.
+        narrowing: the filters.
+        toolchain: the toolchain whose binaries count; None for those of all.
 
     Raises:
         BuilderError: the text is not an environment, or takes too long; or a name is
-            unknown.
+            unknown, or the environment has no binary of the toolchain.
     """
     with _in_time():
         environment = read_pasted(lookups, text, narrowing)
-        return cover_environment(lookups, environment, narrowing.scope(lookups))
+        scope = narrowing.scope(lookups)
+        if toolchain is None:
+            return cover_environment(lookups, environment, scope)
+        answered = answered_environment(lookups, environment, scope)
+        check_toolchain(answered.cover, toolchain)
+        return answered.within_toolchain(toolchain)
 
 
 def read_pasted(lookups: Lookups, text: str, narrowing: Narrowing) -> Environment:

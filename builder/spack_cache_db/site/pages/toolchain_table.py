@@ -14,6 +14,7 @@ from spack_cache_db.errors import counted
 from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.answers.covered import Cover, CoveredSpec
 from spack_cache_db.query.answers.toolchains import Toolchain, ToolchainCount
+from spack_cache_db.query.names.scope import UnknownNameError, hint
 from spack_cache_db.site.filters import Pairs
 from spack_cache_db.site.names_for_people import compiler_name, system_name
 from spack_cache_db.spack.processors import LINUX, processor_name
@@ -137,6 +138,34 @@ def chosen_toolchain(answer: Cover, field: str | None) -> Toolchain | None:
     asked = Toolchain.parse(field or "")
     known = [count.toolchain for count in counts]
     return asked if asked in known else known[0]
+
+
+def asked_toolchain(field: str | None) -> Toolchain | None:
+    """Return the toolchain of a field of the address of data; None for all toolchains.
+
+    Raises:
+        UnknownNameError: the field is not a toolchain.
+    """
+    if not field or field == MIXED:
+        return None
+    toolchain = Toolchain.parse(field)
+    if toolchain is None:
+        raise UnknownNameError(
+            f"{field!r} is not a toolchain; expected one such as "
+            f"gcc@13.2.0,ubuntu24.04,x86_64_v3, or {MIXED}"
+        )
+    return toolchain
+
+
+def check_toolchain(answer: Cover, toolchain: Toolchain) -> None:
+    """Raise `UnknownNameError` if no spec has a binary with a toolchain."""
+    known = [count.toolchain.text for count in answer.toolchains]
+    if toolchain.text not in known:
+        close = hint(toolchain.text, known, f"known: {', '.join(known) or 'none'}")
+        raise UnknownNameError(
+            f"no spec of this environment has a binary with the toolchain "
+            f"{toolchain.text!r}; {close}"
+        )
 
 
 def toolchain_table(
