@@ -64,17 +64,24 @@ _TYPO = 0.65
 def check_fields(request: PageRequest, fields: Collection[str]) -> None:
     """Raise `BadAddress` for an unknown field in the address of one of our own pages.
 
-    Other sites add fields to their links (`utm_source`). Pages ignore these unless they
-    look like a misspelled field. JSON, CSV and feeds, which programs read, refuse them.
+    Other sites add fields to their links (`utm_source`), and plugins of Datasette read
+    fields that begin with `_`. Pages ignore both, unless one of another site looks like
+    a misspelled field. JSON, CSV and feeds, which programs read, refuse all.
     """
     for name, _value in request.pairs:
-        # Datasette's own fields begin with `_`.
-        if name in fields or name.startswith("_"):
+        if name in fields:
             continue
-        if request.is_data or difflib.get_close_matches(name, fields, cutoff=_TYPO):
+        if request.is_data or _is_misspelled(name, fields):
             raise BadAddress(
                 f"this address has no field {name!r}; {near(name, fields)}"
             )
+
+
+def _is_misspelled(name: str, fields: Collection[str]) -> bool:
+    """Return whether an unknown field of a page looks like one that the page has."""
+    if name.startswith("_"):
+        return False
+    return bool(difflib.get_close_matches(name, fields, cutoff=_TYPO))
 
 
 def near(name: str, names: Iterable[str]) -> str:
