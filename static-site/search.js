@@ -4,8 +4,9 @@ import { ask } from "./database.js";
 import { counted, element } from "./elements.js";
 import { linkToPackage } from "./links.js";
 import { cellsOf, fieldsOf, isChosen, rows, unchecked } from "./matches.js";
+import { othersOf, readable } from "./tokens.js";
 import { vocabularyOf } from "./vocabulary.js";
-import { othersOf, read, readable } from "./words.js";
+import { read } from "./words.js";
 
 const HASH = /^\/?([a-z2-7]{7,32})$/;
 const BINARIES = `

@@ -38,7 +38,8 @@ SCRIPT = """
 import { readFileSync } from "node:fs";
 import { fieldsOf, unchecked } from "./matches.js";
 import { vocabularyOf } from "./vocabulary.js";
-import { read, readable } from "./words.js";
+import { readable } from "./tokens.js";
+import { read } from "./words.js";
 const [data, texts] = JSON.parse(readFileSync(0, "utf8"));
 const vocabulary = vocabularyOf(data);
 const answers = texts.map((text) => {
