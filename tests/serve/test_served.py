@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,7 +24,7 @@ from spack_cache_db.errors import DatabaseError
 from spack_cache_db.inspect_file import inspect_path
 from spack_cache_db.serve import server as server_module
 from spack_cache_db.serve.datasette_app import SiteOptions
-from spack_cache_db.serve.served import SETTLED_SECONDS, Served
+from spack_cache_db.serve.served import SETTLED_SECONDS, Served, identity_of
 from spack_cache_db.serve.server import Server, ServerOptions
 from spack_cache_db.site.http.own_pages import compile_templates
 from tests.pagetexts import page, write
@@ -213,6 +215,57 @@ def test_a_file_without_a_table_is_refused(samples_file: Path, tmp_path: Path) -
     assert refusal(copy).endswith(", or build it again")
     assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
     assert "no such file; build one with: " in refusal(tmp_path / "missing.db")
+
+
+def test_a_good_file_that_a_bad_one_replaced_at_once_can_come_back(
+    old: Path, new: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent, which missed it the first time, is told again, and opens it."""
+    # Limits of the whole process are not those of this test.
+    monkeypatch.setattr(server_module, "bound_heap", lambda: None)
+    monkeypatch.setattr(server_module, "exclude_from_collection", lambda: None)
+    signals: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(b"no database")
+    identity = identity_of(new)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Server(old, SiteOptions(), ServerOptions(workers=2), listener)
+        # A process has opened the new one, and the bad one comes before the parent
+        # looks.
+        server._announce(identity)
+        bad.replace(old)
+        server.reload()
+        assert has(server._served, "old-one")
+
+        new.replace(old)
+        server._announce(identity)
+        server.reload()
+        assert has(server._served, "new-one")
+    assert signals == [signal.SIGHUP] * 2
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_can_come_back(
+    served: Served, new: Path, tmp_path: Path
+) -> None:
+    """The fault of the file that took its place is not taken for its own."""
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(b"no database")
+    aside = tmp_path / "aside.db"
+    os.link(new, aside)
+    new.replace(served.path)
+
+    @contextmanager
+    def replaced_while_opening() -> Iterator[None]:
+        bad.replace(served.path)
+        yield
+
+    served.while_opening = replaced_while_opening
+    assert not served.refresh()
+    served.while_opening = nullcontext
+    aside.replace(served.path)
+    assert served.refresh()
+    assert has(served, "new-one")
 
 
 PAGES = (

@@ -171,6 +171,10 @@ class Served:
             with self.while_opening():
                 opened = _opened(self.path, self._options)
         except DatabaseError as error:
+            if identity != identity_of(self.path):
+                # Another file has come meanwhile, and the error may be its own. The
+                # next request looks at it.
+                return False
             self._refused = identity
             effect = "all requests get status 503"
             if self._opened is not None:

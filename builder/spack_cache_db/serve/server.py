@@ -63,6 +63,8 @@ ACCESS_LINE = '%(t)s %({x-forwarded-for}i)s %(h)s "%(r)s" %(s)s %(M)sms %(B)s'
 _IDENTITY = struct.Struct("QQQQ")
 """The fields of an `Identity` in shared memory."""
 
+_NOTHING_OPEN = Identity(0, 0, 0, 0)
+
 
 @dataclass(frozen=True)
 class ServerOptions:
@@ -120,7 +122,8 @@ class Server(BaseApplication):  # type: ignore[misc]
         bound_heap()
         self._options = options
         self._listener = listener
-        # The database that a process has announced last, in memory of all processes.
+        # The database that a process has announced last, or that the parent has opened
+        # since, in memory of all processes.
         self._announced = mmap.mmap(-1, _IDENTITY.size)
         self._had_terminal = sys.stdin is not None and sys.stdin.isatty()
         self._served = Served(database, site)
@@ -189,6 +192,10 @@ class Server(BaseApplication):  # type: ignore[misc]
             # gunicorn ends at this exception.
             raise StopIteration
         self._served.refresh()
+        # If another file has come meanwhile, the parent has not opened the announced
+        # one: it can be announced again.
+        identity = self._served.identity or _NOTHING_OPEN
+        self._announced[:] = _IDENTITY.pack(*identity)
         exclude_from_collection()
 
     def _announce(self, identity: Identity | None) -> None:
