@@ -96,9 +96,11 @@ def _range_check(table: Table, column: Column) -> TypeCheck:
     """Return the check of a number: 0 or 1, a count, or any number that sums can
     have.
     """
-    least, most = -_MOST, _MOST
+    least = -_MOST
+    most = _MOST
     if column.name.startswith("is_"):
-        least, most = 0, 1
+        least = 0
+        most = 1
     elif column.name.endswith("_count"):
         least = 0
     sql = _OUT_OF_RANGE.format(

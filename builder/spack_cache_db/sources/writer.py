@@ -189,10 +189,9 @@ class Writer:
         # The lists of values are shared, so those that are added are in both.
         self.columns = Columns(things=self.texts.things())
         # The methods that append a number to each column, by table.
-        self._append_to = {
-            table: [column.append for column in columns.values()]
-            for table, columns in self.columns.tables.items()
-        }
+        self._append_to = {}
+        for table, columns in self.columns.tables.items():
+            self._append_to[table] = [column.append for column in columns.values()]
         # The number of edges before those of the last document.
         self._edges_before = 0
 

@@ -294,7 +294,8 @@ class VersionRanges:
         both += [part for part in exact if _is_among(part, other_ranges, other_exact)]
         both += [part for part in other_exact if _is_among(part, ranges, exact)]
         while ranges and other_ranges:
-            first, second = ranges[0], other_ranges[0]
+            first = ranges[0]
+            second = other_ranges[0]
             if max(first.low, second.low) < min(first.high, second.high):
                 both.append(_overlap(first, second))
             (ranges if first.high <= second.high else other_ranges).pop(0)

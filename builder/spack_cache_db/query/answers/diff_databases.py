@@ -105,11 +105,13 @@ def _release_names(
     spelled = set()
     for lookups in databases:
         spelled.add(read_spellings(lookups).canonical("release", release))
-    names = [[name for name in side if name in spelled] for side in names]
-    if not any(names):
+    named = []
+    for side in names:
+        named.append([name for name in side if name in spelled])
+    if not any(named):
         # The release is unknown in both: raise the error of the newer one.
         Scope(release=release).conditions(databases[1])
-    return names
+    return named
 
 
 def _scopes(

@@ -280,10 +280,10 @@ def _by_package(
         their_specs = theirs.get(package, ())
         changes: list[SpecChange] = []
         if our_specs and their_specs:
-            groups = [
-                [facts[spec] for spec in group] for group in (our_specs, their_specs)
-            ]
-            for part, (our_value, their_value) in differing(groups):
+            our_facts = [facts[spec] for spec in our_specs]
+            their_facts = [facts[spec] for spec in their_specs]
+            differences = differing([our_facts, their_facts])
+            for part, (our_value, their_value) in differences:
                 # The version is the part without a name.
                 changes.append(SpecChange(part or "version", our_value, their_value))
         yield DependencyChange(

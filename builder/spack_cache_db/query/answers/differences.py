@@ -325,7 +325,9 @@ def _texts_of_package(
     """
     groups = list({side.get(name, ()) for side in sides})
     texts = dict.fromkeys(groups, name)
-    facts_of_groups = [[facts[spec] for spec in group] for group in groups]
+    facts_of_groups = []
+    for group in groups:
+        facts_of_groups.append([facts[spec] for spec in group])
     for part, values in differing(facts_of_groups):
         for group, value in zip(groups, values, strict=True):
             shown = value or "none"
@@ -435,7 +437,9 @@ def differing(
     If the versions differ, these are all: `("", ["4.1.6", "5.0.3"])`. Otherwise, each
     part has the values that not all groups have: `("variants", ["+mpi", "~mpi"])`.
     """
-    versions = [{spec.configuration.version for spec in facts} for facts in groups]
+    versions = []
+    for facts in groups:
+        versions.append({spec.configuration.version for spec in facts})
     if any(group != versions[0] for group in versions):
         yield "", [", ".join(sorted(group)) for group in versions]
         return
@@ -458,7 +462,9 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     parts["flags"] = {spec.flags for spec in facts}
     parts["namespace"] = {spec.namespace for spec in facts}
     parts["recipe"] = {spec.recipe[:RECIPE_HASH_LENGTH] for spec in facts}
-    return {part: {value for value in parts[part] if value} for part in parts}
+    for values in parts.values():
+        values.discard("")
+    return parts
 
 
 def by_package(

@@ -247,7 +247,9 @@ def _specs(
     """Return the specs of configurations with what is known of each."""
     differences: Mapping[int, tuple[str, ...]] = {}
     if with_differences:
-        ids = [[spec.id for spec in group] for group in groups.values()]
+        ids = []
+        for group in groups.values():
+            ids.append([spec.id for spec in group])
         differences = distinctions(lookups, ids)
     # One read for all configurations; the answer is in the order of the groups.
     every_spec = [spec for group in groups.values() for spec in group]

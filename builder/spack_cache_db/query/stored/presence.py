@@ -157,10 +157,8 @@ def count_by_place(
     Releases are counted within the stack of the conditions, and stacks within the
     release.
     """
-    release, stack = (
-        condition_value(conditions, "release"),
-        condition_value(conditions, "stack"),
-    )
+    release = condition_value(conditions, "release")
+    stack = condition_value(conditions, "stack")
     within = stack if place == "release" else release
     sql = _COUNTS_WITHIN[place]
     if within is None:

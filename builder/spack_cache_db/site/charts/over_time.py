@@ -125,7 +125,8 @@ def line(address: Address, title: str, points: Sequence[Point], unit: str) -> Ma
         return Markup()
     counts = [point.count for point in points]
     low, high = rounded_range(min(counts), max(counts))
-    first, last = points[0].day, points[-1].day
+    first = points[0].day
+    last = points[-1].day
     places = []
     for point in points:
         x = _MARGIN / 4 + position(point.day, first, last) * (1 - _MARGIN / 2)

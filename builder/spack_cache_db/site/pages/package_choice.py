@@ -340,7 +340,8 @@ def _switches(given: ChooserInput) -> tuple[Switch, ...]:
     own_texts = set(given.proposed.variants)
     switches = []
     for name in _varying_options(given):
-        on, off = f"+{name}", f"~{name}"
+        on = f"+{name}"
+        off = f"~{name}"
         # A build may lack the option altogether: then it cannot be switched.
         if not own_texts & {on, off}:
             continue
