@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from spack_cache_db.bounded_files import read_file
 
@@ -32,10 +33,22 @@ sources.
 MAX_INSPECTION = 2**20
 """Largest inspect file that is read, in bytes; a usual file has a few thousand."""
 
+NOT_OURS = (OSError, ValueError, KeyError, TypeError, RecursionError)
+"""What reading and using an inspect file raises if it is missing, or if another program
+wrote it.
+"""
+
 
 def inspect_path(database: Path) -> Path:
     """Return the path of a database's inspect file: `x.inspect.json` for `x.db`."""
     return database.with_suffix(".inspect.json")
+
+
+def read_inspection(database: Path) -> Any:
+    """Return the content of a database's inspect file; raises one of `NOT_OURS` if it
+    is missing or is not JSON.
+    """
+    return json.loads(read_file(inspect_path(database), MAX_INSPECTION))
 
 
 def looked_at(database: Path) -> str | None:
@@ -45,10 +58,9 @@ def looked_at(database: Path) -> str | None:
     its inspect file. None if there is no such file, or it has no time.
     """
     try:
-        inspected = json.loads(read_file(inspect_path(database), MAX_INSPECTION))
-        looked = inspected[NAME][RECORD][LOOKED]
+        looked = read_inspection(database)[NAME][RECORD][LOOKED]
         # Another program may have written any text.
         datetime.fromisoformat(looked)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except NOT_OURS:
         return None
     return str(looked)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.assembly.file import connected
-from spack_cache_db.bounded_files import read_file, sha256_of
+from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.database_damage import damage_as_error, damaged
 from spack_cache_db.errors import one_line
-from spack_cache_db.inspect_file import MAX_INSPECTION, NAME, inspect_path
+from spack_cache_db.inspect_file import NAME, NOT_OURS, read_inspection
 from spack_cache_db.schema import identity
 from spack_cache_db.schema import views as views_module
 
@@ -62,11 +62,11 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
     """
     published = published or database
     try:
-        inspected = json.loads(read_file(inspect_path(published), MAX_INSPECTION))
+        inspected = read_inspection(published)
         is_current = inspected[NAME]["hash"] == sha256_of(database)
         if is_current and _is_inspection(inspected, database):
             return dict(inspected)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except NOT_OURS:
         # The file is missing, or something else wrote it.
         pass
     with damage_as_error(published):

@@ -7,7 +7,6 @@ readers find the old one or the new one, and never half a file.
 from __future__ import annotations
 
 import glob
-import json
 import os
 import sqlite3
 import stat
@@ -23,16 +22,17 @@ from spack_cache_db.assembly.output_lock import (
     require_unchanged,
     state_of,
 )
-from spack_cache_db.bounded_files import KINDS, read_file, sha256_of
+from spack_cache_db.bounded_files import KINDS, sha256_of
 from spack_cache_db.database_damage import is_of_system
 from spack_cache_db.database_file import is_database
 from spack_cache_db.errors import OutputError, reason
 from spack_cache_db.inspect_file import (
     LOOKED,
-    MAX_INSPECTION,
     NAME,
+    NOT_OURS,
     RECORD,
     inspect_path,
+    read_inspection,
 )
 from spack_cache_db.output_folders import put_in_place
 
@@ -72,10 +72,9 @@ def require_own_inspect_file(output: Path) -> None:
     """
     inspect_file = inspect_path(output)
     try:
-        inspected = json.loads(read_file(inspect_file, MAX_INSPECTION))
-        owner = output.with_name(inspected[NAME]["file"])
+        owner = output.with_name(read_inspection(output)[NAME]["file"])
         shares_file = owner != output and inspect_path(owner) == inspect_file
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except NOT_OURS:
         # There is no inspect file, or something else wrote it.
         return
     # After a database was renamed, there is none of the old name.

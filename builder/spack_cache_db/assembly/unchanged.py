@@ -10,7 +10,6 @@ not read.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
 import sys
@@ -27,9 +26,8 @@ from spack_cache_db.assembly.options import Input
 from spack_cache_db.assembly.replacement import note_look
 from spack_cache_db.assembly.report import Report
 from spack_cache_db.assembly.workers import program_versions, work_through
-from spack_cache_db.bounded_files import read_file
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.inspect_file import MAX_INSPECTION, NAME, RECORD, inspect_path
+from spack_cache_db.inspect_file import NAME, NOT_OURS, RECORD, read_inspection
 from spack_cache_db.sources.checksums import UnreadableError, checksum_of, parts_of
 from spack_cache_db.sources.texts import as_json
 
@@ -171,9 +169,8 @@ def report_if_unchanged(
 def _record(output: Path) -> dict[str, Any]:
     """Return what the build of a database recorded; nothing if it has not."""
     try:
-        inspected = json.loads(read_file(inspect_path(output), MAX_INSPECTION))
-        return dict(inspected[NAME][RECORD])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return dict(read_inspection(output)[NAME][RECORD])
+    except NOT_OURS:
         return {}
 
 
