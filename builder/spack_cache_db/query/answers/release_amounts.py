@@ -29,12 +29,7 @@ def amounts_of_releases(
     """Return how many binaries each release added and removed, compared with the one
     before.
     """
-
-    def read() -> dict[int, tuple[int, int]]:
-        rows = select_in(lookups.conn, _AMOUNTS, releases)
-        return {release: (added, removed) for release, added, removed in rows}
-
-    return lookups.once((_AMOUNTS, *releases), read)
+    return _amounts(lookups, _AMOUNTS, releases)
 
 
 def configuration_amounts_of_releases(
@@ -43,9 +38,16 @@ def configuration_amounts_of_releases(
     """Return how many configurations each release added and removed, compared with the
     one before. Other hashes of the same configurations do not count.
     """
+    return _amounts(lookups, _CONFIGURATION_AMOUNTS, releases)
+
+
+def _amounts(
+    lookups: Lookups, sql: str, releases: Sequence[int]
+) -> Mapping[int, tuple[int, int]]:
+    """Return what each release added and removed, by a statement; cached."""
 
     def read() -> dict[int, tuple[int, int]]:
-        rows = select_in(lookups.conn, _CONFIGURATION_AMOUNTS, releases)
+        rows = select_in(lookups.conn, sql, releases)
         return {release: (added, removed) for release, added, removed in rows}
 
-    return lookups.once((_CONFIGURATION_AMOUNTS, *releases), read)
+    return lookups.once((sql, *releases), read)
