@@ -85,9 +85,9 @@ def _problem(text: str, error: Exception) -> str:
         return "a second document begins here"
     if problem == "found character that cannot start any token" and mark is not None:
         # A tab, or a sign that needs quotes: `- %gcc@13`, `[@1.2]`.
-        character = "".join(text.split("\n")[mark.line : mark.line + 1])[mark.column :][
-            :1
-        ]
+        lines = text.split("\n")
+        line = lines[mark.line] if mark.line < len(lines) else ""
+        character = line[mark.column : mark.column + 1]
         if character == "\t":
             return "a tab, expected blanks"
         if character:

@@ -195,7 +195,7 @@ def changes_of(
 
 def _by_stack(before: Side, after: Side, added: Set[int]) -> dict[str, Amount]:
     """Return the number of specs that each stack kept, got and lost, by its name."""
-    # Count pairs of sets of stacks, of which there are few. The id 0, which no set
+    # Count pairs of sets of stacks: there are few of them. The id 0, which no set
     # has, stands for a side that does not list the spec.
     old_sets = before.stack_sets
     new_sets = after.stack_sets

@@ -221,8 +221,8 @@ def answered_environment(
     scope: Conditions = (),
     older: Baseline | None = None,
 ) -> AnsweredEnvironment:
-    """Return the answers for an environment, of which those of one toolchain can be
-    asked for; the arguments are those of `cover_environment`.
+    """Return the answers for an environment, which can also answer within one of its
+    toolchains; the arguments are those of `cover_environment`.
     """
     if older is not None:
         scope = _without_snapshots(lookups, scope)

@@ -190,7 +190,7 @@ class _TextReader:
         read.
 
         Args:
-            ahead: the next words, of which several may be one name: `netcdf fortran`.
+            ahead: the next words; several of them may be one name: `netcdf fortran`.
             is_behind_unread: whether the word before them has no meaning.
         """
         length = self._spec.read_joined(ahead)
